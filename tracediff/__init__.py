@@ -1,0 +1,40 @@
+"""tracediff: why a training step got faster or slower.
+
+Two sets of PyTorch profiler traces go in; what comes out names every microsecond of the difference. Data goes one way through the stages:
+collect → ingest → profile → diff → charts → report. This module imports nothing heavy: each name is loaded when first used (PEP 562).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tracediff.api import compare as compare
+    from tracediff.api import load as load
+    from tracediff.collect.record import record_steps as record_steps
+    from tracediff.diff.result import Diff as Diff
+    from tracediff.errors import TracediffError as TracediffError
+    from tracediff.profile.traceset import TraceSet as TraceSet
+
+__version__ = "0.1.0"
+__all__ = ["Diff", "TraceSet", "TracediffError", "__version__", "compare", "load", "record_steps"]
+
+_HOMES = {
+    "compare": "tracediff.api",
+    "load": "tracediff.api",
+    "record_steps": "tracediff.collect.record",
+    "Diff": "tracediff.diff.result",
+    "TraceSet": "tracediff.profile.traceset",
+    "TracediffError": "tracediff.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tracediff' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,127 @@
+"""Files → profiles → a set: on this process or on several. Nothing after this sees an event again."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from tracediff.errors import NotATrace, TracediffError
+from tracediff.ingest.discover import find_traces, label_for
+from tracediff.ingest.health import Notes
+from tracediff.ingest.read import read_trace
+from tracediff.ingest.source import TraceFile
+from tracediff.profile.build import build_profile
+from tracediff.profile.profile import Profile
+from tracediff.profile.traceset import Selection, TraceSet, arrange
+
+Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Progress = Callable[[int, int], None]
+"""Called with (files done, files in all)."""
+
+WORTH_A_PROCESS = 4 << 20
+"""Bytes on disk from which files are read by processes of their own."""
+
+
+def profile_file(file: TraceFile, step_marker: str | None = None) -> Profile:
+    """The profile of one file: a pure function of it.
+
+    Raises:
+        TracediffError: the file cannot be read, or is no trace.
+    """
+    return build_profile(read_trace(file), step_marker)
+
+
+def load_sets(
+    wheres: Sequence[Where],
+    *,
+    labels: Sequence[str | None] | None = None,
+    selections: Sequence[Selection] | None = None,
+    ranks: Sequence[frozenset[int] | None] | None = None,
+    step_marker: str | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> list[TraceSet]:
+    """The sets at ``wheres``, all their files read side by side.
+
+    Args:
+        wheres: folder, file, glob, archive, URL, or list of these, one for each set.
+        labels, selections, ranks: per set; None for the defaults.
+        step_marker: see `build_profile`.
+        jobs: processes; by default as many as there are cores, and none for small files.
+        progress: told of every finished file.
+
+    Raises:
+        TracediffError: a set without traces, or a file that cannot be read.
+    """
+    files = [find_traces(where) for where in wheres]
+    found = _profiles(list(dict.fromkeys(f for of in files for f in of)), step_marker, jobs, progress)
+    sets = []
+    for i, (where, of) in enumerate(zip(wheres, files, strict=True)):
+        notes = Notes()
+        profiles = _usable([found[f] for f in of], notes, where)
+        label = (labels[i] if labels else None) or label_for(where)
+        sets.append(arrange(label, profiles, selections[i] if selections else Selection(), ranks[i] if ranks else None, notes.list()))
+    return sets
+
+
+def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Where) -> list[Profile]:
+    """The profiles; among several files those that are no traces are passed over with a note, any other fault is raised."""
+    results = list(results)
+    profiles = [r for r in results if isinstance(r, Profile)]
+    for fault in results:
+        if isinstance(fault, TracediffError):
+            if not isinstance(fault, NotATrace) or len(results) == 1:
+                raise fault
+            notes.add("not-a-trace", f"passed over: {os.path.basename(fault.subject)} ({fault.reason})")
+    if not profiles:
+        raise TracediffError(str(where), f"none of its {len(results)} files is a trace", "give the .json or .json.gz files that torch.profiler writes")
+    return profiles
+
+
+def _profiles(files: list[TraceFile], step_marker: str | None, jobs: int | None, progress: Progress | None) -> dict[TraceFile, Profile | TracediffError]:
+    jobs = min(jobs if jobs is not None else _default_jobs(files), len(files))
+    done: dict[TraceFile, Profile | TracediffError] = {}
+    tell = progress or (lambda _done, _all: None)
+    tell(0, len(files))
+    if jobs <= 1:
+        for file in files:
+            done[file] = _attempt(file, step_marker)
+            tell(len(done), len(files))
+        return done
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    pool = ProcessPoolExecutor(jobs, context)
+    try:
+        futures = {pool.submit(_attempt, file, step_marker): file for file in sorted(files, key=_size, reverse=True)}
+        for future in as_completed(futures):
+            done[futures[future]] = future.result()
+            tell(len(done), len(files))
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in list((pool._processes or {}).values()):  # Ctrl-C must not wait for gigabytes
+            process.terminate()
+        raise
+    pool.shutdown()
+    return done
+
+
+def _attempt(file: TraceFile, step_marker: str | None) -> Profile | TracediffError:
+    try:
+        return profile_file(file, step_marker)
+    except TracediffError as error:
+        return error
+
+
+def _default_jobs(files: list[TraceFile]) -> int:
+    if sys.platform != "linux" or sum(map(_size, files)) < WORTH_A_PROCESS:
+        return 1
+    return len(os.sched_getaffinity(0))
+
+
+def _size(file: TraceFile) -> int:
+    try:
+        return os.path.getsize(file.path)
+    except OSError:
+        return 0

@@ -1,0 +1,119 @@
+"""Which trace files a set is made of, and what their names say of rank and run."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import zipfile
+from collections.abc import Iterable, Sequence
+
+from tracediff.errors import TracediffError
+from tracediff.ingest.source import TraceFile, unreadable
+
+SUFFIXES = (".json", ".json.gz", ".json.zst")
+NOT_TRACES = ("manifest.json",)
+RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d+)", re.IGNORECASE)
+RUN = re.compile(r"^run[-_]?(\d+)$", re.IGNORECASE)
+STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?\.json(\.gz|\.zst)?$")
+
+
+def find_traces(where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[TraceFile]:
+    """The files of a set in order of name: a folder (searched below too), file, glob, zip archive, URL, or a list of these.
+
+    Raises:
+        TracediffError: nothing there, or nothing that could be a trace.
+    """
+    if not isinstance(where, str | os.PathLike):
+        return list(dict.fromkeys(file for one in where for file in find_traces(one)))
+    path = os.fspath(where)
+    if "://" in path:
+        return [TraceFile(path)]
+    if os.path.isdir(path):
+        return _in_folder(path)
+    if os.path.isfile(path):
+        return _members(path) if _is_zip(path) else [TraceFile(path)]
+    if glob.has_magic(path):
+        found = [file for name in sorted(glob.glob(path, recursive=True)) for file in find_traces(name)]
+        if found:
+            return found
+        raise TracediffError(path, "no file matches", "check the pattern (quote it, so that the shell leaves it alone)")
+    return _member_of_archive(path)
+
+
+def _in_folder(folder: str) -> list[TraceFile]:
+    found: list[TraceFile] = []
+    for parent, folders, names in os.walk(folder, onerror=_walk_failed):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        for name in sorted(names):
+            path = os.path.join(parent, name)
+            if name.startswith(".") or name in NOT_TRACES:
+                continue
+            if name.endswith(SUFFIXES):
+                found.append(TraceFile(path))
+            elif name.endswith(".zip") and _is_zip(path):
+                found += _members(path)
+    if not found:
+        reason = "the folder is empty" if not os.listdir(folder) else "no trace in the folder"
+        raise TracediffError(folder, reason, f"give a folder that holds {', '.join(SUFFIXES)} or .zip files")
+    return found
+
+
+def _walk_failed(error: OSError) -> None:
+    raise unreadable(str(error.filename), error)
+
+
+def _is_zip(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _members(path: str) -> list[TraceFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = sorted(n for n in archive.namelist() if n.endswith(SUFFIXES) and os.path.basename(n) not in NOT_TRACES)
+    except zipfile.BadZipFile as error:
+        raise TracediffError(path, f"the archive is damaged ({error})", "copy it again") from None
+    if not names:
+        raise TracediffError(path, "no trace in the archive", f"give an archive that holds {', '.join(SUFFIXES)} files")
+    return [TraceFile(path, name) for name in names]
+
+
+def _member_of_archive(path: str) -> list[TraceFile]:
+    """``archive.zip/member.json``, or the error for a path that does not exist."""
+    archive, mark, member = path.partition(".zip/")
+    if mark and os.path.isfile(archive + ".zip"):
+        for file in _members(archive + ".zip"):
+            if file.member == member:
+                return [file]
+        raise TracediffError(path, "no such member in the archive", "list the archive with `unzip -l`")
+    raise TracediffError(path, "no such file or folder", "check the path")
+
+
+def rank_in_name(file: TraceFile) -> int | None:
+    """The number behind rank, worker, TP or kineto in the file's name, else in the nearest folder's."""
+    for name in (file.name, *reversed(file.folders)):
+        match = RANK.search(name)
+        if match:
+            return int(match[1])
+    return None
+
+
+def run_in_path(file: TraceFile) -> int | None:
+    """k of the nearest folder called ``run<k>``."""
+    return next((int(m[1]) for name in reversed(file.folders) if (m := RUN.match(name))), None)
+
+
+def worker_of(file: TraceFile) -> str:
+    """The path less the time stamp that `tensorboard_trace_handler` puts behind the worker's name."""
+    return STAMP.sub("", str(file))
+
+
+def label_for(where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> str:
+    """A short name for a set: the last part of its path."""
+    first = os.fspath(where) if isinstance(where, str | os.PathLike) else os.fspath(next(iter(where), ""))
+    base = os.path.basename(os.path.normpath(first)) if first else ""
+    return STAMP.sub("", base) or base or "traces"

@@ -1,0 +1,37 @@
+"""Health notes: whatever was dropped, repaired or guessed while a trace was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Note:
+    """One remark on the input.
+
+    Attributes:
+        code: stable short name, listed in docs/health.md.
+        message: one sentence for people.
+        count: events (or files) concerned.
+    """
+
+    code: str
+    message: str
+    count: int = 1
+
+
+@dataclass
+class Notes:
+    """Notes under collection; equal (code, message) add up."""
+
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, code: str, message: str, count: int = 1) -> None:
+        """Add ``count`` to the note; nothing happens at 0."""
+        if count:
+            key = (code, message)
+            self.counts[key] = self.counts.get(key, 0) + int(count)
+
+    def list(self) -> list[Note]:
+        """The notes in order of code."""
+        return [Note(code, message, n) for (code, message), n in sorted(self.counts.items())]

@@ -1,0 +1,183 @@
+"""Bytes of one trace file: plain, gzip, zstd, a member of a zip archive, or any fsspec URL.
+
+Compression is told by the first bytes, never by the name.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from tracediff.errors import NotATrace, TracediffError
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+BOMB_BYTES, BOMB_RATIO = 1 << 30, 300
+"""A stream that unpacks to more than BOMB_BYTES at over BOMB_RATIO : 1 is refused (real traces pack 16–35 : 1)."""
+
+
+@dataclass(frozen=True, order=True)
+class TraceFile:
+    """Where one trace lies.
+
+    Attributes:
+        path: file path or URL.
+        member: name inside the zip archive at ``path``, else ``""``.
+    """
+
+    path: str
+    member: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}/{self.member}" if self.member else self.path
+
+    @property
+    def name(self) -> str:
+        """The file's own name, without folders."""
+        return os.path.basename(self.member or self.path)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The names of the folders above it, outermost first."""
+        return tuple(p for p in os.path.dirname(str(self)).split("/") if p)
+
+
+class Unpacked:
+    """A stream of unpacked bytes; every fault of the medium becomes a one-line error. Use as ``read(n)``."""
+
+    def __init__(self, file: TraceFile, stream: Any, packed_size: int) -> None:
+        self.file = file
+        self.stream = stream
+        self.packed_size = packed_size
+        self.bytes_read = 0
+
+    def read(self, size: int) -> bytes:
+        """The next ``size`` bytes, fewer only at the end.
+
+        Raises:
+            TracediffError: truncated or damaged compression, a decompression bomb, an I/O error.
+        """
+        parts: list[bytes] = []
+        missing = size
+        while missing:
+            part = self._read_some(missing)
+            if not part:
+                break
+            parts.append(part)
+            missing -= len(part)
+        self.bytes_read += size - missing
+        if self.bytes_read > BOMB_BYTES and self.packed_size and self.bytes_read > BOMB_RATIO * self.packed_size:
+            raise TracediffError(str(self.file), f"unpacks to over {BOMB_RATIO} times its size", "unpack it yourself if you trust it, then give the plain .json")
+        return b"".join(parts)
+
+    def _read_some(self, size: int) -> bytes:
+        try:
+            return bytes(self.stream.read(size))
+        except EOFError:
+            raise TracediffError(
+                str(self.file),
+                "the compressed file is cut off",
+                "copy it again, or unpack what is there (gzip -dc FILE > part.json): a cut-off .json is read up to the cut",
+            ) from None
+        except (zlib.error, zipfile.BadZipFile, ValueError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise unreadable(str(self.file), error) from None
+            raise TracediffError(str(self.file), f"the compressed data is damaged ({error})", "copy or record it again") from None
+
+
+def unreadable(subject: str, error: OSError) -> TracediffError:
+    """The one-line form of an operating system error."""
+    reason = (error.strerror or str(error)).lower()
+    return TracediffError(subject, f"cannot be read ({reason})", "check the path and its permissions")
+
+
+@contextmanager
+def open_trace(file: TraceFile) -> Iterator[Unpacked]:
+    """The unpacked bytes of ``file``.
+
+    Raises:
+        TracediffError: the file is missing, unreadable, empty, or packed in a way that is not known here.
+    """
+    with _open_packed(file) as packed:
+        first = _peek(file, packed, 4)
+        if not first:
+            raise TracediffError(str(file), "the file is empty", "record it again")
+        yield Unpacked(file, _decompressed(packed, first), _size(file) if first[:2] == GZIP or first == ZSTD else 0)
+
+
+def _open_packed(file: TraceFile) -> io.BufferedReader:
+    try:
+        if "://" in file.path:
+            return _open_url(file.path)
+        if file.member:
+            member: Any = zipfile.ZipFile(file.path).open(file.member)
+            return io.BufferedReader(member, 1 << 20)
+        return open(file.path, "rb", buffering=1 << 20)
+    except OSError as error:
+        raise unreadable(str(file), error) from None
+    except (zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError) as error:
+        raise TracediffError(str(file), f"cannot be read from its archive ({error})", "unpack the archive and give the folder") from None
+
+
+def _open_url(url: str) -> io.BufferedReader:
+    try:
+        import fsspec
+    except ModuleNotFoundError:
+        raise TracediffError(url, "reading URLs needs fsspec", "pip install 'torch-tracediff[scale]', or copy the file here") from None
+    try:
+        opened: Any = fsspec.open(url, "rb").open()
+    except (OSError, ValueError, ImportError) as error:
+        raise TracediffError(url, f"cannot be opened ({error})", "check the address and your access to it") from None
+    return io.BufferedReader(opened, 1 << 20)
+
+
+def _peek(file: TraceFile, packed: io.BufferedReader, size: int) -> bytes:
+    try:
+        return packed.peek(size)[:size]
+    except OSError as error:
+        raise unreadable(str(file), error) from None
+
+
+def _size(file: TraceFile) -> int:
+    """Packed size in bytes, 0 where it is not known beforehand."""
+    if "://" in file.path:
+        return 0
+    return zipfile.ZipFile(file.path).getinfo(file.member).compress_size if file.member else os.path.getsize(file.path)
+
+
+def _decompressed(packed: BinaryIO, first: bytes) -> Any:
+    if first[:2] == GZIP:
+        try:
+            from isal import igzip as gzip
+        except ImportError:  # no wheel for this platform
+            import gzip  # type: ignore[no-redef]
+        return gzip.GzipFile(fileobj=packed, mode="rb")
+    if first == ZSTD:
+        return _zstd().ZstdFile(packed, mode="rb")
+    return packed
+
+
+def _zstd() -> Any:
+    try:
+        from compression import zstd  # Python ≥ 3.14
+    except ImportError:
+        from backports import zstd
+    return zstd
+
+
+def not_a_trace(file: TraceFile, first: bytes) -> NotATrace:
+    """The error for a file whose first unpacked bytes are ``first`` and that holds no ``traceEvents``."""
+    text = first.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text[:1] not in (b"{", b"["):
+        printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
+        if printable < 0.9 * len(first):
+            return NotATrace(str(file), "not JSON but binary (a protobuf trace?)", "give the .json that torch.profiler's export_chrome_trace writes")
+        return NotATrace(str(file), "not JSON", "give the .json or .json.gz that torch.profiler writes")
+    if b'"nodes"' in first and (b'"ctrl_deps"' in first or b'"schema"' in first):
+        return NotATrace(str(file), "an execution trace (ExecutionTraceObserver), which has no times", "give the profiler's Chrome trace of the same run")
+    return NotATrace(str(file), "JSON without traceEvents", "give a trace from torch.profiler (export_chrome_trace or tensorboard_trace_handler)")

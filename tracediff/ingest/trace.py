@@ -1,0 +1,144 @@
+"""`Trace`: one file's events as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.ingest.health import Note
+from tracediff.ingest.source import TraceFile
+from tracediff.ingest.times import MISSING, Int64
+
+Codes = NDArray[np.int32]
+
+
+class Distributed(msgspec.Struct, frozen=True):
+    """What ``distributedInfo`` says of this process."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str | None = None
+
+
+class Device(msgspec.Struct, frozen=True):
+    """One entry of ``deviceProperties``."""
+
+    id: int | None = None
+    name: str = ""
+
+
+class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """The allow-list of top-level metadata: nothing else of it is ever read, kept or shown."""
+
+    schema_version: int | None = None
+    distributed_info: Distributed | None = None
+    device_properties: tuple[Device, ...] = ()
+    base_time_nanoseconds: int | None = None
+    with_stack: int | bool | None = msgspec.field(default=None, name="with_stack")
+    record_shapes: int | bool | None = msgspec.field(default=None, name="record_shapes")
+    profile_memory: int | bool | None = msgspec.field(default=None, name="profile_memory")
+    with_modules: int | bool | None = msgspec.field(default=None, name="with_modules")
+    with_flops: int | bool | None = msgspec.field(default=None, name="with_flops")
+    cuda_runtime_version: int | None = msgspec.field(default=None, name="cuda_runtime_version")
+    cuda_driver_version: int | None = msgspec.field(default=None, name="cuda_driver_version")
+    hip_runtime_version: int | None = msgspec.field(default=None, name="hip_runtime_version")
+    hip_driver_version: int | None = msgspec.field(default=None, name="hip_driver_version")
+    torch_version: str | None = msgspec.field(default=None, name="torch_version")
+
+
+@dataclass
+class Arguments:
+    """The arguments of one category's events.
+
+    Attributes:
+        rows: int64[n], positions of these events in the trace's columns, ascending.
+        ints: argument name → int64[n], MISSING where absent.
+        floats: argument name → float64[n], NaN where absent.
+        texts: argument name → int32[n], codes into ``Trace.texts`` (strings as they are, lists and objects as JSON), −1 where absent.
+    """
+
+    rows: Int64
+    ints: dict[str, Int64] = field(default_factory=dict)
+    floats: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    texts: dict[str, Codes] = field(default_factory=dict)
+
+
+@dataclass
+class Trace:
+    """One trace file in columns of equal length n, in the file's order.
+
+    Attributes:
+        file: where it came from.
+        meta: allow-listed metadata.
+        notes: health notes of reading it.
+        ts: int64[n] start in ns on the trace's own clock.
+        dur: int64[n] duration in ns, MISSING for events that are not complete ("ph": "X").
+        name: int32[n] codes into ``names``.
+        category: int32[n] codes into ``categories`` (tracediff.ingest.categories gives the fixed ones).
+        pid, tid: int32[n] codes into ``ids`` (process and thread ids as int, str or None).
+        phase: int32[n] codes into ``phases``.
+        arguments: category code → its events' arguments.
+        texts: strings that text arguments refer to.
+    """
+
+    file: TraceFile
+    meta: TraceMeta
+    notes: list[Note]
+    ts: Int64
+    dur: Int64
+    name: Codes
+    category: Codes
+    pid: Codes
+    tid: Codes
+    phase: Codes
+    names: list[str]
+    categories: list[str]
+    ids: list[int | str | None]
+    phases: list[str]
+    arguments: dict[int, Arguments]
+    texts: list[str]
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
+        """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""
+        of = self.arguments.get(category)
+        if of is None or argument not in of.ints:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        values = of.ints[argument]
+        there = values != MISSING
+        return of.rows[there], values[there]
+
+    def integer_column(self, argument: str, categories: tuple[int, ...], missing: int = MISSING) -> Int64:
+        """int64[n] of ``argument`` for every event, ``missing`` where an event has none or is of another category."""
+        out = np.full(len(self), missing, np.int64)
+        for category in categories:
+            rows, values = self.integer(category, argument)
+            out[rows] = values
+        return out
+
+    def text_column(self, argument: str, category: int) -> Codes:
+        """int32[n] codes into ``texts`` of ``argument``, −1 where an event has none or is of another category."""
+        out = np.full(len(self), -1, np.int32)
+        of = self.arguments.get(category)
+        if of is not None and argument in of.texts:
+            out[of.rows] = of.texts[argument]
+        return out
+
+    def arguments_of(self, row: int) -> dict[str, Any]:
+        """All arguments of the event at ``row``, by name: int, float, str (JSON text for lists). For looking, not for loops."""
+        of = self.arguments.get(int(self.category[row]))
+        if of is None:
+            return {}
+        at = int(np.searchsorted(of.rows, row))
+        if at == len(of.rows) or of.rows[at] != row:
+            return {}
+        found: dict[str, Any] = {k: int(v[at]) for k, v in of.ints.items() if v[at] != MISSING}
+        found |= {k: float(v[at]) for k, v in of.floats.items() if not np.isnan(v[at])}
+        found |= {k: self.texts[v[at]] for k, v in of.texts.items() if v[at] >= 0}
+        return found

@@ -1,0 +1,190 @@
+"""Per-step averages of a set, as exact integers over a common denominator.
+
+A rank's number is the mean over its used steps, a run's the mean over its ranks, a set's the mean over its runs. Means of means are no integers,
+so every average is a numerator in 1/denominator nanoseconds (or events); it is divided once, where it is shown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import lcm
+
+import numpy as np
+
+from tracediff.profile.profile import Profile
+from tracediff.profile.states import GPU_STATES, STATES
+from tracediff.profile.traceset import Run, TraceSet
+
+
+@dataclass(frozen=True)
+class UsedStep:
+    """One used step of one run; of several ranks the slowest one's.
+
+    Attributes:
+        number: N of ProfilerStep#N.
+        rank: whose it is.
+        period_ns: completion to completion.
+        states: state → ns, sums to the period.
+        foreign: GPU state → ns held only by GPU events that were launched in no used step.
+    """
+
+    number: int
+    rank: int
+    period_ns: int
+    states: dict[str, int]
+    foreign: dict[str, int]
+
+
+@dataclass(frozen=True)
+class StepAverage:
+    """The step account of a set; numerators in 1/denominator ns.
+
+    Attributes:
+        denominator: of all numerators.
+        period, foreign: numerators.
+        states: state → numerator; they sum to `period`.
+        runs: run name → its used steps in order.
+    """
+
+    denominator: int
+    period: int
+    foreign: int
+    states: dict[str, int]
+    runs: dict[str, list[UsedStep]]
+
+
+@dataclass(frozen=True)
+class KernelKind:
+    """What tells GPU events apart within one set: category, raw name, launching op, its shapes, and grid and block of generated kernels."""
+
+    category: str
+    name: str
+    op: str | None
+    shapes: str | None
+    launch_shape: str | None
+
+
+@dataclass
+class KernelAverage:
+    """The kernel account of a set (the mean rank's); numerators in 1/denominator events and ns.
+
+    Attributes:
+        kinds: kind → [count, ns] numerators.
+        busy: numerator of the union per GPU, summed over GPUs.
+        spilled, outside: [count, ns] of the whole set, no numerators.
+    """
+
+    denominator: int
+    kinds: dict[KernelKind, list[int]] = field(default_factory=dict)
+    busy: int = 0
+    spilled: list[int] = field(default_factory=lambda: [0, 0])
+    outside: list[int] = field(default_factory=lambda: [0, 0])
+
+
+@dataclass
+class OpAverage:
+    """Operations by (category, raw name); numerators in 1/denominator events and ns: [count, total, self]."""
+
+    denominator: int
+    ops: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+
+def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
+    """The used steps of ``run`` in order of number; of several ranks each step's slowest, the lowest rank where they tie."""
+    slowest: dict[int, UsedStep] = {}
+    for rank in sorted(run.ranks):
+        for profile in run.ranks[rank]:
+            for step in _steps_of(profile, np.flatnonzero(traces.selection.used(profile)).tolist(), rank):
+                if step.number not in slowest or step.period_ns > slowest[step.number].period_ns:
+                    slowest[step.number] = step
+    return [slowest[n] for n in sorted(slowest)]
+
+
+def _steps_of(profile: Profile, used: list[int], rank: int) -> Iterator[UsedStep]:
+    foreign: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(GPU_STATES, 0))
+    for step, state, owner, ns in profile.owned.tolist():
+        if owner not in used:
+            foreign[step][STATES[state]] += ns
+    periods = profile.periods
+    for s in used:
+        states = dict(zip(profile.state_names, profile.state_ns[s].tolist(), strict=True))
+        yield UsedStep(int(profile.step_numbers[s]), rank, int(periods[s]), states, foreign[s])
+
+
+def step_average(traces: TraceSet) -> StepAverage:
+    """The step account of ``traces``: mean over runs of the mean over each run's used steps."""
+    runs = {run.name: used_steps(traces, run) for run in traces.runs}
+    denominator = lcm(*(len(runs) * len(steps) for steps in runs.values()))
+    average = StepAverage(denominator, 0, 0, dict.fromkeys(STATES, 0), runs)
+    period = foreign = 0
+    for steps in runs.values():
+        weight = denominator // (len(runs) * len(steps))
+        for step in steps:
+            period += weight * step.period_ns
+            foreign += weight * sum(step.foreign.values())
+            for state, ns in step.states.items():
+                average.states[state] = average.states.get(state, 0) + weight * ns
+    return StepAverage(denominator, period, foreign, average.states, runs)
+
+
+def _weighted(traces: TraceSet) -> tuple[int, list[tuple[Profile, list[int], int]]]:
+    """(denominator, [(profile, positions of its used steps, weight of a step)]): weights of mean over steps, ranks and runs."""
+    shares = []
+    for run in traces.runs:
+        for files in run.ranks.values():
+            used = [np.flatnonzero(traces.selection.used(p)).tolist() for p in files]
+            steps = sum(map(len, used))
+            shares += [(p, u, len(traces.runs) * len(run.ranks) * steps) for p, u in zip(files, used, strict=True)]
+    denominator = lcm(*(share for _, _, share in shares))
+    return denominator, [(p, u, denominator // share) for p, u, share in shares]
+
+
+def kernel_average(traces: TraceSet) -> KernelAverage:
+    """The kernel account of ``traces``: the mean rank's, per step."""
+    denominator, weighted = _weighted(traces)
+    average = KernelAverage(denominator)
+    for profile, used, weight in weighted:
+        table = profile.kernels
+        average.busy += weight * int(profile.busy_ns[used].sum())
+        for total, step in ((average.outside, -1), (average.spilled, -2)):
+            rows = table.step == step
+            total[0] += int(table.count[rows].sum())
+            total[1] += int(table.total_ns[rows].sum())
+        rows = np.flatnonzero(np.isin(table.step, used))
+        columns = (table.category, table.name, table.op, table.shapes, table.launch_shape, table.count, table.total_ns)
+        for category, name, op, shapes, launch, count, ns in zip(*(c[rows].tolist() for c in columns), strict=True):
+            kind = KernelKind(
+                profile.categories[category],
+                profile.names[name],
+                profile.names[op] if op >= 0 else None,
+                profile.texts[shapes] if shapes >= 0 else None,
+                None if launch < 0 else _launch_shape(profile, launch),
+            )
+            entry = average.kinds.setdefault(kind, [0, 0])
+            entry[0] += weight * count
+            entry[1] += weight * ns
+    return average
+
+
+def _launch_shape(profile: Profile, code: int) -> str:
+    """``grid × block`` behind its code."""
+    grid, block = divmod(code, len(profile.texts) + 1)
+    return f"{profile.texts[grid - 1] if grid else '?'} × {profile.texts[block - 1] if block else '?'}"
+
+
+def op_average(traces: TraceSet) -> OpAverage:
+    """All operations of ``traces`` per step: counts, total and self times (the mean rank's)."""
+    denominator, weighted = _weighted(traces)
+    average = OpAverage(denominator)
+    for profile, used, weight in weighted:
+        table = profile.ops
+        rows = np.flatnonzero(np.isin(table.step, used))
+        columns = (table.category, table.name, table.count, table.total_ns, table.self_ns)
+        for category, name, count, total, own in zip(*(c[rows].tolist() for c in columns), strict=True):
+            entry = average.ops.setdefault((profile.categories[category], profile.names[name]), [0, 0, 0])
+            entry[0] += weight * count
+            entry[1] += weight * total
+            entry[2] += weight * own
+    return average

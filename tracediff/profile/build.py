@@ -1,0 +1,148 @@
+"""`Trace` → `Profile`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.intervals import union
+from tracediff.profile.lanes import LANES, Lane, build_lane
+from tracediff.profile.launches import GpuEvents, gpu_events
+from tracediff.profile.names import is_generated, is_wrapper
+from tracediff.profile.profile import KernelTable, OpTable, Origin, Profile, grouped
+from tracediff.profile.states import step_account
+from tracediff.profile.steps import Steps, find_steps
+
+NOT_MEASURED = (cat.SPAN, cat.METADATA)
+"""Categories whose complete events are no work: the profiler's own span."""
+
+
+def build_profile(trace: Trace, step_marker: str | None = None) -> Profile:
+    """The accounts of ``trace``.
+
+    Args:
+        step_marker: a regular expression; annotations with a matching name are the steps instead of ProfilerStep#N.
+
+    Raises:
+        TracediffError: the marker is no regular expression, or nothing matches it.
+    """
+    notes = Notes({(n.code, n.message): n.count for n in trace.notes})
+    steps = find_steps(trace, step_marker, notes)
+    if steps.whole_file:
+        notes.add("no-steps", "no ProfilerStep in the file: all of it counts as one step")
+    gpu = gpu_events(trace, steps, notes)
+    lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
+    completions = steps.completions(gpu.end, gpu.step)
+    account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"])
+    kernels, texts = _kernel_table(trace, gpu, launching_ops(trace, gpu, lanes["ops"]))
+    return Profile(
+        origin=_origin(trace, gpu),
+        notes=tuple(notes.list()),
+        step_numbers=steps.numbers,
+        whole_file=steps.whole_file,
+        completions=completions,
+        host_ns=steps.end - steps.start,
+        state_names=account.names,
+        state_ns=account.ns,
+        owned=account.owned,
+        busy_ns=_busy(gpu, len(steps)),
+        ops=_op_table(trace, steps, gpu, lanes),
+        kernels=kernels,
+        categories=tuple(trace.categories),
+        names=tuple(trace.names),
+        texts=texts,
+        events={name: int(n) for name, n in zip(trace.categories, np.bincount(trace.category, minlength=len(trace.categories)), strict=True) if n},
+    )
+
+
+def launching_ops(trace: Trace, gpu: GpuEvents, ops: Lane) -> Int64:
+    """int64[g]: row of the innermost operator around each GPU event's launch that is no wrapper, −1 where there is none."""
+    position = np.full(len(trace), -1, np.int64)
+    position[ops.rows] = np.arange(len(ops.rows))
+    skipped = np.array([is_wrapper(name) for name in trace.names], bool)[trace.name[ops.rows]] | (trace.category[ops.rows] != cat.CPU_OP)
+    at = np.where(gpu.launch >= 0, position[gpu.launch], -1)
+    while True:
+        up = (at >= 0) & skipped[at] if len(skipped) else np.zeros(len(at), bool)
+        if not up.any():
+            break
+        at[up] = ops.parent[at[up]]
+    return np.where(at >= 0, ops.rows[at], -1) if len(ops.rows) else at
+
+
+def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
+    meta = trace.meta
+    distributed = meta.distributed_info
+    used = set(gpu.device.tolist())
+    names = [d.name for d in meta.device_properties if d.id in used] or [d.name for d in meta.device_properties]
+    flags = ("with_stack", "record_shapes", "profile_memory", "with_modules", "with_flops")
+    driver = meta.cuda_driver_version or meta.hip_driver_version
+    return Origin(
+        trace.file,
+        distributed.rank if distributed else None,
+        distributed.world_size if distributed else None,
+        distributed.backend if distributed else None,
+        tuple(dict.fromkeys(names)),
+        tuple(f for f in flags if getattr(meta, f)),
+        str(driver) if driver else None,
+        meta.torch_version,
+    )
+
+
+def _busy(gpu: GpuEvents, steps: int) -> Int64:
+    """int64[steps]: what each step adds to the union of its own and all later steps' events, per GPU."""
+    out = np.zeros(steps, np.int64)
+    for device in np.unique(gpu.device):
+        mine = np.flatnonzero((gpu.device == device) & (gpu.step >= 0))
+        mine = mine[np.argsort(gpu.step[mine], kind="stable")]
+        borders = np.searchsorted(gpu.step[mine], np.arange(steps + 1))
+        earlier_start = np.minimum.accumulate(gpu.start[mine])
+        later = union(gpu.start[:0], gpu.end[:0])
+        for s in range(steps - 1, -1, -1):
+            of = mine[borders[s] : borders[s + 1]]
+            both = union(np.concatenate((later.start, gpu.start[of])), np.concatenate((later.end, gpu.end[of])))
+            out[s] += both.total - later.total
+            if borders[s]:
+                near = both.end > earlier_start[borders[s] - 1]  # the rest cannot meet an earlier step's events
+                later = union(both.start[near], both.end[near])
+    return out
+
+
+def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]) -> OpTable:
+    rows = np.flatnonzero((trace.dur >= 0) & ~np.isin(trace.category, NOT_MEASURED))
+    step = np.full(len(trace), -1, np.int64)
+    step[rows] = steps.of(trace.ts[rows])
+    step[gpu.rows] = np.maximum(gpu.step, -1)
+    self_ns = np.zeros(len(trace), np.int64)
+    for lane in lanes.values():
+        self_ns[lane.rows] = lane.self_ns
+    self_ns[gpu.rows] = trace.dur[gpu.rows]
+    keys = [step[rows], trace.category[rows].astype(np.int64), trace.name[rows].astype(np.int64)]
+    (s, c, n), (count, total, own) = grouped(keys, [np.ones(len(rows), np.int64), trace.dur[rows], self_ns[rows]])
+    return OpTable(s, c, n, count, total, own)
+
+
+def _kernel_table(trace: Trace, gpu: GpuEvents, op_rows: Int64) -> tuple[KernelTable, tuple[str, ...]]:
+    """The kernel table, and the texts (shapes, grids, blocks) that its codes refer to."""
+    rows = gpu.rows
+    with_op = op_rows >= 0
+    op = np.where(with_op, trace.name[op_rows], -1).astype(np.int64)
+    shapes = np.where(with_op, trace.text_column("Input Dims", cat.CPU_OP)[op_rows], -1).astype(np.int64)
+    grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in ("grid", "block"))
+    generated = np.array([is_generated(name) for name in trace.names], bool)[trace.name[rows]]
+    grid, block = np.where(generated, grid, -1), np.where(generated, block, -1)
+    codes, (shapes, grid, block) = _recoded(shapes, grid, block)
+    texts = tuple(trace.texts[c] for c in codes)
+    launch_shape = np.where(generated, (grid + 1) * (len(texts) + 1) + block + 1, -1)
+    keys = [gpu.step, trace.category[rows].astype(np.int64), trace.name[rows].astype(np.int64), op, shapes, launch_shape]
+    (s, c, n, o, i, g), (count, total) = grouped(keys, [np.ones(len(rows), np.int64), trace.dur[rows]])
+    return KernelTable(s, c, n, o, i, g, count, total), texts
+
+
+def _recoded(*columns: Int64) -> tuple[list[int], list[Int64]]:
+    """The codes that occur (without −1), and the columns recoded to their positions."""
+    codes = np.unique(np.concatenate(columns))
+    codes = codes[codes >= 0]
+    return codes.tolist(), [np.where(c >= 0, np.searchsorted(codes, c), -1) for c in columns]

@@ -1,0 +1,48 @@
+"""Sets of half-open intervals [start, end) of int64 nanoseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest.times import Int64
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Intervals that are sorted, disjoint and not empty: start int64[n], end int64[n] in ns."""
+
+    start: Int64
+    end: Int64
+
+    @property
+    def total(self) -> int:
+        """Sum of the lengths in ns."""
+        return int((self.end - self.start).sum())
+
+    def covers(self, times: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """bool[m]: which of ``times`` (ns) lie inside."""
+        if not len(self.start):
+            return np.zeros(len(times), bool)
+        at = np.searchsorted(self.start, times, side="right") - 1
+        return (at >= 0) & (times < self.end[np.maximum(at, 0)])
+
+    def clipped(self, low: int, high: int) -> Intervals:
+        """The part inside [low, high)."""
+        start, end = np.maximum(self.start, low), np.minimum(self.end, high)
+        there = start < end
+        return Intervals(start[there], end[there])
+
+
+def union(start: Int64, end: Int64) -> Intervals:
+    """The union of any intervals, in any order; empty and reversed ones add nothing."""
+    there = end > start
+    start, end = start[there], end[there]
+    if not len(start):
+        return Intervals(start, end)
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    first = np.concatenate(([True], start[1:] > end[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return Intervals(start[first], end[last])

@@ -1,0 +1,133 @@
+"""`Profile`: what is kept of one file. Small tables per step, from which every number of a comparison is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracediff.ingest.health import Note
+from tracediff.ingest.source import TraceFile
+from tracediff.ingest.times import Int64
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a profile comes from: allow-listed facts only.
+
+    Attributes:
+        file: the trace file.
+        rank: from distributedInfo, else None.
+        world_size, backend: from distributedInfo.
+        gpus: names of the devices that ran GPU events, else of all listed.
+        flags: profiler options that were on (with_stack, record_shapes, …).
+        driver: CUDA or HIP driver version as recorded.
+        torch: torch version, where recorded.
+    """
+
+    file: TraceFile
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str | None = None
+    gpus: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    driver: str | None = None
+    torch: str | None = None
+
+
+@dataclass(frozen=True)
+class OpTable:
+    """Occurrences by (step, category, name), r rows; step is a position, −1 outside every step.
+
+    Attributes:
+        step, category, name: int64[r]; name and category are codes of the profile.
+        count, total_ns, self_ns: int64[r]; total counts every level of a recursion, self is time in no child of the same lane.
+    """
+
+    step: Int64
+    category: Int64
+    name: Int64
+    count: Int64
+    total_ns: Int64
+    self_ns: Int64
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """GPU events by (step, kind), r rows; step is a position, −1 outside every step, −2 spilled.
+
+    Attributes:
+        step, name, op, shapes, launch_shape, category: int64[r] codes of the profile: name, op (−1 none), shapes of the op (−1 none),
+            grid and block (−1 unless the kernel is generated), category.
+        count, total_ns: int64[r].
+    """
+
+    step: Int64
+    category: Int64
+    name: Int64
+    op: Int64
+    shapes: Int64
+    launch_shape: Int64
+    count: Int64
+    total_ns: Int64
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The accounts of one file. Times in ns, int64.
+
+    Attributes:
+        origin: where it comes from.
+        notes: health notes.
+        step_numbers: int64[s], N of ProfilerStep#N.
+        whole_file: the file had no step and counts as one.
+        completions: int64[s + 1], start of the first step and each step's completion.
+        host_ns: int64[s], host duration of each step.
+        state_names, state_ns: int64[s, states], rows sum to the period.
+        owned: int64[k, 4] (step, state, owner, ns) of the GPU states; see StepAccount.
+        busy_ns: int64[s], union per GPU of the events launched in the step, summed over GPUs; time that a later step's events share counts there.
+        ops, kernels: the tables.
+        categories, names, texts: what codes stand for.
+        events: all events of the file by category name.
+    """
+
+    origin: Origin
+    notes: tuple[Note, ...]
+    step_numbers: Int64
+    whole_file: bool
+    completions: Int64
+    host_ns: Int64
+    state_names: tuple[str, ...]
+    state_ns: Int64
+    owned: Int64
+    busy_ns: Int64
+    ops: OpTable
+    kernels: KernelTable
+    categories: tuple[str, ...]
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    events: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def periods(self) -> Int64:
+        """int64[s] period of each step in ns: completion(s) − completion(s − 1)."""
+        return np.diff(self.completions)
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether the file holds GPU events."""
+        return bool(len(self.kernels.count))
+
+
+def grouped(keys: list[Int64], sums: list[Int64]) -> tuple[list[Int64], list[Int64]]:
+    """Sum rows with equal keys: (the distinct keys in ascending order, the sums), every array int64."""
+    if not len(keys[0]):
+        return keys, sums
+    order = np.lexsort(keys[::-1])
+    sorted_keys = [k[order] for k in keys]
+    new = np.zeros(len(order), bool)
+    new[0] = True
+    for k in sorted_keys:
+        new[1:] |= k[1:] != k[:-1]
+    first = np.flatnonzero(new)
+    return [k[first] for k in sorted_keys], [np.add.reduceat(s[order], first) for s in sums]

@@ -1,0 +1,160 @@
+"""The step account: each instant of a period in exactly one state (docs/concepts/states.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.families import family_of
+from tracediff.profile.intervals import Intervals, union
+from tracediff.profile.lanes import Lane
+from tracediff.profile.launches import GpuEvents
+from tracediff.profile.names import is_communication
+from tracediff.profile.steps import Steps
+
+STATES = ("gpu_compute", "gpu_comm", "gpu_copy", "gpu_queued", "data_loading", "synchronising", "launching", "op", "python")
+"""The states in order of precedence: the first that holds at an instant is its state."""
+
+GPU_STATES = STATES[:4]
+SYNCHRONISING = re.compile(r"Synchronize|^(cudaMemcpy|hipMemcpy|hipMemcpyWithStream)$")
+NO_OWNER = -1
+
+
+@dataclass(frozen=True)
+class StepAccount:
+    """Where the time of each step of one file went.
+
+    Attributes:
+        names: the states, STATES first, then ``op:<family>`` where the trace has no GPU event.
+        ns: int64[steps, states]; each row sums to the step's period.
+        owned: int64[k, 4] rows (step, state, owner, ns) of the GPU states: owner is the earliest step that launched an event
+            holding the state there, NO_OWNER where only spilled or outside events hold it.
+    """
+
+    names: tuple[str, ...]
+    ns: Int64
+    owned: Int64
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Intervals in which one state holds."""
+
+    state: int
+    owner: int
+    where: Intervals
+
+
+def step_account(trace: Trace, steps: Steps, completions: Int64, gpu: GpuEvents, ops: Lane, annotations: Lane) -> StepAccount:
+    """Paint every instant between ``completions`` (int64[s + 1] ns) with its state."""
+    names = list(STATES)
+    layers = list(_gpu_layers(trace, gpu))
+    layers += _host_layers(trace, gpu, annotations)
+    layers += list(_op_layers(trace, steps, ops, names)) if not len(gpu.rows) else [_covered_by(trace, ops)]
+    low, high = int(completions[0]), int(completions[-1])
+    layers = [Layer(x.state, x.owner, x.where.clipped(low, high)) for x in layers]
+    edges = np.unique(np.concatenate([completions, *(e for x in layers for e in (x.where.start, x.where.end))]))
+    painted = np.full(max(len(edges) - 1, 0), -1, np.int64)
+    for i, layer in enumerate(layers):
+        if len(layer.where.start):
+            first, last = np.searchsorted(edges, [layer.where.start[0], layer.where.end[-1]])
+            part = painted[first:last]
+            part[(part < 0) & layer.where.covers(edges[first:last])] = i
+    return _summed(names, layers, completions, edges, painted)
+
+
+def _summed(names: list[str], layers: list[Layer], completions: Int64, edges: Int64, painted: Int64) -> StepAccount:
+    states = np.array([x.state for x in layers] + [STATES.index("python")], np.int64)
+    owners = np.array([x.owner for x in layers] + [NO_OWNER], np.int64)
+    length = np.diff(edges)
+    step = np.searchsorted(completions, edges[:-1], side="right") - 1
+    ns = np.zeros((len(completions) - 1, len(names)), np.int64)
+    np.add.at(ns, (step, states[painted]), length)
+    on_gpu = np.flatnonzero((painted >= 0) & (states[painted] < len(GPU_STATES)))
+    keys = np.stack((step[on_gpu], states[painted[on_gpu]], owners[painted[on_gpu]]), axis=1).reshape(-1, 3)
+    distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
+    total = np.zeros(len(distinct), np.int64)
+    np.add.at(total, inverse.reshape(-1), length[on_gpu])
+    return StepAccount(tuple(names), ns, np.column_stack((distinct, total)).astype(np.int64))
+
+
+def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
+    communicates = np.array([is_communication(name) for name in trace.names], bool)[trace.name[gpu.rows]]
+    kernel = trace.category[gpu.rows] == cat.KERNEL
+    launch_end = np.where(gpu.launch >= 0, trace.ts[gpu.launch] + trace.dur[gpu.launch], gpu.start)
+    owner = np.where(gpu.step >= 0, gpu.step, NO_OWNER)
+    owners = [int(o) for o in np.unique(owner) if o >= 0] + [NO_OWNER]  # the earliest step first, nobody's last
+    kinds = (kernel & ~communicates, kernel & communicates, ~kernel)
+    for state, which in enumerate(kinds):
+        for o in owners:
+            some = which & (owner == o)
+            yield Layer(state, o, union(gpu.start[some], gpu.end[some]))
+    for o in owners:
+        some = owner == o
+        yield Layer(STATES.index("gpu_queued"), o, union(launch_end[some], gpu.start[some]))
+
+
+def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
+    loading = np.array(["DataLoader" in name for name in trace.names], bool)[trace.name[annotations.rows]]
+    calls = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
+    waits = np.array([SYNCHRONISING.search(name) is not None for name in trace.names], bool)[trace.name[calls]]
+    launching = np.unique(gpu.launch[gpu.launch >= 0])
+    return [
+        _layer("data_loading", trace, annotations.rows[loading]),
+        _layer("synchronising", trace, calls[waits]),
+        _layer("launching", trace, launching),
+    ]
+
+
+def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
+    return Layer(STATES.index(state), NO_OWNER, union(trace.ts[rows], trace.ts[rows] + trace.dur[rows]))
+
+
+def _covered_by(trace: Trace, ops: Lane) -> Layer:
+    return _layer("op", trace, ops.rows[ops.parent < 0])
+
+
+def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str]) -> Iterator[Layer]:
+    """Per thread, the steps' own first and then in order of thread id, where the innermost scope is of each family."""
+    family = np.array([family_of(name) for name in trace.names], object)
+    for thread in _thread_order(trace, steps, ops):
+        times, innermost = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
+        of = np.where(innermost >= 0, family[trace.name[ops.rows[innermost]]], None)
+        for f in sorted({x for x in of.tolist() if x is not None}):
+            state = f"op:{f}"
+            if state not in names:
+                names.append(state)
+            some = np.flatnonzero(of[:-1] == f)
+            yield Layer(names.index(state), NO_OWNER, union(times[some], times[some + 1]))
+
+
+def innermost_scopes(lane: Lane, of: Int64) -> tuple[Int64, Int64]:
+    """(times int64[m], positions int64[m]): from each time on, which scope of ``of`` (one thread) is the innermost open one, −1 for none."""
+    of = of[lane.end[of] > lane.start[of]]
+    times = np.concatenate((lane.start[of], lane.end[of]))
+    then = np.concatenate((of, lane.parent[of]))
+    depth = lane.depth[of]
+    order = np.lexsort((np.concatenate((depth, -depth)), np.repeat([1, 0], len(of)), times))
+    times, then = times[order], then[order]
+    last = np.concatenate((times[1:] != times[:-1], [True])) if len(times) else np.empty(0, bool)
+    return times[last], then[last]
+
+
+def _thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
+    """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
+    starts = np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION)
+    own = trace.pid.astype(np.int64)[starts] * (len(trace.ids) + 1) + trace.tid[starts]
+    firsts = {int(t): int(r) for t, r in zip(ops.thread[::-1].tolist(), ops.rows[::-1].tolist(), strict=True)}
+
+    def place(thread: int) -> tuple[bool, bool, int, str]:
+        tid = trace.ids[trace.tid[firsts[thread]]]
+        number = tid if isinstance(tid, int) else int(tid) if isinstance(tid, str) and tid.isdigit() else None
+        return thread not in own, number is None, number or 0, str(tid)
+
+    return sorted(firsts, key=place)
