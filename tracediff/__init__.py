@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tracediff.api import Diff as Diff
     from tracediff.api import compare as compare
     from tracediff.api import load as load
     from tracediff.collect.record import record_steps as record_steps
-    from tracediff.diff.result import Diff as Diff
     from tracediff.errors import TracediffError as TracediffError
     from tracediff.profile.traceset import TraceSet as TraceSet
 
@@ -24,7 +24,7 @@ _HOMES = {
     "compare": "tracediff.api",
     "load": "tracediff.api",
     "record_steps": "tracediff.collect.record",
-    "Diff": "tracediff.diff.result",
+    "Diff": "tracediff.api",
     "TraceSet": "tracediff.profile.traceset",
     "TracediffError": "tracediff.errors",
 }

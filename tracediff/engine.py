@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest.discover import find_traces, label_for
+from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.health import Notes
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
@@ -58,11 +58,13 @@ def load_sets(
     """
     files = [find_traces(where) for where in wheres]
     found = _profiles(list(dict.fromkeys(f for of in files for f in of)), step_marker, jobs, progress)
+    named = labels_for(wheres)
+    given = labels or [None] * len(wheres)
     sets = []
     for i, (where, of) in enumerate(zip(wheres, files, strict=True)):
         notes = Notes()
         profiles = _usable([found[f] for f in of], notes, where)
-        label = (labels[i] if labels else None) or label_for(where)
+        label = given[i] or named[i]
         sets.append(arrange(label, profiles, selections[i] if selections else Selection(), ranks[i] if ranks else None, notes.list()))
     return sets
 

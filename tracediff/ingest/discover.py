@@ -112,8 +112,21 @@ def worker_of(file: TraceFile) -> str:
     return STAMP.sub("", str(file))
 
 
-def label_for(where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> str:
-    """A short name for a set: the last part of its path."""
+def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]) -> list[str]:
+    """Short names for sets: the last part of each path, with as many folders before it as tell the sets apart."""
+    paths = [_parts(where) for where in wheres]
+    labels = [parts[-1] for parts in paths]
+    for depth in range(2, max(map(len, paths)) + 1):
+        if len(set(labels)) == len(labels):
+            break
+        labels = ["/".join(parts[-depth:]) for parts in paths]
+    if len(set(labels)) < len(labels):  # one set twice: two of its steps or ranks
+        return [parts[-1] for parts in paths]
+    return labels
+
+
+def _parts(where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     first = os.fspath(where) if isinstance(where, str | os.PathLike) else os.fspath(next(iter(where), ""))
-    base = os.path.basename(os.path.normpath(first)) if first else ""
-    return STAMP.sub("", base) or base or "traces"
+    parts = [p for p in os.path.abspath(first).split("/") if p] if "://" not in first else first.split("/")
+    parts[-1:] = [STAMP.sub("", parts[-1]) or parts[-1]] if parts else ["traces"]
+    return parts

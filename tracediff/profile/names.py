@@ -8,7 +8,8 @@ from functools import lru_cache
 COMMUNICATION = re.compile(r"nccl|rccl|oneccl|msccl|nvshmem", re.IGNORECASE)
 GENERATED = re.compile(r"^(triton_|graph_\d+_|cpp_fused|triton_helpers)|_fused_")
 WRAPPER = re.compile(
-    r"^(CompiledFunction|Torch-Compiled Region|autograd::engine::|TorchDynamo|Pregraph bytecode|AOTDispatcher|## Call CompiledFxGraph|inductor|torch::dynamo|CompiledFxGraph)"
+    r"^(CompiledFunction|Torch-Compiled Region|autograd::engine::|TorchDynamo|Pregraph bytecode|AOTDispatcher"
+    r"|## Call CompiledFxGraph|CompiledFxGraph|inductor|torch::dynamo)"
 )
 COPY = re.compile(r"^(?:Memcpy|Copy)\s*(?P<short>[HDPA]to[HDPA])|^(?:Copy|hipMemcpy)?(?P<src>Host|Device)To(?P<dst>Host|Device)", re.IGNORECASE)
 ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -86,3 +87,9 @@ def _distinguishing(arguments: str) -> list[str]:
     """The words of template arguments that tell kernels apart: functors, ops and the kernels they wrap."""
     words = re.findall(r"[A-Za-z_][\w]*(?:Functor|Ops?|_kernel(?:_cuda|_impl)?|Kernel|gemm\w*|fprop\w*|dgrad\w*|wgrad\w*)\b|cutlass_\w+", arguments)
     return list(dict.fromkeys(w for w in words if w not in ("Op", "Ops", "Kernel", "gpu_kernel_impl", "gpu_kernel_impl_nocast")))[:2]
+
+
+def table_name(raw: str) -> str:
+    """The name under which occurrences of one run stand together in a table: the match name; of generated kernels the raw one,
+    since their counters may tell two kernels apart."""
+    return raw if is_generated(raw) else match_name(raw)

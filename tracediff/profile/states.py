@@ -122,15 +122,17 @@ def _covered_by(trace: Trace, ops: Lane) -> Layer:
 
 def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str]) -> Iterator[Layer]:
     """Per thread, the steps' own first and then in order of thread id, where the innermost scope is of each family."""
-    family = np.array([family_of(name) for name in trace.names], object)
+    families = [family_of(name) for name in trace.names]
+    known = sorted(set(families))
+    family = np.array([known.index(f) for f in families], np.int64)
     for thread in _thread_order(trace, steps, ops):
         times, innermost = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
-        of = np.where(innermost >= 0, family[trace.name[ops.rows[innermost]]], None)
-        for f in sorted({x for x in of.tolist() if x is not None}):
-            state = f"op:{f}"
+        of = np.where(innermost >= 0, family[trace.name[ops.rows[innermost]]], -1)
+        for code in np.unique(of[of >= 0]).tolist():
+            state = f"op:{known[code]}"
             if state not in names:
                 names.append(state)
-            some = np.flatnonzero(of[:-1] == f)
+            some = np.flatnonzero(of[:-1] == code)
             yield Layer(names.index(state), NO_OWNER, union(times[some], times[some + 1]))
 
 

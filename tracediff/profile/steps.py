@@ -87,7 +87,8 @@ def _marked(trace: Trace, marker: str) -> Steps:
     codes = [code for code, name in enumerate(trace.names) if pattern.search(name)]
     rows = np.flatnonzero(np.isin(trace.name, codes) & (trace.category == cat.ANNOTATION) & (trace.dur >= 0))
     if not len(rows):
-        raise TracediffError(str(trace.file), f"no annotation matches the step marker {marker!r}", "look at the trace's annotations with `tracediff compare … --where NAME`")
+        remedy = "look for the annotations of its loop with `tracediff compare … --where NAME`"
+        raise TracediffError(str(trace.file), f"no annotation matches the step marker {marker!r}", remedy)
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
     return _steps(trace, rows, np.arange(len(rows), dtype=np.int64))
 
@@ -100,7 +101,8 @@ def whole_file(trace: Trace) -> Steps:
     """One step from the earliest start to the latest end of host and GPU events; no step where there are none."""
     rows = np.isin(trace.category, (*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
     if not rows.any():
-        return Steps(*(np.empty(0, np.int64) for _ in range(3)), whole_file=True)
+        nothing = np.empty(0, np.int64)
+        return Steps(nothing, nothing, nothing, whole_file=True)
     start, end = trace.ts[rows].min(), (trace.ts[rows] + trace.dur[rows]).max()
     return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), whole_file=True)
 

@@ -136,8 +136,6 @@ def _rank_of(profile: Profile, notes: Notes, alone: bool) -> int:
     named = rank_in_name(profile.origin.file)
     if named is None and not alone:
         notes.add("rank-guessed", "neither the trace nor its name says its rank: taken as rank 0")
-    elif not alone:
-        notes.add("rank-from-name", "the rank was taken from the file's or folder's name")
     return named or 0
 
 
@@ -159,8 +157,10 @@ def _other_cycle(a: Profile, b: Profile) -> bool:
 
 def _check(arranged: TraceSet, ranks: frozenset[int] | None) -> None:
     if not arranged.runs:
-        raise TracediffError(arranged.label, f"no file of rank {', '.join(map(str, sorted(ranks or ())))}", "look at the ranks with `tracediff compare` without --rank")
+        wanted = ", ".join(map(str, sorted(ranks or ())))
+        raise TracediffError(arranged.label, f"no file of rank {wanted}", "see which ranks there are by comparing without --rank")
     empty = [p for p in arranged.profiles if not arranged.selection.used(p).any()]
     if empty:
         numbers = ", ".join(map(str, empty[0].step_numbers.tolist())) or "none"
-        raise TracediffError(str(empty[0].origin.file), f"no step is left to compare (steps in the file: {numbers})", "choose others with --step or --skip-first")
+        reason = f"no step is left to compare (steps in the file: {numbers})"
+        raise TracediffError(str(empty[0].origin.file), reason, "choose others with --step or --skip-first")

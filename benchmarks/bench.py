@@ -1,0 +1,306 @@
+"""tracediff side by side with HTA and with the parse floor, each measurement a process of its own.
+
+    python benchmarks/bench.py                                  # the table
+    python benchmarks/bench.py --hta-python .venv-hta/bin/python --write
+
+What is measured, and how to read it: benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import tile
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "cli")])}
+README = HERE / "README.md"
+START, END = "<!-- measured: written by bench.py --write -->", "<!-- end of measured -->"
+SLOWER = "gemm"
+SMALL = ("transformer_h100_run1/a.pt.trace.json", "transformer_h100_run2/b.pt.trace.json")
+PACKAGES = {"ours": ("numpy", "msgspec", "pysimdjson"), "HTA": ("traceinsight", "pandas", "numpy")}
+
+
+# What runs in the measured processes: `python bench.py --job NAME ARGUMENTS`.
+
+
+def parse_floor(path: str) -> None:
+    """Read the file and parse it with simdjson: no value is ever looked at."""
+    import simdjson
+
+    with open(path, "rb") as file:
+        text = file.read()
+    simdjson.Parser().parse(text)
+
+
+def load(path: str) -> None:
+    """tracediff: one file → columns."""
+    from tracediff.ingest.read import read_trace
+
+    read_trace(path)
+
+
+def load_and_profile(path: str) -> None:
+    """tracediff: one file → columns → tables."""
+    from tracediff.engine import profile_file
+    from tracediff.ingest.source import TraceFile
+
+    profile_file(TraceFile(path))
+
+
+def hta_parse(folder: str) -> None:
+    """HTA: one folder with one trace → data frames, with the defaults that its TraceDiff uses."""
+    from hta.common.trace import Trace
+
+    Trace(trace_dir=folder).parse_traces()
+
+
+def hta_compare(control: str, test: str) -> None:
+    """HTA: two folders with one trace each → its table of differences."""
+    from hta.trace_diff import TraceDiff
+
+    TraceDiff.compare_traces(control, test)
+
+
+JOBS: dict[str, Callable[..., None]] = {f.__name__: f for f in (parse_floor, load, load_and_profile, hta_parse, hta_compare)}
+
+
+def job(name: str, *arguments: object, python: str = sys.executable) -> list[str]:
+    """The command of one of the JOBS."""
+    return [python, str(Path(__file__).resolve()), "--job", name, *map(str, arguments)]
+
+
+def command_line(*arguments: object) -> list[str]:
+    """The command of our own command line."""
+    return [sys.executable, "-m", "tracediff_cli", *map(str, arguments)]
+
+
+# Measuring.
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a process and its children took: seconds, seconds of all cores, bytes resident at once; ``fault`` instead where it failed."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    peak: int = 0
+    fault: str = ""
+
+    def __str__(self) -> str:
+        return self.fault or f"{self.wall:.2f} s, CPU {self.cpu:.2f} s, {self.peak / 1e6:,.0f} MB"
+
+
+def measured(command: Sequence[str], runs: int) -> Cost:
+    """The least time and the largest memory of ``runs`` runs."""
+    costs: list[Cost] = []
+    for _ in range(runs):
+        cost = _measured_once(command)
+        print(f"  {cost}", file=sys.stderr, flush=True)
+        if cost.fault:
+            return cost
+        costs.append(cost)
+    return Cost(min(c.wall for c in costs), min(c.cpu for c in costs), max(c.peak for c in costs))
+
+
+def _measured_once(command: Sequence[str]) -> Cost:
+    peaks = [0]
+    done = threading.Event()
+    with tempfile.TemporaryFile() as errors:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, env=ENVIRONMENT)
+        watch = threading.Thread(target=_watch, args=(process.pid, peaks, done))
+        watch.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        done.set()
+        watch.join()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            errors.seek(0)
+            lines = errors.read().decode(errors="replace").strip().splitlines()
+            return Cost(fault=f"failed ({process.returncode}): {lines[-1] if lines else 'no message'}")
+    largest = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Cost(wall, usage.ru_utime + usage.ru_stime, max(largest, *peaks))
+
+
+def _watch(pid: int, peaks: list[int], done: threading.Event) -> None:
+    """The memory of a process and its children together, which ``ru_maxrss`` (the largest of them) does not tell."""
+    while not done.wait(0.02):
+        peaks.append(_resident(pid))
+
+
+def _resident(pid: int | str) -> int:
+    """Bytes resident in a process and in its descendants; a page that several of them share counts in each. 0 where there is no /proc."""
+    try:
+        own = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        children = [c for task in Path(f"/proc/{pid}/task").iterdir() for c in (task / "children").read_text().split()]
+    except (OSError, IndexError):
+        return 0
+    return own + (sum(map(_resident, children)) if children else 0)
+
+
+# The table.
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; ``holds`` is None where nothing was asked."""
+
+    what: str
+    asked: str
+    ours: str
+    against: str
+    measured: str
+    holds: bool | None = None
+
+    def __str__(self) -> str:
+        mark = "" if self.holds is None else " ✓" if self.holds else " ✗"
+        return f"| {self.what} | {self.asked} | {self.ours} | {self.against} | {self.measured}{mark} |"
+
+
+HEADER = "| | asked | ours | against | measured |\n|---|---|---|---|---|"
+
+
+def faster(what: str, least: float | None, than: str, ours: Cost, other: Cost) -> Row:
+    """Our wall time against another's; ``least`` is how many times faster we should be."""
+    row = Row(what, f"≥ {least:g} × faster than {than}" if least else "", str(ours), str(other), "–")
+    if ours.fault or other.fault:
+        return row
+    ratio = other.wall / ours.wall
+    return replace(row, measured=f"{ratio:.1f} × faster", holds=None if least is None else ratio >= least)
+
+
+def at_most(what: str, asked: str, ours: Cost, against: str, value: float, limit: float | None, unit: str) -> Row:
+    """A value of ours against a limit."""
+    if ours.fault:
+        return Row(what, asked, str(ours), against, "–")
+    return Row(what, asked, str(ours), against, f"{value:.2f} {unit}", None if limit is None else value <= limit)
+
+
+def rows_of(pair: tuple[Path, Path], one: Path, small: tuple[Path, Path], runs: int, hta: Callable[..., Cost]) -> list[Row]:
+    """Measure everything."""
+    control, test = pair
+    size = control.stat().st_size
+
+    def ours(what: str, command: Sequence[str]) -> Cost:
+        print(what, file=sys.stderr)
+        return measured(command, runs)
+
+    floor = ours("parse floor", job("parse_floor", control))
+    loaded = ours("load", job("load", control))
+    profiled = ours("load and profile", job("load_and_profile", control))
+    compared = ours("compare", command_line("compare", control, test))
+    loaded_one = ours("load, one tile", job("load", one))
+    helped = ours("--help", command_line("--help"))
+    compared_small = ours("compare, 1 MB", command_line("compare", *small))
+    floor_ratio = loaded.wall / floor.wall if not floor.fault else float("nan")
+    return [
+        faster("load", 9, "HTA's parse", loaded, hta("hta_parse", control.parent)),
+        faster("compare", 12, "HTA's compare_traces", compared, hta("hta_compare", control.parent, test.parent)),
+        faster(f"load of one tile ({one.stat().st_size / 1e6:.0f} MB)", None, "", loaded_one, hta("hta_parse", one.parent)),
+        at_most("load, peak memory", "≤ 0.7 × the JSON", loaded, f"{size / 1e6:.0f} MB of JSON", loaded.peak / size, 0.7, "× the JSON"),
+        at_most("load", "≤ 4 × the parse floor", loaded, str(floor), floor_ratio, None if floor.fault else 4, "× the floor"),
+        at_most("load and profile", "", profiled, "", profiled.wall / (loaded.wall or 1), None, "× load"),
+        at_most("`tracediff --help`", "< 0.3 s of CPU", helped, "", helped.cpu, 0.3, "s of CPU"),
+        at_most("compare of two 1 MB files", "< 1.2 s of CPU", compared_small, "", compared_small.cpu, 1.2, "s of CPU"),
+    ]
+
+
+# The traces, the machine, the command line.
+
+
+def build(out: Path, megabytes: float) -> tuple[tuple[Path, Path], Path, tuple[Path, Path]]:
+    """The large pair, one tile of it, and the small pair; those of an earlier run are used again where they are large enough."""
+    source = tile.read_source(tile.DEFAULT_SOURCE)
+    control, test, one = (out / str(name) / f"{name}.json" for name in ("control", "test", "one"))
+    small = tuple(out / f"small{i}.json" for i in range(len(SMALL)))
+    _build(control, source, megabytes)
+    _build(one, source, 1)
+    source.events = tile.slowed(source.events, SLOWER, 1.1)
+    _build(test, source, megabytes)
+    for path, name in zip(small, SMALL, strict=True):
+        _build(path, tile.read_source(tile.TRACES / name), 1)
+    return (control, test), one, (small[0], small[1])
+
+
+def _build(path: Path, source: tile.Source, megabytes: float) -> None:
+    print(f"building {path}", file=sys.stderr)
+    tile.write_tiled(source, path, megabytes)
+
+
+def machine(hta_python: str) -> str:
+    """What the numbers depend on, without a date."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        model = next((line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")), model)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    ours, theirs = _versions(sys.executable, PACKAGES["ours"]), _versions(hta_python, PACKAGES["HTA"])
+    return f"{cores} cores of {model}, {platform.system()}; ours: {ours}; HTA's: {theirs}."
+
+
+def _versions(python: str, packages: Sequence[str]) -> str:
+    code = (
+        "import platform, sys\nfrom importlib.metadata import PackageNotFoundError, version\nout = ['Python ' + platform.python_version()]\n"
+        "for name in sys.argv[1:]:\n    try:\n        out.append(name + ' ' + version(name))\n    except PackageNotFoundError:\n        out.append('no ' + name)\n"
+        "print(', '.join(out))"
+    )
+    done = subprocess.run([python, "-c", code, *packages], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "an interpreter that does not run"
+
+
+def write_readme(text: str) -> None:
+    """Put ``text`` between the markers of README.md."""
+    before, start, rest = README.read_text().partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise SystemExit(f"{README}: the markers are missing; put back {START} and {END}")
+    README.write_text(f"{before}{START}\n{text}\n{END}{after}")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="tracediff side by side with HTA and with the parse floor.")
+    parser.add_argument("--mb", type=float, default=300, help="size of the large traces in MB (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each, of which the best counts (default: %(default)s)")
+    parser.add_argument("--hta-runs", type=int, default=1, help="runs of HTA's (default: %(default)s; 0 leaves them out)")
+    parser.add_argument("--hta-python", default=sys.executable, metavar="PATH", help="interpreter that has traceinsight (default: this one)")
+    parser.add_argument("--write", action="store_true", help="put the table into benchmarks/README.md")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the rows as JSON, too")
+    args = parser.parse_args()
+
+    def hta(name: str, *folders: Path) -> Cost:
+        if not args.hta_runs:
+            return Cost(fault="left out")
+        if subprocess.run([args.hta_python, "-c", "import hta"], capture_output=True, check=False).returncode:
+            return Cost(fault="not installed here: pip install traceinsight, or --hta-python")
+        print(f"HTA: {name}", file=sys.stderr)
+        return measured(job(name, *folders, python=args.hta_python), args.hta_runs)
+
+    rows = rows_of(*build(HERE / "out", args.mb), args.runs, hta)
+    text = "\n".join([HEADER, *map(str, rows), "", machine(args.hta_python)])
+    print(text)
+    if args.json:
+        args.json.write_text(json.dumps([vars(r) for r in rows], indent=1) + "\n")
+    if args.write:
+        write_readme(text)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--job"]:
+        JOBS[sys.argv[2]](*sys.argv[3:])
+    else:
+        main()

@@ -1,0 +1,71 @@
+"""``tracediff compare CONTROL TEST``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from tracediff_cli.sets import two_sets
+
+if TYPE_CHECKING:
+    from tracediff.diff.comparison import Comparison
+
+SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
+
+
+@click.command()
+@two_sets
+@click.option("--top", type=click.IntRange(0), metavar="N", help="Rows of each table of changes [default: 10 in all].")
+@click.option("--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Order of the tables of changes.")
+@click.option("--device", type=click.Choice(["cpu", "gpu", "all"]), default="all", help="Changes of which device.")
+@click.option("--json", "json_file", metavar="FILE", help="Write the whole comparison as JSON (- is standard output).")
+@click.option("--markdown", "markdown_file", metavar="FILE", help="Write the answer as Markdown (- is standard output).")
+@click.option("--where", "name", metavar="NAME", help="Instead: list the longest events called NAME with file, time and stream or thread.")
+def compare(
+    where: tuple[str, str],
+    load: Callable[[], Comparison],
+    top: int | None,
+    sort: str,
+    device: str,
+    json_file: str | None,
+    markdown_file: str | None,
+    name: str | None,
+) -> int:
+    """Compare two sets of traces: where the step time went and what changed.
+
+    CONTROL and TEST are each a folder, a trace file (.json, .json.gz, .json.zst), a quoted glob, a .zip archive or a URL. Files of one rank are
+    runs of the same program. Exit code: 0 compared, 2 error, 3 not comparable.
+
+    \b
+    Examples:
+      tracediff compare eager/ compiled/
+      tracediff compare a.json.gz b.json.gz --top 20 --device gpu
+      tracediff compare runs/old runs/new --rank 0 --json diff.json --markdown diff.md
+      tracediff compare job.json.gz job.json.gz --step ctrl=5 --step test=9
+      tracediff compare old/ new/ --where cudaStreamSynchronize
+    """
+    if name is not None:
+        from tracediff_cli.where import list_events
+
+        list_events(where, name, top if top is not None else 10)
+        return 0
+    comparison = load()
+    from tracediff.report.write import write_text
+
+    if json_file:
+        from tracediff.report.to_json import to_json
+
+        write_text(json_file, to_json(comparison))
+    if markdown_file:
+        from tracediff.report.to_markdown import to_markdown
+
+        write_text(markdown_file, to_markdown(comparison, device=device, sort=sort, top=top if top is not None else 10))
+    if "-" not in (json_file, markdown_file):
+        from rich.console import Console
+
+        from tracediff.report.to_terminal import show
+
+        show(comparison, Console(), device=device, sort=sort, top=top)
+    return 3 if comparison.was_refused else 0

@@ -1,0 +1,76 @@
+"""``tracediff``: the group of commands, and how faults end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+import tracediff
+from tracediff.errors import TracediffError, printable
+
+COMMANDS = {
+    "compare": "Compare two sets of traces and say where the step time went.",
+    "export": "Write a comparison's tables to files.",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module only when the command runs: ``tracediff --help`` stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"tracediff_cli.{cmd_name}"), cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(tracediff.__version__, prog_name="tracediff")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cli(debug: bool) -> None:  # read from the context by main
+    """Why did a PyTorch step get faster or slower?
+
+    tracediff compares two sets of torch.profiler traces and names every microsecond of the difference.
+
+    \b
+    Examples:
+      tracediff compare eager/ compiled/
+      tracediff compare before.pt.trace.json.gz after.pt.trace.json.gz --json diff.json
+      tracediff export eager/ compiled/ --csv tables/
+    """
+
+
+def main() -> None:
+    """Run the command line; a fault is one line on standard error and exit code 2, an interrupt 130."""
+    try:
+        code = cli.main(prog_name="tracediff", standalone_mode=False)
+    except TracediffError as error:
+        if "--debug" in sys.argv:
+            raise
+        _fail(f"error: {error}", 2)
+    except click.exceptions.Abort:
+        _fail("interrupted", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing more to say
+        sys.exit(141)
+    except MemoryError:
+        _fail("error: out of memory; give fewer files at a time (--rank) or fewer processes (--jobs 1)", 2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"tracediff: {printable(message)}", err=True)
+    sys.exit(code)

@@ -1,0 +1,146 @@
+"""What a comparison says, on traces whose answer can be told by hand, and the true stories of the real ones."""
+
+import pytest
+import traces
+from build_trace import call, document, kernel, memcpy, op, step, write
+
+from tracediff.diff.comparison import compare_sets
+from tracediff.engine import load_sets
+from tracediff.profile.traceset import Selection
+
+
+def compare_events(folder, control, test, force=False):
+    paths = [write(folder / name / "trace.json", document(events)) for name, events in (("control", control), ("test", test))]
+    return compare_sets(*load_sets([str(p) for p in paths]), force=force)
+
+
+def launched(name, at, length, correlation, op_name="aten::mm", **args):
+    """A kernel with its op and launch at ``at``; it runs 10 µs later."""
+    return [op(op_name, at, 4, **args), call("cudaLaunchKernel", at + 1, 2, correlation=correlation), kernel(name, at + 10, length, correlation=correlation)]
+
+
+def classes(comparison, category):
+    return {o.raw_name: (o.counts_change, o.time_change) for o in comparison.ops if o.category == category}
+
+
+def test_the_five_classes_of_counts_and_the_direction_of_time(tmp_path):
+    control = [step(1, 0, 100), op("same", 0, 5), op("more", 5, 5), op("less", 10, 5), op("less", 15, 5), op("gone", 20, 5)]
+    test = [step(1, 0, 100), op("same", 0, 5), op("more", 5, 5), op("more", 10, 5), op("less", 15, 4), op("new", 20, 5)]
+    assert classes(compare_events(tmp_path, control, test), "cpu_op") == {
+        "same": ("unchanged", "same"),
+        "more": ("increased", "slower"),
+        "less": ("decreased", "faster"),
+        "gone": ("deleted", "faster"),
+        "new": ("added", "slower"),
+    }
+
+
+def test_steps_of_other_numbers_are_the_same_op(tmp_path):
+    ops = compare_events(tmp_path, [step(1, 0, 10), op("a", 1, 2)], [step(3, 0, 10), op("a", 1, 2)]).ops
+    assert [(o.name, o.counts_change) for o in ops if o.category == "user_annotation"] == [("ProfilerStep#", "unchanged")]
+
+
+def test_a_change_splits_into_its_count_and_its_mean_part(tmp_path):
+    control = [step(1, 0, 100), *launched("gemm", 0, 10, 1)]
+    test = [step(1, 0, 100), *launched("gemm", 0, 20, 1), *launched("gemm", 40, 20, 2)]
+    (group,) = compare_events(tmp_path, control, test).gpu_time.groups
+    # 1 × 10 → 2 × 20 µs: one more at the mean of 15, and 10 more each at the mean count of 1.5
+    assert [float(p) for p in group.parts] == [15_000, 15_000]
+    assert (group.level, group.delta) == ("exact", 30_000)
+
+
+def test_exact_needs_the_same_op_and_the_same_shapes(tmp_path):
+    dims = "Input Dims"
+    control = [step(1, 0, 100), *launched("gemm", 0, 5, 1, "aten::mm", **{dims: [[2, 2]]}), *launched("gemm", 20, 5, 2, "aten::bmm")]
+    test = [step(1, 0, 100), *launched("gemm", 0, 5, 1, "aten::mm", **{dims: [[2, 9]]}), *launched("gemm", 20, 5, 2, "aten::bmm")]
+    groups = compare_events(tmp_path, control, test).gpu_time.groups
+    assert sorted((g.level, (g.control or g.test)[0].op) for g in groups) == [("added", "aten::mm"), ("exact", "aten::bmm"), ("removed", "aten::mm")]
+
+
+def test_copies_match_by_direction_however_the_vendor_spells_it(tmp_path):
+    def copy(name):
+        return [step(1, 0, 50), op("aten::copy_", 0, 4), call("cudaMemcpyAsync", 1, 2, correlation=1), memcpy(name, 10, 5, correlation=1)]
+
+    comparison = compare_events(tmp_path, copy("Memcpy HtoD (Pageable -> Device)"), copy("Memcpy HtoD (Host -> Device)"))
+    assert [(g.level, g.name) for g in comparison.gpu_time.groups] == [("exact", "Memcpy HtoD")]
+
+
+def test_generated_kernels_match_across_counters_but_stay_apart_by_grid(tmp_path):
+    def two(first, second):
+        a = launched(first, 0, 5, 1, "triton")
+        b = launched(second, 30, 9, 2, "triton")
+        a[2]["args"] |= {"grid": [4, 1, 1], "block": [64, 1, 1]}
+        b[2]["args"] |= {"grid": [8, 1, 1], "block": [64, 1, 1]}
+        return [step(1, 0, 60), *a, *b]
+
+    groups = compare_events(tmp_path, two("triton_poi_fused_add_0", "triton_poi_fused_add_3"), two("triton_poi_fused_add_1", "triton_poi_fused_add_2")).gpu_time.groups
+    assert [(g.level, g.control_ns, g.test_ns) for g in groups] == [("exact", 5_000, 5_000), ("exact", 9_000, 9_000)]
+
+
+def test_one_side_without_gpu_is_refused_unless_forced(tmp_path):
+    control, test = [step(1, 0, 100), *launched("gemm", 0, 10, 1)], [step(1, 0, 100), op("aten::mm", 1, 5)]
+    refused = compare_events(tmp_path, control, test)
+    assert refused.comparability.level == "refused"
+    assert refused.was_refused
+    assert refused.ops == ()
+    assert "cannot be compared" in refused.verdict.sentence
+    assert compare_events(tmp_path, control, test, force=True).ops
+
+
+def test_sets_with_nothing_in_common_are_refused(tmp_path):
+    comparison = compare_events(tmp_path, [step(1, 0, 10), op("a", 1, 2)], [step(1, 0, 10), op("b", 1, 2)])
+    assert [(r.code, r.level) for r in comparison.comparability.reasons] == [("nothing-shared", "refused")]
+
+
+def test_two_steps_of_one_file_compare_with_caution(tmp_path):
+    path = str(write(tmp_path / "t.json", document([step(1, 0, 10), op("a", 1, 2), step(2, 10, 30), op("a", 11, 4)])))
+    comparison = compare_sets(*load_sets([path, path], selections=[Selection(first=1, last=1), Selection(first=2, last=2)]))
+    assert (comparison.step_time.control, comparison.step_time.test) == (10_000, 30_000)
+    assert [(r.code, r.level) for r in comparison.comparability.reasons] == [("same-set", "caution")]
+
+
+def test_nothing_is_claimed_untested(tmp_path):
+    verdict = compare_events(tmp_path, [step(1, 0, 100), op("a", 1, 2)], [step(1, 0, 50), op("a", 1, 2)]).verdict
+    assert (verdict.result, verdict.p_value, verdict.ci95_us) == ("inconclusive", None, None)
+    assert "50 % faster" in verdict.sentence
+    assert "not tested" in verdict.sentence
+
+
+def real(control, test):
+    return compare_sets(*load_sets([str(traces.FOLDER / control), str(traces.FOLDER / test)]))
+
+
+def ms(comparison, name):
+    state = next(s for s in comparison.step_time.states if s.name == name)
+    return [round(comparison.us(x) / 1000, 1) for x in (state.control, state.test)]
+
+
+@traces.needs_traces
+@pytest.mark.parametrize(
+    ("control", "test", "step_ms"),
+    [
+        ("resnet50_workers0", "resnet50_workers4", [175.5, 132.8]),
+        ("resnet50_workers0", "resnet50_workers0_repeat", [175.5, 151.5]),
+        ("tinylm_compile", "tinylm_cudagraph", [22.9, 22.9]),
+        ("hta_control", "hta_test", [77.9, 117.6]),
+        ("hta_ns", "hta_ns", [95.6, 95.6]),
+    ],
+)
+def test_step_times_of_the_real_pairs(control, test, step_ms):
+    comparison = real(control, test)
+    assert [round(comparison.us(x) / 1000, 1) for x in (comparison.step_time.control, comparison.step_time.test)] == step_ms
+
+
+@traces.needs_traces
+def test_resnet_gains_by_loading_data_not_by_its_kernels():
+    comparison = real("resnet50_workers0", "resnet50_workers4")
+    assert ms(comparison, "data_loading") == [56.7, 0.6]
+    assert ms(comparison, "gpu_compute") == [98.6, 99.0]
+
+
+@traces.needs_traces
+def test_unlike_machines_are_compared_with_caution():
+    comparison = real("hta_control", "hta_test")
+    assert comparison.comparability.level == "caution"
+    assert {"gpu", "world-size"} <= {r.code for r in comparison.comparability.reasons}
+    assert comparison.gpu_time.spilled.test_count == 614

@@ -1,0 +1,110 @@
+"""The step account on traces whose answer can be told by hand (µs in the events, ns in the account)."""
+
+import profile_reference
+from build_trace import BACKWARD, annotation, call, document, kernel, memcpy, op, step, write
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_traces import trace_events
+
+from tracediff.engine import profile_file
+from tracediff.ingest.source import TraceFile
+
+
+def profile_of(folder, events, **meta):
+    return profile_file(TraceFile(str(write(folder / "trace.json", document(events, **meta)))))
+
+
+def states_of(profile, position=0):
+    return {name: ns for name, ns in zip(profile.state_names, profile.state_ns[position].tolist(), strict=True) if ns}
+
+
+def test_each_state_holds_where_nothing_before_it_does(tmp_path):
+    events = [
+        step(1, 0, 100),
+        annotation("enumerate(DataLoader)#next", 0, 10),
+        op("aten::item", 10, 30),
+        call("cudaLaunchKernel", 20, 5, correlation=1),
+        kernel("gemm", 30, 20, correlation=1),
+        kernel("ncclAllReduce", 45, 15, correlation=1),
+        memcpy("Memcpy DtoH (Device -> Pinned)", 60, 5, correlation=1),
+        call("cudaStreamSynchronize", 60, 20),
+        op("aten::add", 85, 5),
+    ]
+    assert states_of(profile_of(tmp_path, events)) == {
+        "data_loading": 10_000,
+        "op": 10_000 + 5_000,
+        "launching": 5_000,
+        "gpu_compute": 20_000,
+        "gpu_comm": 10_000,
+        "gpu_copy": 5_000,
+        "gpu_queued": 5_000,  # 25–30; the launch returned at 25 also for the later two, whose waiting lies under the first kernel
+        "synchronising": 15_000,
+        "python": 5_000 + 10_000,
+    }
+
+
+def test_a_host_that_runs_ahead_pays_with_the_period_not_with_its_own_step(tmp_path):
+    events = []
+    for n in range(4):
+        launch = 10 * n + 1
+        events += [step(n, 10 * n, 10), call("cudaLaunchKernel", launch, 1, correlation=n + 1), kernel("gemm", 5 + 50 * n, 50, correlation=n + 1)]
+    profile = profile_of(tmp_path, events)
+    assert profile.host_ns.tolist() == [10_000] * 4
+    assert profile.periods.tolist() == [55_000, 50_000, 50_000, 50_000]
+    assert states_of(profile, 2) == {"gpu_compute": 50_000}
+
+
+def test_a_later_step_that_ends_earlier_has_a_period_of_zero(tmp_path):
+    events = [step(1, 0, 10), call("cudaLaunchKernel", 1, 1, correlation=1), kernel("gemm", 5, 100, correlation=1), step(2, 10, 10), op("aten::add", 11, 2)]
+    assert profile_of(tmp_path, events).periods.tolist() == [105_000, 0]
+
+
+def test_only_the_last_step_is_left_out_when_empty(tmp_path):
+    events = [step(1, 0, 10), step(2, 10, 10), op("aten::add", 11, 2), step(3, 20, 10)]
+    profile = profile_of(tmp_path, events)
+    assert profile.step_numbers.tolist() == [1, 2]
+    assert [n.code for n in profile.notes] == ["empty-step"]
+
+
+def test_the_earliest_of_equal_steps_counts_and_a_gpu_side_step_does_not(tmp_path):
+    gpu_side = annotation("ProfilerStep#7", 2, 90, tid=7) | {"cat": "gpu_user_annotation", "pid": 0}
+    events = [gpu_side, step(7, 5, 10), step(7, 4, 12), op("aten::add", 6, 1)]
+    profile = profile_of(tmp_path, events)
+    assert profile.step_numbers.tolist() == [7]
+    assert profile.completions.tolist() == [4_000, 16_000]
+
+
+def test_without_a_gpu_an_instant_is_the_family_of_the_innermost_op(tmp_path):
+    events = [step(1, 0, 100), op("aten::linear", 0, 50), op("aten::addmm", 10, 30), op("aten::copy_", 12, 5), op("aten::softmax", 40, 30, tid=BACKWARD)]
+    assert states_of(profile_of(tmp_path, events)) == {"op:gemm": 45_000, "op:copy": 5_000, "op:softmax": 20_000, "python": 30_000}
+
+
+def test_work_of_other_steps_in_a_period_is_foreign(tmp_path):
+    events = [
+        kernel("spilled", 0, 15, correlation=99),
+        step(1, 0, 20),
+        call("cudaLaunchKernel", 1, 1, correlation=1),
+        kernel("gemm", 10, 20, correlation=1),
+    ]
+    profile = profile_of(tmp_path, events)
+    assert {(step, owner): ns for step, state, owner, ns in profile.owned.tolist() if state == 0} == {(0, -1): 10_000, (0, 0): 20_000}
+
+
+def test_a_file_without_steps_is_one_step(tmp_path):
+    events = [op("aten::mm", 10, 10), call("cudaLaunchKernel", 12, 2, correlation=1), kernel("gemm", 20, 30, correlation=1), kernel("late", 60, 10, correlation=5)]
+    profile = profile_of(tmp_path, events)
+    assert profile.whole_file
+    assert profile.completions.tolist() == [10_000, 70_000]
+    assert dict(zip([profile.names[n] for n in profile.kernels.name], profile.kernels.step.tolist(), strict=True)) == {"gemm": 0, "late": -2}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(trace_events(), st.randoms())
+def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, random):
+    random.shuffle(events)
+    path = write(tmp_path / "trace.json", document(events), layout="compact")
+    profile = profile_file(TraceFile(str(path)))
+    numbers, periods, states = profile_reference.account(path)
+    assert (profile.step_numbers.tolist(), profile.periods.tolist()) == (numbers, periods)
+    assert [states_of(profile, i) for i in range(len(numbers))] == [{k: v for k, v in s.items() if v} for s in states]
+    assert profile.state_ns.sum(axis=1).tolist() == periods

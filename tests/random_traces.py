@@ -1,0 +1,74 @@
+"""Hypothesis strategies: small traces in which anything that Kineto may write can happen, on a grid that makes ties likely."""
+
+from __future__ import annotations
+
+from build_trace import BACKWARD, MAIN, annotation, call, kernel, memcpy, memset, op, step
+from hypothesis import strategies as st
+
+OPS = ("aten::mm", "aten::add", "aten::copy_", "aten::relu")
+CALLS = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaMemcpy")
+KERNELS = ("gemm_a", "gemm_b", "ncclAllReduce", "triton_poi_fused_add_0", "triton_poi_fused_add_1")
+
+
+@st.composite
+def nested_ops(draw, start: int, end: int, tid: int, depth: int = 0):
+    """Operators and calls that nest inside [start, end)."""
+    out, at = [], start
+    while at < end and draw(st.booleans()):
+        begin = draw(st.integers(at, end))
+        stop = draw(st.integers(begin, end))
+        if draw(st.booleans()) and depth < 3:
+            out.append(op(draw(st.sampled_from(OPS)), begin, stop - begin, tid=tid, **{"External id": begin * 10 + depth}))
+            out += draw(nested_ops(begin, stop, tid, depth + 1))
+        else:
+            out.append(call(draw(st.sampled_from(CALLS)), begin, stop - begin, tid=tid))
+        at = max(stop, at + 1)
+    return out
+
+
+@st.composite
+def trace_events(draw, gpu: bool = True, most_steps: int = 4):
+    """Events of one file: steps, nested host work on two threads, annotations, GPU events launched from some of the calls."""
+    events, at = [], 0
+    first = draw(st.integers(1, 5))
+    for number in range(first, first + draw(st.integers(1, most_steps))):
+        length = draw(st.integers(5, 40))
+        events.append(step(number, at, length))
+        events.append(op("aten::mm", at + 1, 2))  # a step is never empty
+        events += draw(nested_ops(at + 3, at + length, MAIN))
+        if draw(st.booleans()):
+            events += draw(nested_ops(at, at + length, BACKWARD))
+        if draw(st.booleans()):
+            events.append(annotation("enumerate(DataLoader)#next", at + draw(st.integers(0, 4)), draw(st.integers(0, 6))))
+        at += length + draw(st.integers(0, 5))
+    if gpu:
+        events += draw(gpu_work(events, at))
+    return events
+
+
+@st.composite
+def gpu_work(draw, events, end: int):
+    """GPU events: some launched by calls of ``events``, some whose launch is not there."""
+    out, correlation = [], 0
+    for one in [e for e in events if e["cat"] == "cuda_runtime"]:
+        for _ in range(draw(st.integers(0, 2))):
+            correlation += 1 if not one["args"].get("correlation") else 0
+            one["args"].setdefault("correlation", correlation)
+            begin = one["ts"] + one["dur"] + draw(st.integers(-1, 20))
+            out.append(draw(gpu_event(begin, one["args"]["correlation"])))
+    for _ in range(draw(st.integers(0, 2))):
+        out.append(draw(gpu_event(draw(st.integers(0, end)), 999)))
+    return out
+
+
+@st.composite
+def gpu_event(draw, begin: int, correlation: int):
+    """One kernel, copy or memset on one of two streams of one of two devices."""
+    length, stream, device = draw(st.integers(0, 12)), draw(st.sampled_from((0, 7))), draw(st.sampled_from((0, 0, 1)))
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        return memcpy("Memcpy HtoD (Pageable -> Device)", begin, length, correlation, stream, device)
+    if kind == 1:
+        return memset(begin, length, correlation, stream, device)
+    grid = draw(st.sampled_from(([1, 1, 1], [2, 1, 1])))
+    return kernel(draw(st.sampled_from(KERNELS)), begin, length, correlation, stream, device, grid=grid, block=[32, 1, 1])

@@ -1,0 +1,40 @@
+"""The real traces that tests run against: published traces of other projects, which are not part of this repository.
+
+They lie in the folder that TRACEDIFF_TRACES names, else in ``../shared/traces`` beside the repository. Tests that need them carry
+`needs_traces`, which skips them with the reason where the folder is absent.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(os.environ.get("TRACEDIFF_TRACES") or Path(__file__).resolve().parents[1].parent / "shared" / "traces")
+
+FILES: list[Path] = sorted(p for p in FOLDER.rglob("*") if p.name.endswith((".json", ".json.gz")))
+"""All trace files (41 of them), in order of path; empty where the folder is absent."""
+
+NAMES: list[str] = [p.relative_to(FOLDER).as_posix() for p in FILES]
+"""The same as TRUTH.tsv writes them: relative to the folder. Good as ids of parametrised tests."""
+
+needs_traces = pytest.mark.skipif(not FILES, reason=f"the real traces are not at {FOLDER}: set TRACEDIFF_TRACES to their folder")
+
+
+def trace(name: str) -> Path:
+    """The trace file ``name`` ("hta_tiny/base.json.gz"), or the only file of the folder ``name`` ("tinylm_compile")."""
+    path = FOLDER / name
+    if path.is_dir():
+        (path,) = (p for p in FILES if p.parent == path)
+    return path
+
+
+def truth() -> dict[str, dict[str, str]]:
+    """The rows of TRUTH.tsv by file name: column → text exactly as printed there. Empty where the folder is absent."""
+    table = FOLDER / "TRUTH.tsv"
+    if not table.exists():
+        return {}
+    with open(table, newline="") as file:
+        return {row["file"]: row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}

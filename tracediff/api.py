@@ -1,0 +1,158 @@
+"""The library as users call it: `load`, `compare` and `Diff`, a comparison with its tables as DataFrames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tracediff.diff.comparison import Comparison, compare_sets
+from tracediff.diff.preflight import Comparability
+from tracediff.diff.verdict import Verdict
+from tracediff.engine import Where, load_sets
+from tracediff.profile.traceset import Selection, TraceSet
+from tracediff.report.to_csv import GROUP_COLUMNS, HEALTH_COLUMNS, OP_COLUMNS, STEP_COLUMNS, group_rows, health_rows, step_rows
+from tracediff.report.to_json import document, to_json
+from tracediff.report.to_markdown import to_markdown
+from tracediff.report.write import write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load(
+    path: Where,
+    *,
+    label: str | None = None,
+    ranks: Sequence[int] | None = None,
+    skip_first: int | None = None,
+    steps: tuple[int, int] | None = None,
+    step_marker: str | None = None,
+    jobs: int | None = None,
+) -> TraceSet:
+    """Read a set of traces.
+
+    Args:
+        path: folder (searched below too), file, glob, zip archive, URL, or a list of these.
+        label: its name in reports; by default the last part of its path.
+        ranks: only these.
+        skip_first: leave out the first N steps of each file; by default the first of three or more.
+        steps: use the steps numbered first..last (inclusive) instead.
+        step_marker: regular expression; annotations that match are the steps instead of ProfilerStep#N.
+        jobs: processes to read with; by default the number of cores for large files.
+
+    Raises:
+        TracediffError: nothing there, not a trace, or no step left.
+    """
+    selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
+    wanted = frozenset(ranks) if ranks is not None else None
+    return load_sets([path], labels=[label], selections=[selection], ranks=[wanted], step_marker=step_marker, jobs=jobs)[0]
+
+
+def compare(control: TraceSet | Where, test: TraceSet | Where, *, force: bool = False, jobs: int | None = None) -> Diff:
+    """Compare two sets of traces.
+
+    Args:
+        control, test: what `load` returned, or whatever it takes.
+        force: compute even what the preflight refuses.
+        jobs: as for `load`.
+
+    Raises:
+        TracediffError: as for `load`.
+
+    Example:
+        >>> diff = tracediff.compare("traces/before", "traces/after")
+        >>> print(diff.verdict.sentence)
+        >>> diff.step_time  # a DataFrame, µs per step
+    """
+    if isinstance(control, TraceSet) or isinstance(test, TraceSet):
+        a, b = (one if isinstance(one, TraceSet) else load(one, jobs=jobs) for one in (control, test))
+    else:
+        a, b = load_sets([control, test], jobs=jobs)
+    return Diff(compare_sets(a, b, force))
+
+
+class Diff:
+    """A comparison as users hold it: tables are DataFrames in µs and counts per step.
+
+    Attributes:
+        comparison: the exact integers behind every number.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return document(self.comparison)
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the step time differs, in µs, and what can be said of it."""
+        return self.comparison.verdict
+
+    @property
+    def comparability(self) -> Comparability:
+        """Whether like was compared with like."""
+        return self.comparison.comparability
+
+    @cached_property
+    def step_time(self) -> pd.DataFrame:
+        """One row a state (index ``name``): control_us, test_us, delta_us. Columns add up to the step."""
+        return _frame(self._document["step_time"]["states"]).set_index("name")
+
+    @cached_property
+    def gpu_time(self) -> pd.Series:
+        """The kernel account in µs per step: control_us, test_us, delta_us, busy, overlap, matched, added, removed, residual."""
+        import pandas as pd
+
+        return pd.Series({k: v for k, v in self._document["gpu_time"].items() if isinstance(v, float)}, name="gpu_time")
+
+    @cached_property
+    def groups(self) -> pd.DataFrame:
+        """One row a group of GPU events: level, name, family, counts, µs on both sides, delta_us = count_part_us + mean_part_us."""
+        return _frame(group_rows(self._document), GROUP_COLUMNS)
+
+    @cached_property
+    def ops(self) -> pd.DataFrame:
+        """One row an operation by category and name, largest change of self time first."""
+        return _frame(self._document["ops"], OP_COLUMNS)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row a used step: side, run, step, rank, period_us."""
+        return _frame(list(step_rows(self.comparison)), STEP_COLUMNS)
+
+    @cached_property
+    def health(self) -> pd.DataFrame:
+        """One row a health note: side, code, message, count."""
+        return _frame(health_rows(self._document), HEALTH_COLUMNS)
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """What explains the change, with evidence."""
+        return list(self._document["findings"])
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The JSON document (schema tracediff.diff/1); also written to ``path`` where given."""
+        return _written(to_json(self.comparison), path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The answer as GitHub-flavoured Markdown; also written to ``path`` where given."""
+        return _written(to_markdown(self.comparison), path)
+
+    def __repr__(self) -> str:
+        return f"<Diff {self.comparison.control.label} → {self.comparison.test.label}: {self.verdict.sentence}>"
+
+
+def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    if path is not None:
+        write_text(path, text)
+    return text

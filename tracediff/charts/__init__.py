@@ -1,0 +1,1 @@
+"""charts: tables → plotly figures. Nothing here imports plotly before a figure is drawn."""

@@ -1,0 +1,121 @@
+"""`record_steps`: profile the steps of a loop that is already there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tracediff.errors import TracediffError
+
+
+class Recorder:
+    """What `record_steps` yields.
+
+    Attributes:
+        path: the trace file that will be written.
+        steps: how often `step` was called.
+    """
+
+    def __init__(self, profiler: Any, path: Path, first_recorded: int, metadata: dict[str, str]) -> None:
+        self.path = path
+        self.steps = 0
+        self._profiler = profiler
+        self._first_recorded = first_recorded
+        self._metadata = metadata
+
+    def step(self) -> None:
+        """Say that a step has ended. Call it once a step, at its end."""
+        self.steps += 1
+        self._profiler.step()
+        if self.steps == self._first_recorded:  # earlier, torch drops metadata with a warning
+            for key, value in self._metadata.items():
+                self._profiler.add_metadata(key, value)
+
+
+@contextmanager
+def record_steps(
+    out: str | os.PathLike[str],
+    *,
+    wait: int = 1,
+    warmup: int = 2,
+    active: int = 5,
+    record_shapes: bool = True,
+    with_stack: bool = False,
+    profile_memory: bool = False,
+    rank: int | None = None,
+) -> Iterator[Recorder]:
+    """Record ``active`` steps of a loop as one run of the set ``out``.
+
+    The file is ``out/run<k>/rank<r>.pt.trace.json.gz``, k the first free number; it appears whole, when the last active step ends.
+
+    Args:
+        out: folder of the set; runs of the same program go to the same folder.
+        wait, warmup: steps left out first, without and with the profiler running.
+        active: steps recorded.
+        record_shapes, with_stack, profile_memory: as for torch.profiler; give both sides of a comparison the same.
+        rank: of this process; by default torch.distributed's, else the environment's RANK, else 0.
+
+    Example:
+        >>> with tracediff.record_steps("traces/before") as p:
+        ...     for batch in loader:
+        ...         train_step(batch)
+        ...         p.step()
+
+    Raises:
+        TracediffError: torch is not installed, or the loop ended before the last active step.
+    """
+    torch = _torch()
+    path = _next_file(Path(out), _rank(torch) if rank is None else rank)
+    needed = wait + warmup + active
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if torch.cuda.is_available():
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+
+    def write(profiler: Any) -> None:
+        if recorder.steps < needed:
+            return  # a loop that ends early leaves an incomplete step
+        partial = path.with_name(f".{path.name.removesuffix('.gz')}.{os.getpid()}.json.gz")
+        profiler.export_chrome_trace(str(partial))
+        os.replace(partial, path)
+
+    profiler = torch.profiler.profile(
+        activities=activities,
+        schedule=torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=1),
+        on_trace_ready=write,
+        record_shapes=record_shapes,
+        with_stack=with_stack,
+        profile_memory=profile_memory,
+    )
+    recorder = Recorder(profiler, path, wait + warmup, {"torch_version": torch.__version__})
+    with profiler:
+        yield recorder
+    if recorder.steps < needed:
+        raise TracediffError(
+            str(path), f"not written: the loop ended after {recorder.steps} of {needed} steps", "run more steps, or ask for fewer with wait, warmup and active"
+        )
+
+
+def _torch() -> Any:
+    try:
+        import torch
+        import torch.profiler
+    except ModuleNotFoundError:
+        raise TracediffError("record_steps", "torch is not installed", "pip install 'torch-tracediff[collect]'") from None
+    return torch
+
+
+def _rank(torch: Any) -> int:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return int(torch.distributed.get_rank())
+    return int(os.environ.get("RANK", "0"))
+
+
+def _next_file(out: Path, rank: int) -> Path:
+    k = 1
+    while (path := out / f"run{k}" / f"rank{rank}.pt.trace.json.gz").exists():
+        k += 1
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

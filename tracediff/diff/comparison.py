@@ -1,0 +1,121 @@
+"""`Comparison`: everything that is said of two sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
+from tracediff.diff.ops import Op, compare_ops
+from tracediff.diff.preflight import REFUSED, Comparability, preflight
+from tracediff.diff.step_time import StepTime, compare_step_time
+from tracediff.diff.verdict import Verdict, refused, untested
+from tracediff.ingest.health import Note
+from tracediff.profile.average import UsedStep, kernel_average, op_average, step_average
+from tracediff.profile.traceset import TraceSet
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one side was made of.
+
+    Attributes:
+        label: its name in the report.
+        files: file names without folders.
+        ranks, steps_used, steps_recorded: numbers, ascending.
+        gpu: device names. torch: version, where recorded.
+        steps: run name → its used steps.
+        notes: health notes.
+    """
+
+    label: str
+    files: tuple[str, ...]
+    runs: int
+    ranks: tuple[int, ...]
+    steps_used: tuple[int, ...]
+    steps_recorded: tuple[int, ...]
+    gpu: tuple[str, ...]
+    torch: str | None
+    whole_file: bool
+    has_gpu: bool
+    steps: dict[str, list[UsedStep]]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Control and test side by side. Counts and times are integer numerators: x / scale events, x / scale nanoseconds.
+
+    Attributes:
+        scale: the common denominator.
+        control, test: what the sides were made of.
+        comparability: whether like was compared with like.
+        verdict, step_time, gpu_time, ops: see their classes; where `comparability` is refused and not forced, gpu_time has no groups and ops is empty.
+    """
+
+    scale: int
+    control: Side
+    test: Side
+    comparability: Comparability
+    verdict: Verdict
+    step_time: StepTime
+    gpu_time: GpuTime
+    ops: tuple[Op, ...]
+
+    def us(self, numerator: int) -> float:
+        """Microseconds of a time numerator: the one division."""
+        return numerator / (self.scale * 1000)
+
+    def number(self, numerator: int) -> float:
+        """Events per step of a count numerator: the one division."""
+        return numerator / self.scale
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether the sides were not compared."""
+        return self.comparability.level == REFUSED and not self.ops
+
+
+def compare_sets(control: TraceSet, test: TraceSet, force: bool = False) -> Comparison:
+    """Compare two sets.
+
+    Args:
+        force: compute even what the preflight refuses.
+    """
+    steps = step_average(control), step_average(test)
+    kernels = kernel_average(control), kernel_average(test)
+    ops = op_average(control), op_average(test)
+    scale = lcm(*(a.denominator for a in (*steps, *kernels, *ops)))
+    step_time = compare_step_time(*steps, scale)
+    gpu_time = compare_gpu_time(*kernels, scale)
+    table = compare_ops(*ops, scale)
+    shared = any(op.control_count and op.test_count and op.category != "user_annotation" for op in table) or not table
+    comparability = preflight(control, test, shared)
+    labels = control.label, test.label
+    if comparability.level == REFUSED and not force:
+        gpu_time = GpuTime((), 0, 0, gpu_time.spilled, gpu_time.outside)
+        table = ()
+        verdict = refused(labels, step_time, scale, *steps)
+    else:
+        verdict = untested(labels, step_time, scale, *steps)
+    sides = (_side(control, steps[0].runs), _side(test, steps[1].runs))
+    return Comparison(scale, *sides, comparability, verdict, step_time, gpu_time, table)
+
+
+def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
+    profiles = traces.profiles
+    torch = sorted({p.origin.torch for p in profiles if p.origin.torch})
+    return Side(
+        traces.label,
+        tuple(p.origin.file.name for p in profiles),
+        len(traces.runs),
+        tuple(traces.ranks),
+        tuple(traces.steps_used),
+        tuple(traces.steps_recorded),
+        tuple(sorted({g for p in profiles for g in p.origin.gpus})) if traces.has_gpu else (),
+        ", ".join(torch) or None,
+        all(p.whole_file for p in profiles),
+        traces.has_gpu,
+        steps,
+        traces.notes,
+    )

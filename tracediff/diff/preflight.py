@@ -1,0 +1,110 @@
+"""Preflight: is like compared with like?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracediff.profile.traceset import TraceSet
+
+OK, CAUTION, REFUSED = "ok", "caution", "refused"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One thing that differs between the sides.
+
+    Attributes:
+        code: stable short name, listed in docs/preflight.md.
+        message: what it means for the answer.
+        control, test: the two values.
+        level: caution or refused.
+    """
+
+    code: str
+    message: str
+    control: str
+    test: str
+    level: str = CAUTION
+
+
+@dataclass(frozen=True)
+class Comparability:
+    """Whether the sides may be compared, and what to keep in mind."""
+
+    reasons: tuple[Reason, ...]
+
+    @property
+    def level(self) -> str:
+        """ok, caution or refused."""
+        levels = {r.level for r in self.reasons}
+        return REFUSED if REFUSED in levels else CAUTION if levels else OK
+
+
+def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
+    """Compare what the traces say of themselves.
+
+    Args:
+        shared: whether the sides have any operation in common.
+    """
+    reasons = []
+    files = [{p.origin.file for p in side.profiles} for side in (control, test)]
+    if files[0] & files[1]:
+        reasons.append(Reason("same-set", "both sides read the same file", control.label, test.label))
+    reasons += _differences(control, test)
+    if control.has_gpu != test.has_gpu:
+        found = ["GPU events" if side.has_gpu else "none" for side in (control, test)]
+        reasons.append(Reason("one-side-no-gpu", "only one side has GPU events: record both with ProfilerActivity.CUDA", found[0], found[1], REFUSED))
+    if not shared:
+        reasons.append(Reason("nothing-shared", "the sides have no operation in common: are these the same program?", control.label, test.label, REFUSED))
+    return Comparability(tuple(reasons))
+
+
+def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
+    checks = (
+        ("gpu", "different GPUs: times differ for that alone", _gpus),
+        ("world-size", "different world sizes: another share of the work a rank", _world_sizes),
+        ("ranks", "different ranks are compared", _ranks),
+        ("driver", "different GPU drivers", _drivers),
+        ("torch", "different versions of torch", _torches),
+        ("profiler-flags", "recorded with different profiler options, which cost time of their own", _flags),
+        ("truncated", "a file is cut off: its last steps are incomplete", _truncated),
+    )
+    found = []
+    for code, message, value in checks:
+        c, t = value(control), value(test)
+        differs = c != t and "" not in (c, t) if code != "truncated" else "yes" in (c, t)
+        if differs:
+            found.append(Reason(code, message, c, t))
+    return found
+
+
+def _joined(values: set[str]) -> str:
+    return ", ".join(sorted(values))
+
+
+def _gpus(side: TraceSet) -> str:
+    return _joined({g for p in side.profiles for g in p.origin.gpus})
+
+
+def _world_sizes(side: TraceSet) -> str:
+    return _joined({str(p.origin.world_size) for p in side.profiles if p.origin.world_size is not None})
+
+
+def _ranks(side: TraceSet) -> str:
+    return ", ".join(map(str, side.ranks))
+
+
+def _drivers(side: TraceSet) -> str:
+    return _joined({p.origin.driver for p in side.profiles if p.origin.driver})
+
+
+def _torches(side: TraceSet) -> str:
+    return _joined({p.origin.torch for p in side.profiles if p.origin.torch})
+
+
+def _flags(side: TraceSet) -> str:
+    return _joined({f for p in side.profiles for f in p.origin.flags}) or "none"
+
+
+def _truncated(side: TraceSet) -> str:
+    return "yes" if any(n.code == "truncated" for n in side.notes) else "no"

@@ -1,0 +1,376 @@
+"""A drop-in for the TraceDiff of Holistic Trace Analysis (HTA): the same four calls, arguments and frames, over tracediff's profiles.
+
+    from tracediff.hta import TraceDiff          # was: from hta.trace_diff import TraceDiff
+    frame = TraceDiff.compare_traces("before/", "after/")
+
+Times in frames are microseconds. Where it differs from HTA it does so on purpose: docs/hta.md lists each point.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import Enum
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from tracediff.engine import Where, load_sets
+from tracediff.errors import TracediffError
+from tracediff.ingest import categories as cat
+from tracediff.profile.names import ADDRESS, STEP
+from tracediff.profile.profile import Profile
+from tracediff.profile.traceset import Selection, TraceSet, arrange
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTSIDE = -1
+"""The iteration of what lies outside every step: also GPU events that were launched before the capture began."""
+
+STEPS_FOLDED = "ProfilerStep"
+"""The name of all steps' annotations where the two sides' step numbers differ."""
+
+MOST_BARS = 40
+"""Names that a figure shows unless told otherwise."""
+
+MEMORY = re.compile(r"(hip)?Mem(cpy|set)|dma")
+PYTHON_FUNCTION = re.compile(r"\(\d+\): ")
+CLONE = re.compile(r"\s*\[clone [^\]]*\]\s*$")
+INNERMOST_BRACKETS = re.compile(r"<[^<>]*>|\([^()]*\)")
+
+Numbers = int | Sequence[int] | None
+
+
+class BadArgument(TracediffError, ValueError):
+    """An argument that cannot be served; a ValueError as well, since that is what HTA raises."""
+
+
+class DeviceType(Enum):
+    """Which events to compare. GPU: kernels, copies, memsets. CPU: every other. HTA's own DeviceType is taken, too."""
+
+    CPU = 1
+    GPU = 2
+    ALL = 3
+
+
+class Row(NamedTuple):
+    """The occurrences of one name and category in one iteration of one rank: means over the runs where a rank has several, else integers."""
+
+    rank: int
+    iteration: int
+    category: str
+    name: str
+    counts: float
+    total_ns: float
+
+
+class LabeledTrace:
+    """A set of traces with the label that its columns carry.
+
+    Attributes:
+        label: the label, by default the set's own.
+        t: the set.
+    """
+
+    def __init__(self, label: str | None = None, t: Any = None, trace_dir: Where | None = None) -> None:
+        """Take the set ``t`` (a `TraceSet`, or HTA's Trace, whose files are read again), else load ``trace_dir`` (any place a set can be loaded from).
+
+        Raises:
+            BadArgument: neither is given, or ``t`` is something else.
+            TracediffError: nothing to read there.
+        """
+        if t is None and trace_dir is None:
+            raise BadArgument("LabeledTrace", "neither t nor trace_dir is given", "give a trace set or the path of one")
+        self.t: TraceSet = load_sets([trace_dir])[0] if t is None and trace_dir is not None else _trace_set(t)
+        self.label: str = label or self.t.label
+
+    def ranks(self) -> list[int]:
+        """All ranks, ascending."""
+        return self.t.ranks
+
+    def iterations(self) -> list[int]:
+        """All step numbers over all ranks, ascending; [0] where a trace has no ProfilerStep and counts as one step."""
+        return self.t.steps_recorded
+
+    def extract_ops(self, rank: Numbers = None, iteration: Numbers = None, device_type: DeviceType = DeviceType.ALL) -> pd.DataFrame:
+        """The ops and kernels of some ranks and iterations, by default of the lowest of each.
+
+        Returns:
+            A row for each (rank, iteration, cat, name), with counts, and total_duration in µs (its children's time included).
+
+        Raises:
+            BadArgument: a rank, iteration or device type that the set does not have.
+        """
+        import pandas as pd
+
+        rows = self.rows(rank, iteration, device_type)
+        frame = pd.DataFrame([r[:5] for r in rows], columns=["rank", "iteration", "cat", "name", "counts"])
+        frame["total_duration"] = np.array([r.total_ns for r in rows], np.float64) / 1000
+        return frame
+
+    def rows(self, rank: Numbers = None, iteration: Numbers = None, device_type: DeviceType = DeviceType.ALL) -> list[Row]:
+        """What `extract_ops` makes its frame of; times in ns.
+
+        Raises:
+            BadArgument: as `extract_ops`.
+        """
+        ranks = self._chosen("rank", rank, self.ranks())
+        there = sorted({int(n) for p, r in self._files() if r in ranks for n in p.step_numbers})
+        iterations = self._chosen("iteration", iteration, there, [OUTSIDE])
+        device = _device(device_type)
+        return [row for r in ranks for i in iterations for row in self._cell(r, i, device)]
+
+    def _files(self) -> Iterator[tuple[Profile, int]]:
+        return ((p, rank) for run in self.t.runs for rank, files in run.ranks.items() for p in files)
+
+    def _chosen(self, what: str, asked: Numbers, there: list[int], also: Iterable[int] = ()) -> list[int]:
+        if asked is None:
+            return there[:1]
+        wanted = [int(asked)] if isinstance(asked, Integral) else list(dict.fromkeys(map(int, cast("Sequence[int]", asked))))
+        missing = [n for n in wanted if n not in there and n not in also]
+        if missing or not wanted:
+            reason = f"no such {what}: {', '.join(map(str, missing))}" if missing else f"an empty list of {what}s"
+            raise BadArgument(self.label, reason, f"choose from {', '.join(map(str, there))}")
+        return wanted
+
+    def _cell(self, rank: int, iteration: int, device: DeviceType) -> list[Row]:
+        """The rows of one rank's iteration: sums over the files of a run, means over the runs that hold it."""
+        runs = [held for run in self.t.runs if (held := [p for p in run.ranks.get(rank, ()) if iteration in (OUTSIDE, *p.step_numbers)])]
+        sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+        for profile in (p for held in runs for p in held):
+            for category, name, count, total_ns in _occurrences(profile, iteration, device):
+                of = sums[category, name]
+                of[0] += count
+                of[1] += total_ns
+        if len(runs) <= 1:
+            return [Row(rank, iteration, *key, *of) for key, of in sums.items()]
+        return [Row(rank, iteration, *key, of[0] / len(runs), of[1] / len(runs)) for key, of in sums.items()]
+
+
+class TraceDiff:
+    """HTA's four calls."""
+
+    @classmethod
+    def compare_traces(
+        cls,
+        control: Any,
+        test: Any,
+        control_rank: Numbers = None,
+        test_rank: Numbers = None,
+        control_iteration: Numbers = None,
+        test_iteration: Numbers = None,
+        device_type: DeviceType = DeviceType.ALL,
+        use_short_name: bool = False,
+    ) -> pd.DataFrame:
+        """Counts and total durations of ops and kernels on both sides, by name.
+
+        Args:
+            control, test: a folder, file, glob, archive, URL or list of these; a `LabeledTrace`; a `TraceSet`; HTA's Trace or LabeledTrace.
+            control_rank, test_rank: ranks, summed; by default the lowest.
+            control_iteration, test_iteration: step numbers, summed; by default the lowest; `OUTSIDE` for what lies outside every step.
+            device_type: CPU, GPU or ALL.
+            use_short_name: group by names without return types, template arguments and parameters.
+
+        Returns:
+            Index ``name`` or ``short_name``: control's names sorted, then those of test alone. With C and T the labels (Control and Test where
+            none is given), columns C_counts, C_total_duration, T_counts, T_total_duration, diff_counts, diff_duration (test − control, µs),
+            counts_change_categories ("+", "-", "="). ``attrs["notes"]`` holds each side's health notes.
+
+        Raises:
+            BadArgument: a rank, iteration, device type or kind of input that cannot be served.
+            TracediffError: a trace that cannot be read.
+        """
+        sides = _labeled_pair(control, test)
+        chosen = ((control_rank, control_iteration), (test_rank, test_iteration))
+        rows = [side.rows(rank, iteration, device_type) for side, (rank, iteration) in zip(sides, chosen, strict=True)]
+        named = _naming(rows[0], rows[1], use_short_name)
+        return _frame(sides, [_totals(of, named) for of in rows], "short_name" if use_short_name else "name")
+
+    @classmethod
+    def ops_diff(
+        cls,
+        control: Any,
+        test: Any,
+        control_rank: Numbers = None,
+        test_rank: Numbers = None,
+        control_iteration: Numbers = None,
+        test_iteration: Numbers = None,
+        device_type: DeviceType = DeviceType.ALL,
+    ) -> dict[str, list[str]]:
+        """The names that were added, deleted, increased, decreased and unchanged, on counts only. Arguments as `compare_traces`."""
+        frame = cls.compare_traces(control, test, control_rank, test_rank, control_iteration, test_iteration, device_type)
+        before, after = frame.iloc[:, 0], frame.iloc[:, 2]
+        classes = {
+            "added": (before == 0) & (after > 0),
+            "deleted": (before > 0) & (after == 0),
+            "increased": (before > 0) & (after > before),
+            "decreased": (after > 0) & (after < before),
+            "unchanged": (after > 0) & (after == before),
+        }
+        return {name: frame.index[mask].tolist() for name, mask in classes.items()}
+
+    @classmethod
+    def visualize_counts_diff(cls, df: pd.DataFrame, show_image: bool = True, export_image_path: str | None = None, top: int | None = MOST_BARS) -> None:
+        """Draw the counts of ``df``, a frame of `compare_traces`.
+
+        Args:
+            show_image: open it in the notebook or browser.
+            export_image_path: write it there; ``.html`` needs nothing else, images need kaleido.
+            top: draw the names that changed most; None draws all.
+        """
+        from tracediff.charts.name_bars import counts_diff
+
+        _deliver(counts_diff(df, top), show_image, export_image_path)
+
+    @classmethod
+    def visualize_duration_diff(cls, df: pd.DataFrame, show_image: bool = True, export_image_path: str | None = None, top: int | None = MOST_BARS) -> None:
+        """Draw the total durations of ``df``. Arguments as `visualize_counts_diff`."""
+        from tracediff.charts.name_bars import duration_diff
+
+        _deliver(duration_diff(df, top), show_image, export_image_path)
+
+
+def short_name(name: str) -> str:
+    """``name`` without return type, template arguments and parameters; copies, memsets and Python functions stay as they are. Never empty."""
+    if MEMORY.match(name) or PYTHON_FUNCTION.search(name) or not ("<" in name or "(" in name):
+        return name
+    text = CLONE.sub("", name).replace("->", "")
+    while (less := INNERMOST_BRACKETS.sub("", text)) != text:
+        text = less
+    return text.split()[-1] if text.strip() else name
+
+
+def _labeled_pair(control: Any, test: Any) -> list[LabeledTrace]:
+    """Both sides, what lies in files read side by side; labels differ."""
+    given = (control, test)
+    paths = [one for one in given if isinstance(one, str | os.PathLike | list | tuple)]
+    loaded = iter(load_sets(paths) if paths else ())
+    sides = [_labeled(next(loaded) if any(one is p for p in paths) else one, label) for one, label in zip(given, ("Control", "Test"), strict=True)]
+    if sides[0].label == sides[1].label:
+        sides[1] = LabeledTrace(f"{sides[1].label}_test", sides[1].t)
+    for side in sides:
+        if side.label == "diff":
+            raise BadArgument("diff", "the label would clash with the columns diff_counts and diff_duration", "choose another label")
+    return sides
+
+
+def _labeled(given: Any, label: str) -> LabeledTrace:
+    if isinstance(given, LabeledTrace):
+        return given
+    if isinstance(getattr(given, "label", None), str) and hasattr(given, "t"):  # HTA's LabeledTrace
+        return LabeledTrace(given.label, given.t)
+    return LabeledTrace(label, given)
+
+
+def _trace_set(given: Any) -> TraceSet:
+    """``given`` as a set: a `TraceSet`, or HTA's Trace, known by its dictionary ``trace_files`` from rank to path."""
+    if isinstance(given, TraceSet):
+        return given
+    files = getattr(given, "trace_files", None)
+    if not isinstance(files, dict) or not files:
+        raise BadArgument(f"a {type(given).__name__}", "no trace set", "give a path, a LabeledTrace, a TraceSet or HTA's Trace")
+    loaded = load_sets([list(files.values())])[0]
+    profiles = {p.origin.file.path: p for p in loaded.profiles}
+    ranked = [replace(profiles[path], origin=replace(profiles[path].origin, rank=int(rank))) for rank, path in files.items()]
+    return arrange(loaded.label, ranked, Selection())
+
+
+def _device(given: Any) -> DeviceType:
+    try:
+        return DeviceType[given.name]
+    except (AttributeError, KeyError):
+        raise BadArgument(str(given), "no device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL") from None
+
+
+def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterator[tuple[str, str, int, int]]:
+    """(category, name, count, total ns) of what one file holds of the iteration on the device."""
+    ops = profile.ops
+    numbers = np.append(profile.step_numbers, OUTSIDE)  # step −1 is the last
+    wanted = np.array([_on(device, code, name) for code, name in enumerate(profile.categories)], bool)
+    at = np.flatnonzero((numbers[ops.step] == iteration) & wanted[ops.category])
+    columns = (ops.category[at], ops.name[at], ops.count[at], ops.total_ns[at])
+    for category, name, count, total_ns in zip(*(c.tolist() for c in columns), strict=True):
+        yield profile.categories[category], _without_address(profile.names[name]) if category == cat.PYTHON else profile.names[name], count, total_ns
+
+
+def _on(device: DeviceType, code: int, category: str) -> bool:
+    """Whether events of a category belong to the device. GPU annotations belong to none: they frame kernels that are counted themselves."""
+    if code == cat.GPU_ANNOTATION:
+        return False
+    other_device = category.startswith(cat.UNREAD_DEVICES) and not category.endswith(("_runtime", "_driver"))
+    return device == DeviceType.ALL or (device == DeviceType.GPU) == (code in cat.GPU or other_device)
+
+
+def _without_address(name: str) -> str:
+    """A Python function's name without the address of its object, which is another in every process."""
+    return ADDRESS.sub("0x…", name)
+
+
+def _naming(control: Iterable[Row], test: Iterable[Row], short: bool) -> Callable[[str], str]:
+    """The name under which each name is compared: shortened if asked; steps are one row where the two sides have others."""
+    steps = [{row.name for row in rows if STEP.match(row.name)} for rows in (control, test)]
+    fold = steps[0] != steps[1]
+
+    def named(name: str) -> str:
+        if fold and STEP.match(name):
+            return STEPS_FOLDED
+        return short_name(name) if short else name
+
+    return named
+
+
+def _totals(rows: Iterable[Row], named: Callable[[str], str]) -> dict[str, list[float]]:
+    """Name → [count, total ns], in order of name."""
+    sums: dict[str, list[float]] = defaultdict(lambda: [0, 0])
+    for row in rows:
+        of = sums[named(row.name)]
+        of[0] += row.counts
+        of[1] += row.total_ns
+    return dict(sorted(sums.items()))
+
+
+def _frame(sides: Sequence[LabeledTrace], totals: Sequence[dict[str, list[float]]], index: str) -> pd.DataFrame:
+    """The frame of `compare_traces` from each side's name → [count, total ns]."""
+    import pandas as pd
+
+    names = list(totals[0]) + [name for name in totals[1] if name not in totals[0]]
+    counts = [_column(of, names, 0) for of in totals]
+    ns = [_column(of, names, 1) for of in totals]
+    columns: dict[str, Any] = {}
+    for side, count, total in zip(sides, counts, ns, strict=True):
+        columns |= {f"{side.label}_counts": count, f"{side.label}_total_duration": total / 1000}
+    more = counts[1] - counts[0]
+    columns |= {"diff_counts": more, "diff_duration": (ns[1] - ns[0]) / 1000}
+    columns["counts_change_categories"] = ["+" if n > 0 else "-" if n < 0 else "=" for n in more.tolist()]
+    frame = pd.DataFrame(columns, index=pd.Index(names, name=index))
+    frame.attrs["notes"] = {side.label: [f"{n.message} ({n.count})" for n in side.t.notes] for side in sides}
+    return frame
+
+
+def _column(totals: dict[str, list[float]], names: Sequence[str], at: int) -> Any:
+    """int64[n] or, where runs were averaged, float64[n]; 0 where this side has no such name."""
+    values = [totals[name][at] if name in totals else 0 for name in names]
+    return np.array(values, np.int64 if all(isinstance(v, int) for v in values) else np.float64)
+
+
+def _deliver(figure: Any, show: bool, path: str | None) -> None:
+    """Show the figure, write it, or both.
+
+    Raises:
+        BadArgument: an image is asked for and cannot be made here.
+    """
+    if show:
+        figure.show()
+    if path and path.endswith(".html"):
+        figure.write_html(path)
+    elif path:
+        try:
+            figure.write_image(path)
+        except (ImportError, ValueError, RuntimeError) as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise BadArgument(path, f"the image cannot be made ({reason})", "pip install 'torch-tracediff[images]', or give an .html path") from None

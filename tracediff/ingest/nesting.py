@@ -1,0 +1,37 @@
+"""The nesting of a JSON text, followed without decoding it: exact for any layout, any depth and whatever strings contain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
+"""A string, or the start of one where the text is cut off in it."""
+
+NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb")*+([{}\[\]])", re.DOTALL)
+OPENING = b"{["
+
+
+def brackets(text: bytes, start: int = 0) -> Iterator[tuple[int, int]]:
+    """(position, depth behind it) of each bracket outside of strings; the depth is 0 at ``start``, and -1 behind the end of a list around it."""
+    depth = 0
+    for match in NEXT_BRACKET.finditer(text, start):
+        at = match.end() - 1
+        depth += 1 if text[at] in OPENING else -1
+        yield at, depth
+
+
+def top_level(text: bytes) -> tuple[list[int], int]:
+    """The items of a list whose ``[`` lies before ``text``: (positions behind those that end in a bracket, position of the list's end or -1)."""
+    ends = []
+    for at, depth in brackets(text):
+        if depth == 0:
+            ends.append(at + 1)
+        elif depth < 0:
+            return ends, at
+    return ends, -1
+
+
+def value_end(text: bytes, start: int) -> int:
+    """Position behind the object or list that begins at ``start``; -1 where it does not end in ``text``."""
+    return next((at + 1 for at, depth in brackets(text, start) if depth == 0), -1)

@@ -1,0 +1,105 @@
+"""What a reader is shown, in which order: rows for tables, the same for terminal and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.ops import Op
+from tracediff.ingest.health import Note
+from tracediff.report.text import state_label
+
+GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+HOST_WORK = ("cpu_op", "cuda_runtime", "cuda_driver")
+
+SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
+    "change": lambda op: (-abs(op.delta),),
+    "slower": lambda op: (-op.delta,),
+    "faster": lambda op: (op.delta,),
+    "control": lambda op: (-op.control_self,),
+    "test": lambda op: (-op.test_self,),
+    "count": lambda op: (-abs(op.test_count - op.control_count),),
+    "name": lambda op: (op.name,),
+}
+"""Orders of the table of changes."""
+
+
+SMALL_FAMILY = 0.005
+"""Families of ops below this part of the step share one row."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table; times in µs per step."""
+
+    name: str
+    control_us: float
+    test_us: float
+    delta_us: float
+    control_count: float = 0.0
+    test_count: float = 0.0
+
+
+def step_rows(comparison: Comparison) -> list[Row]:
+    """The states that hold at any time on either side; families of ops the largest first, and the smallest of them in one row."""
+    has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
+    us = comparison.us
+    states = [s for s in comparison.step_time.states if s.control or s.test]
+    rows = [Row(state_label(s.name, has_gpu), us(s.control), us(s.test), us(s.delta)) for s in states]
+    named = [row for s, row in zip(states, rows, strict=True) if not s.name.startswith("op:")]
+    families = sorted((row for row in rows if row not in named), key=lambda r: -max(r.control_us, r.test_us))
+    threshold = SMALL_FAMILY * max(us(comparison.step_time.control), us(comparison.step_time.test))
+    small = [row for row in families if max(row.control_us, row.test_us) < threshold]
+    if len(small) > 1:
+        families = families[: -len(small)]
+        sums = (sum(s.control for s in states if _among(s.name, small)), sum(s.test for s in states if _among(s.name, small)))
+        families.append(Row(f"op: {len(small)} smaller families", us(sums[0]), us(sums[1]), us(sums[1] - sums[0])))
+    return families + named
+
+
+def _among(state: str, rows: list[Row]) -> bool:
+    return any(row.name == state_label(state, False) for row in rows)
+
+
+def devices(comparison: Comparison, device: str | None) -> list[str]:
+    """The tables of changes to show: ``gpu`` and ``cpu``; what the traces have where ``device`` is None or all."""
+    if device in ("cpu", "gpu"):
+        return [device]
+    return ["gpu", "cpu"] if any(op.category in GPU_WORK for op in comparison.ops) else ["cpu"]
+
+
+def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tuple[list[Row], int]:
+    """The ``top`` changes on one device (self time on the CPU), and how many more there are."""
+    work = GPU_WORK if device == "gpu" else HOST_WORK
+    ops = [op for op in comparison.ops if op.category in work and (op.delta or op.control_count != op.test_count or sort != "change")]
+    ops.sort(key=lambda op: (*SORTS[sort](op), op.raw_name))
+    us, number = comparison.us, comparison.number
+    rows = [Row(op.name, us(op.control_self), us(op.test_self), us(op.delta), number(op.control_count), number(op.test_count)) for op in ops[:top]]
+    return rows, max(len(ops) - top, 0)
+
+
+def gpu_summary(comparison: Comparison) -> Row:
+    """GPU time per step on both sides."""
+    gpu, us = comparison.gpu_time, comparison.us
+    events = [sum(g.control_count for g in gpu.groups), sum(g.test_count for g in gpu.groups)]
+    return Row("GPU time", us(gpu.control), us(gpu.test), us(gpu.delta), comparison.number(events[0]), comparison.number(events[1]))
+
+
+def health_lines(comparison: Comparison) -> list[str]:
+    """Health notes worded for both sides; equal ones once."""
+    notes = dict.fromkeys((n.code, n.message) for n in comparison.control.notes + comparison.test.notes)
+    lines = []
+    for code, message in notes:
+        control, test = (_count(side.notes, code, message) for side in (comparison.control, comparison.test))
+        lines.append(f"{message} ({code}: {control:,} → {test:,})")
+    return lines
+
+
+def _count(notes: tuple[Note, ...], code: str, message: str) -> int:
+    return sum(n.count for n in notes if (n.code, n.message) == (code, message))
+
+
+def caution_lines(comparison: Comparison) -> list[str]:
+    """What the preflight found, one line each."""
+    return [f"{r.message} ({r.code}: {r.control} → {r.test})" for r in comparison.comparability.reasons]

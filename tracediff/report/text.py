@@ -1,0 +1,136 @@
+"""How numbers, states and sides are worded, for every format alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tracediff.diff.comparison import Comparison, Side
+
+MINUS = "−"
+STATE_LABELS = {
+    "gpu_compute": "GPU compute",
+    "gpu_comm": "GPU communication",
+    "gpu_copy": "GPU copies",
+    "gpu_queued": "GPU queued",
+    "data_loading": "idle: loading data",
+    "synchronising": "idle: synchronising",
+    "launching": "idle: launching",
+    "op": "idle: in an op",
+    "python": "idle: in Python",
+}
+CPU_STATE_LABELS = {"data_loading": "loading data", "synchronising": "synchronising", "launching": "launching", "op": "in an op", "python": "in Python"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of time for a whole table.
+
+    Attributes:
+        name: its symbol. us: how many µs it is. digits: decimals shown.
+    """
+
+    name: str
+    us: float
+    digits: int
+
+    def plain(self, us: float) -> str:
+        """``us`` in this unit, without its symbol."""
+        text = f"{us / self.us:,.{self.digits}f}"
+        return text.replace("-", MINUS)
+
+    def signed(self, us: float) -> str:
+        """The same with its sign; 0 has none."""
+        text = self.plain(us)
+        if not text.strip(f"{MINUS}0.,"):
+            return text.strip(MINUS)
+        return text if us < 0 else f"+{text}"
+
+
+def unit_for(values_us: Iterable[float]) -> Unit:
+    """The unit in which the largest of ``values_us`` has one to four digits before the point."""
+    largest = max((abs(v) for v in values_us), default=0.0)
+    if largest >= 10_000_000:
+        return Unit("s", 1e6, 2)
+    if largest >= 1000:
+        return Unit("ms", 1e3, 1 if largest >= 20_000 else 2 if largest >= 2000 else 3)
+    return Unit("µs", 1.0, 0 if largest >= 500 else 1)
+
+
+def count(value: float) -> str:
+    """Events per step: whole where it is whole."""
+    return f"{value:,.0f}" if abs(value - round(value)) < 1e-9 else f"{value:,.1f}"
+
+
+def counts(control: float, test: float) -> str:
+    """``3`` or ``3 → 5``."""
+    return count(control) if control == test else f"{count(control)} → {count(test)}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """``5–10``, ``1, 3–4``."""
+    parts: list[list[int]] = []
+    for n in numbers:
+        if parts and n == parts[-1][1] + 1:
+            parts[-1][1] = n
+        else:
+            parts.append([n, n])
+    return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in parts)
+
+
+def plural(n: int, noun: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def state_label(name: str, has_gpu: bool) -> str:
+    """A state's name for people."""
+    if name.startswith("op:"):
+        return f"op: {name[3:]}"
+    return STATE_LABELS[name] if has_gpu else CPU_STATE_LABELS.get(name, STATE_LABELS[name])
+
+
+def facts(comparison: Comparison) -> str:
+    """One line on what was compared: devices, runs, ranks, steps."""
+    c, t = comparison.control, comparison.test
+    parts = [_same(_gpus(c), _gpus(t)), _same(plural(c.runs, "run"), plural(t.runs, "run"))]
+    parts[-1] += " a side" if c.runs == t.runs else ""
+    if max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks:
+        parts.append(_same(_ranks(c), _ranks(t)))
+    parts.append(_same(_steps(c), _steps(t)))
+    return " · ".join(parts)
+
+
+def _same(control: str, test: str) -> str:
+    return control if control == test else f"{control} → {test}"
+
+
+def _gpus(side: Side) -> str:
+    return ", ".join(side.gpu) or ("GPU unknown" if side.has_gpu else "CPU")
+
+
+def _ranks(side: Side) -> str:
+    return f"{'rank' if len(side.ranks) == 1 else 'ranks'} {ranges(side.ranks)}"
+
+
+def _steps(side: Side) -> str:
+    if side.whole_file:
+        return "the whole file as one step"
+    used = ranges(side.steps_used)
+    of = "" if side.steps_used == side.steps_recorded else f" of {ranges(side.steps_recorded)}"
+    return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{of}"
+
+
+def headline(comparison: Comparison) -> str:
+    """The verdict's sentence with the figures behind it."""
+    verdict = comparison.verdict
+    if comparison.was_refused:
+        reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
+        return f"{verdict.sentence}: {'; '.join(reasons)} (--force computes all the same)"
+    unit = unit_for([verdict.control_us, verdict.test_us])
+    says, _, rest = verdict.sentence.partition(";")
+    figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"
+    steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]
+    if len(steps) > 2:
+        figures += f" (median {unit.plain(verdict.median_control_us)} → {unit.plain(verdict.median_test_us)})"
+    return f"{says}: {figures};{rest}" if rest else f"{says}: {figures}"

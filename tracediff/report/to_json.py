@@ -1,0 +1,147 @@
+"""`Comparison` → the JSON document of schema ``tracediff.diff/1`` (docs/reference/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tracediff.diff.comparison import Comparison, Side
+from tracediff.diff.gpu_time import Group, Member
+from tracediff.diff.ops import Op
+from tracediff.ingest.health import Note
+from tracediff.profile.names import readable
+
+SCHEMA = "tracediff.diff/1"
+
+
+def document(comparison: Comparison) -> dict[str, Any]:
+    """The document as plain Python values: times in µs per step, counts per step, null where something was not tested."""
+    return {
+        "schema": SCHEMA,
+        "control": _side(comparison.control),
+        "test": _side(comparison.test),
+        "comparability": {
+            "level": comparison.comparability.level,
+            "reasons": [{"code": r.code, "message": r.message, "control": r.control, "test": r.test} for r in comparison.comparability.reasons],
+        },
+        "verdict": {**vars(comparison.verdict), "ci95_us": comparison.verdict.ci95_us and list(comparison.verdict.ci95_us)},
+        "step_time": _step_time(comparison),
+        "gpu_time": _gpu_time(comparison),
+        "ops": [_op(comparison, op) for op in comparison.ops],
+        "findings": [],
+        "health": {"control": _notes(comparison.control.notes), "test": _notes(comparison.test.notes)},
+    }
+
+
+def to_json(comparison: Comparison) -> str:
+    """The document as indented text, with a new line at its end."""
+    return msgspec.json.format(msgspec.json.encode(document(comparison)), indent=1).decode() + "\n"
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {
+        "label": side.label,
+        "files": list(side.files),
+        "runs": side.runs,
+        "ranks": list(side.ranks),
+        "steps_used": list(side.steps_used),
+        "gpu": list(side.gpu),
+        "torch": side.torch,
+    }
+
+
+def _step_time(comparison: Comparison) -> dict[str, Any]:
+    step, us = comparison.step_time, comparison.us
+    return {
+        "control_us": us(step.control),
+        "test_us": us(step.test),
+        "delta_us": us(step.delta),
+        "states": [{"name": s.name, "control_us": us(s.control), "test_us": us(s.test), "delta_us": us(s.delta)} for s in step.states],
+        "foreign_gpu_us": {"control": us(step.foreign_control), "test": us(step.foreign_test)},
+        "residual_us": us(step.residual),
+    }
+
+
+def _gpu_time(comparison: Comparison) -> dict[str, Any]:
+    gpu, us, number = comparison.gpu_time, comparison.us, comparison.number
+    residual = gpu.delta - gpu.matched - gpu.added - gpu.removed - gpu.unattributed
+    out: dict[str, Any] = {
+        "control_us": us(gpu.control),
+        "test_us": us(gpu.test),
+        "delta_us": us(gpu.delta),
+        "busy_control_us": us(gpu.busy_control),
+        "busy_test_us": us(gpu.busy_test),
+        "overlap_control_us": us(gpu.control - gpu.busy_control),
+        "overlap_test_us": us(gpu.test - gpu.busy_test),
+        "count_control": number(sum(g.control_count for g in gpu.groups)),
+        "count_test": number(sum(g.test_count for g in gpu.groups)),
+        "groups": [_group(comparison, g) for g in gpu.groups],
+        "matched_us": us(gpu.matched),
+        "added_us": us(gpu.added),
+        "removed_us": us(gpu.removed),
+        "unattributed_us": us(gpu.unattributed),
+        "residual_us": us(residual),
+    }
+    for name, events in (("spilled", gpu.spilled), ("outside", gpu.outside)):
+        out[name] = {
+            "control_count": events.control_count,
+            "control_us": events.control_ns / 1000,
+            "test_count": events.test_count,
+            "test_us": events.test_ns / 1000,
+        }
+    return out
+
+
+def _group(comparison: Comparison, group: Group) -> dict[str, Any]:
+    by_count, by_mean = (float(part / (comparison.scale * 1000)) for part in group.parts)
+    return {
+        "level": group.level,
+        "name": group.name,
+        "family": group.family,
+        "module": None,
+        "phase": "unknown",
+        "control": [_member(comparison, m) for m in group.control],
+        "test": [_member(comparison, m) for m in group.test],
+        "delta_us": comparison.us(group.delta),
+        "count_part_us": by_count,
+        "mean_part_us": by_mean,
+    }
+
+
+def _member(comparison: Comparison, member: Member) -> dict[str, Any]:
+    return {
+        "name": readable(member.name),
+        "raw_name": member.name,
+        "op": member.op,
+        "count": comparison.number(member.count),
+        "us": comparison.us(member.ns),
+    }
+
+
+def _op(comparison: Comparison, op: Op) -> dict[str, Any]:
+    us, number = comparison.us, comparison.number
+    return {
+        "name": op.name,
+        "raw_name": op.raw_name,
+        "device": op.device,
+        "category": op.category,
+        "family": op.family,
+        "control_counts": number(op.control_count),
+        "test_counts": number(op.test_count),
+        "control_total_us": us(op.control_total),
+        "test_total_us": us(op.test_total),
+        "control_self_us": us(op.control_self),
+        "test_self_us": us(op.test_self),
+        "diff_counts": number(op.test_count - op.control_count),
+        "diff_us": us(op.total_delta),
+        "counts_change": op.counts_change,
+        "time_change": op.time_change,
+        "p_value": None,
+        "q_value": None,
+    }
+
+
+def _notes(notes: Iterable[Note]) -> list[dict[str, Any]]:
+    return [{"code": n.code, "message": n.message, "count": n.count} for n in notes]

@@ -1,0 +1,62 @@
+"""`Comparison` → GitHub-flavoured Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tracediff.diff.comparison import Comparison
+from tracediff.errors import printable
+from tracediff.report import sections
+from tracediff.report.sections import Row
+from tracediff.report.text import counts, facts, headline, unit_for
+
+SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&@:])")
+
+
+def to_markdown(comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int = 10) -> str:
+    """The answer as Markdown with tables.
+
+    Args:
+        device, sort, top: as for the terminal.
+    """
+    title = escaped(f"{comparison.control.label} → {comparison.test.label}")
+    lines = [f"## {title}", "", f"**{escaped(headline(comparison))}**", "", escaped(facts(comparison)), ""]
+    lines += _remarks("Compared with caution" if comparison.comparability.level == "caution" else "Not comparable", sections.caution_lines(comparison))
+    if not comparison.was_refused:
+        lines += _step(comparison)
+        for one in sections.devices(comparison, device):
+            rows, more = sections.change_rows(comparison, one, sort, top)
+            name = "Largest changes on the GPU" if one == "gpu" else "Largest changes on the host (self time)"
+            lines += [f"### {name}", "", *_table("name", rows, with_counts=True), ""]
+            lines += [f"{more:,} more are not shown.", ""] if more else []
+    lines += _remarks("Health of the traces", sections.health_lines(comparison))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def escaped(text: str) -> str:
+    """``text`` so that Markdown and HTML show it as it is."""
+    return SPECIAL.sub(lambda m: f"&#{ord(m[1])};" if m[1] in "<>&@|:" else f"\\{m[1]}", printable(text))
+
+
+def _step(comparison: Comparison) -> list[str]:
+    step = comparison.step_time
+    total = Row("**step**", comparison.us(step.control), comparison.us(step.test), comparison.us(step.delta))
+    table = _table("where the step went", sections.step_rows(comparison), with_counts=False, total=total)
+    return ["### Where the step went", "", *table, "", f"Adds up: {step.residual / comparison.scale:g} ns left over.", ""]
+
+
+def _table(title: str, rows: Sequence[Row], with_counts: bool, total: Row | None = None) -> list[str]:
+    unit = unit_for([us for r in [*rows, *([total] if total else [])] for us in (r.control_us, r.test_us)])
+    head = [title, *(["count"] if with_counts else []), f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"]
+    lines = [f"| {' | '.join(head)} |", f"|{'|'.join([':--'] + ['--:'] * (len(head) - 1))}|"]
+    for row in [*rows, *([total] if total else [])]:
+        name = row.name if row is total else escaped(row.name)
+        cells = [name, *([counts(row.control_count, row.test_count)] if with_counts else [])]
+        cells += [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _remarks(title: str, remarks: list[str]) -> list[str]:
+    return [f"### {title}", "", *(f"- {escaped(r)}" for r in remarks), ""] if remarks else []

@@ -1,0 +1,127 @@
+"""`Comparison` → a terminal screen."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tracediff.diff.comparison import Comparison
+from tracediff.errors import printable
+from tracediff.report import sections
+from tracediff.report.sections import Row
+from tracediff.report.text import Unit, counts, facts, headline, unit_for
+
+FASTER, SLOWER = "cyan", "yellow"
+BAR = 14
+CLOSING = "adds up: 0 ns left"
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def render(comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int | None = None) -> RenderableType:
+    """The answer as rich renderables.
+
+    Args:
+        device: cpu, gpu, or None for both where there is a GPU.
+        sort: one of `sections.SORTS`.
+        top: rows of each table of changes; by default 5 each of two tables, 10 of one.
+    """
+    c, t = comparison.control, comparison.test
+    parts: list[RenderableType] = [Text(printable(f"{c.label} → {t.label}"), style="bold"), Text(printable(facts(comparison)), style="dim"), Text()]
+    parts += [Padding(Text(printable(headline(comparison)), style="bold"), (0, 2)), Text()]
+    parts += _remarks("Compared with caution" if comparison.comparability.level == "caution" else "Not comparable", sections.caution_lines(comparison))
+    if not comparison.was_refused:
+        parts.append(_step_table(comparison))
+        shown = sections.devices(comparison, device)
+        for one in shown:
+            parts.append(_changes(comparison, one, sort, top if top is not None else 10 // len(shown)))
+    parts += _remarks("Health of the traces", sections.health_lines(comparison))
+    return Group(*parts)
+
+
+def show(comparison: Comparison, console: Console, *, device: str | None = None, sort: str = "change", top: int | None = None) -> None:
+    """Print the answer; see `render`."""
+    with console.capture() as screen:
+        console.print(render(comparison, device=device, sort=sort, top=top), highlight=False, soft_wrap=False)
+    console.file.write("\n".join(line.rstrip() for line in screen.get().split("\n")))
+    console.file.flush()
+
+
+def _step_table(comparison: Comparison) -> RenderableType:
+    rows = sections.step_rows(comparison)
+    unit = unit_for([r.control_us for r in rows] + [r.test_us for r in rows] + [comparison.us(comparison.step_time.test)])
+    table = _table("Where the step went", unit, with_counts=False)
+    for row in rows:
+        _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=False)
+    step, residual = comparison.step_time, comparison.step_time.residual
+    total = Row("", comparison.us(step.control), comparison.us(step.test), comparison.us(step.delta))
+    closing = CLOSING.replace("0", f"{residual / comparison.scale:g}")
+    table.add_row(Text("step", style="bold"), unit.plain(total.control_us), unit.plain(total.test_us), unit.signed(total.delta_us), Text(closing, style="dim"))
+    foreign = [comparison.us(step.foreign_control), comparison.us(step.foreign_test)]
+    if not any(foreign):
+        return Group(table, Text())
+    said = f"of GPU time, {unit.plain(foreign[0])} → {unit.plain(foreign[1])} {unit.name} is work launched in no used step"
+    return Group(table, Padding(Text(said, style="dim"), (0, 2)), Text())
+
+
+def _changes(comparison: Comparison, device: str, sort: str, top: int) -> RenderableType:
+    rows, more = sections.change_rows(comparison, device, sort, top)
+    where = "on the GPU" if device == "gpu" else "on the host (self time)"
+    title = f"Largest changes {where}" if sort == "change" else f"What ran {where}, by {sort}"
+    if not rows:
+        return Group(Text(f"{title}: none", style="bold"), Text())
+    unit = unit_for([r.control_us for r in rows] + [r.test_us for r in rows])
+    table = _table("", unit, with_counts=True)
+    for row in rows:
+        _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True)
+    lines: list[RenderableType] = [Text(title, style="bold"), table]
+    remark = [f"{more:,} more (--top)"] if more else []
+    if device == "gpu":
+        remark.insert(0, _gpu_account(comparison))
+    if remark:
+        lines.append(Padding(Text("; ".join(remark), style="dim"), (0, 2)))
+    return Group(*lines, Text())
+
+
+def _gpu_account(comparison: Comparison) -> str:
+    gpu = comparison.gpu_time
+    row = sections.gpu_summary(comparison)
+    unit = unit_for([row.control_us, row.test_us])
+    parts = [f"{name} {unit.signed(comparison.us(n))}" for name, n in (("matched", gpu.matched), ("added", gpu.added), ("removed", gpu.removed)) if n]
+    said = f"GPU work {unit.plain(row.control_us)} → {unit.plain(row.test_us)} {unit.name} in {counts(row.control_count, row.test_count)} events"
+    return f"{said} ({', '.join(parts)})" if parts else said
+
+
+def _table(title: str, unit: Unit, with_counts: bool) -> Table:
+    table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
+    table.add_column(title, ratio=1, no_wrap=True, overflow="ellipsis")
+    if with_counts:
+        table.add_column("count", justify="right", no_wrap=True)
+    for name in ("control", "test", "change"):
+        table.add_column(f"{name} {unit.name}" if name == "control" else name, justify="right", no_wrap=True)
+    table.add_column("", width=BAR if with_counts else len(CLOSING) + 6, no_wrap=True)
+    return table
+
+
+def _add(table: Table, row: Row, unit: Unit, largest: float, with_counts: bool) -> None:
+    width = BAR if with_counts else len(CLOSING)
+    colour = FASTER if row.delta_us < 0 else SLOWER
+    cells: list[RenderableType] = [Text(printable(f"  {row.name}"))]
+    if with_counts:
+        cells.append(counts(row.control_count, row.test_count))
+    cells += [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us), Text(_bar(row.delta_us, largest, width), style=colour)]
+    table.add_row(*cells)
+
+
+def _bar(value: float, largest: float, width: int) -> str:
+    eighths = round(8 * width * abs(value) / largest) if largest else 0
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def _remarks(title: str, lines: list[str]) -> list[RenderableType]:
+    if not lines:
+        return []
+    body: list[RenderableType] = [Text(title, style="bold")]
+    body += [Padding(Text(printable(line)), (0, 2)) for line in lines]
+    return [*body, Text()]
