@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def account(path: Path) -> tuple[list[int], list[int], list[dict[str, int]]]:
     holding = _intervals(events, gpu)
     if not gpu:
         holding = [h for h in holding if h[2] != "op"] + _innermost_ops(events, steps)
-    return [n for n, _, _ in steps], [b - a for a, b in zip(completions, completions[1:], strict=False)], _swept(holding, completions)
+    return [n for n, _, _ in steps], [b - a for a, b in pairwise(completions)], _swept(holding, completions)
 
 
 def _intervals(events: list[dict[str, Any]], gpu: list[tuple[dict[str, Any], Any]]) -> list[tuple[int, int, str]]:
@@ -100,7 +101,7 @@ def _innermost_ops(events: list[dict[str, Any]], steps: list[tuple[int, int, int
     open_now: dict[Any, list[dict[str, Any]]] = {t: [] for t in threads}
     next_one = dict.fromkeys(threads, 0)
     out = []
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         for t in threads:
             while next_one[t] < len(by_thread[t]) and by_thread[t][next_one[t]]["ts"] <= a:
                 open_now[t].append(by_thread[t][next_one[t]])
@@ -129,7 +130,7 @@ def _swept(holding: list[tuple[int, int, str]], completions: list[int]) -> list[
             open_count[state] += change
         while step + 1 < len(completions) - 1 and completions[step + 1] <= now:
             step += 1
-        if 0 <= step and now < completions[-1]:
+        if step >= 0 and now < completions[-1]:
             held = next((s for s in names if s != "python" and open_count[order[s]]), "python")
             per_step[step][held] += then - now
     return per_step

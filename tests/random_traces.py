@@ -56,8 +56,7 @@ def gpu_work(draw, events, end: int):
             one["args"].setdefault("correlation", correlation)
             begin = one["ts"] + one["dur"] + draw(st.integers(-1, 20))
             out.append(draw(gpu_event(begin, one["args"]["correlation"])))
-    for _ in range(draw(st.integers(0, 2))):
-        out.append(draw(gpu_event(draw(st.integers(0, end)), 999)))
+    out += [draw(gpu_event(draw(st.integers(0, end)), 999)) for _ in range(draw(st.integers(0, 2)))]
     return out
 
 

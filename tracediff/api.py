@@ -149,7 +149,7 @@ class Diff:
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=list(columns) if columns is not None else None)
 
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:

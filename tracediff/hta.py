@@ -25,6 +25,7 @@ from tracediff.ingest import categories as cat
 from tracediff.profile.names import ADDRESS, STEP
 from tracediff.profile.profile import Profile
 from tracediff.profile.traceset import Selection, TraceSet, arrange
+from tracediff.report.write import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -363,14 +364,16 @@ def _deliver(figure: Any, show: bool, path: str | None) -> None:
 
     Raises:
         BadArgument: an image is asked for and cannot be made here.
+        TracediffError: the page cannot be written there.
     """
     if show:
         figure.show()
     if path and path.endswith(".html"):
-        figure.write_html(path)
+        write_text(path, figure.to_html())
     elif path:
         try:
             figure.write_image(path)
-        except (ImportError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise BadArgument(path, f"the image cannot be made ({reason})", "pip install 'torch-tracediff[images]', or give an .html path") from None
+        except (ImportError, ValueError, RuntimeError, OSError) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            remedy = "pip install 'torch-tracediff[images]', or give a path that ends in .html"
+            raise BadArgument(path, f"the image cannot be made ({reason})", remedy) from None

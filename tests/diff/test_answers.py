@@ -73,7 +73,8 @@ def test_generated_kernels_match_across_counters_but_stay_apart_by_grid(tmp_path
         b[2]["args"] |= {"grid": [8, 1, 1], "block": [64, 1, 1]}
         return [step(1, 0, 60), *a, *b]
 
-    groups = compare_events(tmp_path, two("triton_poi_fused_add_0", "triton_poi_fused_add_3"), two("triton_poi_fused_add_1", "triton_poi_fused_add_2")).gpu_time.groups
+    control, test = two("triton_poi_fused_add_0", "triton_poi_fused_add_3"), two("triton_poi_fused_add_1", "triton_poi_fused_add_2")
+    groups = compare_events(tmp_path, control, test).gpu_time.groups
     assert [(g.level, g.control_ns, g.test_ns) for g in groups] == [("exact", 5_000, 5_000), ("exact", 9_000, 9_000)]
 
 

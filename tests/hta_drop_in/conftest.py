@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from collections.abc import Callable
@@ -41,11 +42,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def theirs(hta: ModuleType, folder: Callable[..., str]) -> Callable[..., Any]:
-    """Real traces by name → HTA's LabeledTrace of them, labelled ``one``; parsed once a session."""
-    return cache(lambda *names: hta.LabeledTrace("one", trace_dir=folder(*names)))
+    """Real traces by name → HTA's LabeledTrace of them, labelled ``one``; parsed once a session, a copy each time since HTA changes labels."""
+    parsed = cache(lambda *names: hta.LabeledTrace("one", trace_dir=folder(*names)))
+    return lambda *names: copy.copy(parsed(*names))
 
 
 @pytest.fixture(scope="session")
 def ours() -> Callable[..., LabeledTrace]:
-    """Real traces by name → our LabeledTrace of the same files, labelled ``one``."""
-    return cache(lambda *names: LabeledTrace("one", trace_dir=[traces.trace(name) for name in names]))
+    """Real traces by name → our LabeledTrace of the same files, labelled ``one``; read once a session."""
+    read = cache(lambda *names: LabeledTrace("one", trace_dir=[traces.trace(name) for name in names]))
+    return lambda *names: copy.copy(read(*names))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -9,9 +11,9 @@ from typing import Any
 import pytest
 from traces import needs_traces
 
-from tracediff.hta import DeviceType, LabeledTrace, TraceDiff
+from tracediff.hta import DeviceType, TraceDiff
 
-pytestmark = needs_traces
+pytestmark = [needs_traces, pytest.mark.filterwarnings("ignore:The inplace keyword")]
 
 PAIRS = [("hta_control", "hta_test"), ("hta_tiny/base.json.gz", "hta_tiny/test.json.gz")]
 ITERATIONS = [None, 1010, [1009, 1010]]
@@ -19,14 +21,21 @@ ITERATIONS = [None, 1010, [1009, 1010]]
 Load = Callable[..., Any]
 
 
-def pair_of(load: Load, names: tuple[str, str], labelled: Any) -> list[Any]:
+def relabelled(one: Any, label: str) -> Any:
+    """A LabeledTrace, HTA's or ours, under another label."""
+    one = copy.copy(one)
+    one.label = label
+    return one
+
+
+def pair_of(load: Load, names: tuple[str, str]) -> list[Any]:
     """Both sides of a pair, under labels of their own."""
-    return [labelled(label, t=load(name).t) for label, name in zip(("before", "after"), names, strict=True)]
+    return [relabelled(load(name), label) for label, name in zip(("before", "after"), names, strict=True)]
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda p: p[0].split("/")[0])
-def sides(request: pytest.FixtureRequest, hta: ModuleType, theirs: Load, ours: Load) -> tuple[list[Any], list[Any]]:
-    return pair_of(theirs, request.param, hta.LabeledTrace), pair_of(ours, request.param, LabeledTrace)
+def sides(request: pytest.FixtureRequest, theirs: Load, ours: Load) -> tuple[list[Any], list[Any]]:
+    return pair_of(theirs, request.param), pair_of(ours, request.param)
 
 
 def assert_same_frame(real: Any, own: Any) -> None:
@@ -74,7 +83,7 @@ def test_several_ranks_are_summed_as_hta_does(theirs: Load, ours: Load, hta: Mod
     real_set, own_set = theirs(*names), ours(*names)
     assert own_set.ranks() == real_set.ranks() == [0, 1]
     assert own_set.iterations() == real_set.iterations() == [551, 552]
-    (c, t), (control, test) = ([kind(label, t=of.t) for label in ("a", "b")] for kind, of in ((hta.LabeledTrace, real_set), (LabeledTrace, own_set)))
+    (c, t), (control, test) = ([relabelled(of, label) for label in ("a", "b")] for of in (real_set, own_set))
     arguments = {"control_rank": [0, 1], "test_rank": 1, "control_iteration": [551, 552]}
     real, own = hta.TraceDiff.compare_traces(c, t, **arguments), TraceDiff.compare_traces(control, test, **arguments)
     assert_same_frame(real.filter(regex="^(?!ProfilerStep)", axis=0), own.drop(index="ProfilerStep"))
@@ -90,8 +99,6 @@ def test_other_traces_of_whole_microseconds(theirs: Load, ours: Load, hta: Modul
 
 
 def test_the_calls_take_hta_s_arguments_in_hta_s_order(hta: ModuleType) -> None:
-    import inspect
-
     for method in ("compare_traces", "ops_diff", "visualize_counts_diff", "visualize_duration_diff"):
         real = inspect.signature(getattr(hta.TraceDiff, method)).parameters
         own = inspect.signature(getattr(TraceDiff, method)).parameters

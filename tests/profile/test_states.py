@@ -91,7 +91,8 @@ def test_work_of_other_steps_in_a_period_is_foreign(tmp_path):
 
 
 def test_a_file_without_steps_is_one_step(tmp_path):
-    events = [op("aten::mm", 10, 10), call("cudaLaunchKernel", 12, 2, correlation=1), kernel("gemm", 20, 30, correlation=1), kernel("late", 60, 10, correlation=5)]
+    launched = [call("cudaLaunchKernel", 12, 2, correlation=1), kernel("gemm", 20, 30, correlation=1)]
+    events = [op("aten::mm", 10, 10), *launched, kernel("late", 60, 10, correlation=5)]
     profile = profile_of(tmp_path, events)
     assert profile.whole_file
     assert profile.completions.tolist() == [10_000, 70_000]

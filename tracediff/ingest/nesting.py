@@ -15,8 +15,9 @@ OPENING = b"{["
 def brackets(text: bytes, start: int = 0) -> Iterator[tuple[int, int]]:
     """(position, depth behind it) of each bracket outside of strings; the depth is 0 at ``start``, and -1 behind the end of a list around it."""
     depth = 0
-    for match in NEXT_BRACKET.finditer(text, start):
-        at = match.end() - 1
+    while match := NEXT_BRACKET.match(text, start):  # no finditer: where no bracket follows it would search again from every byte
+        start = match.end()
+        at = start - 1
         depth += 1 if text[at] in OPENING else -1
         yield at, depth
 

@@ -1,0 +1,47 @@
+# Two commands: `make demo` shows an answer, `make test` runs the whole suite. Everything lives in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+SAMPLE := sample_traces/vit_tiny
+
+.PHONY: demo test lint package bench samples clean
+
+demo: .venv/core
+	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compiled
+
+test: .venv/dev
+	$(BIN)/python -m pytest
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# A wheel in a clean environment, away from the checkout, must do what the checkout does.
+package: .venv/dev
+	rm -rf dist .venv-wheel
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd $(SAMPLE) && ../../.venv-wheel/bin/tracediff compare eager compiled --json - | ../../.venv-wheel/bin/python -c "import json, sys; assert json.load(sys.stdin)['step_time']['residual_us'] == 0"
+	rm -rf .venv-wheel
+
+bench: .venv/dev
+	$(PIP) install -q -c constraints.txt pysimdjson
+	$(BIN)/python benchmarks/bench.py --write
+
+samples: .venv/dev
+	$(BIN)/python sample_traces/record.py
+
+clean:
+	rm -rf .venv .venv-wheel dist benchmarks/out
+
+.venv/core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) install -q --upgrade "pip>=25.1"
+	$(PIP) install -q -c constraints.txt -e .
+	touch $@
+
+.venv/dev: .venv/core
+	$(PIP) install -q -c constraints.txt -e ".[collect,hta]" --group dev
+	touch $@

@@ -1,0 +1,121 @@
+"""`tracediff compare` and `tracediff export` as a user runs them."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+import traces
+from build_trace import call, document, kernel, op, step, write
+from click.testing import CliRunner
+from tracediff_cli.main import cli
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "vit_tiny"
+EAGER, COMPILED = str(SAMPLE / "eager"), str(SAMPLE / "compiled")
+
+
+def run(*args, width=80):
+    return CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(cli, args, catch_exceptions=False, standalone_mode=False)
+
+
+def output(*args, width=80):
+    result = run(*args, width=width)
+    assert result.return_value == 0
+    return result.stdout
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_the_answer_fits_the_terminal_and_one_screen(width):
+    lines = output("compare", EAGER, COMPILED, width=width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= 45
+    assert lines[0] == "eager → compiled"
+    assert any("faster per step" in line for line in lines)
+    assert any(line.startswith("step ") and "adds up: 0 ns left" in line for line in lines)
+
+
+def test_a_pipe_gets_plain_text():
+    assert "\x1b" not in output("compare", EAGER, COMPILED)
+
+
+@traces.needs_traces
+@pytest.mark.parametrize("width", [80, 160])
+def test_long_names_and_many_cautions_do_not_wrap_tables(width):
+    text = output("compare", str(traces.FOLDER / "bertsmall_h100"), str(traces.FOLDER / "bertsmall_mi300"), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    tables = text[text.index("Where the step went") :]
+    assert all(re.search(r"\S\s+[\d,.]+\s+[\d,.]+\s+[+−]?[\d,.]+", line) for line in tables.splitlines() if line.startswith("  aten::"))
+
+
+def test_json_on_standard_output_is_the_document_alone():
+    found = json.loads(output("compare", EAGER, COMPILED, "--json", "-"))
+    assert found["schema"] == "tracediff.diff/1"
+    assert list(found) == ["schema", "control", "test", "comparability", "verdict", "step_time", "gpu_time", "ops", "findings", "health"]
+    assert found["verdict"]["result"] == "inconclusive"
+    assert found["verdict"]["p_value"] is None
+    assert found["step_time"]["residual_us"] == found["gpu_time"]["residual_us"] == 0
+    assert [s["name"] for s in found["step_time"]["states"]][:9] == [
+        "gpu_compute", "gpu_comm", "gpu_copy", "gpu_queued", "data_loading", "synchronising", "launching", "op", "python",
+    ]  # fmt: skip
+    assert found["control"]["runs"] == 2
+    assert found["control"]["torch"].startswith("2.13")
+
+
+def test_several_outputs_at_once(tmp_path):
+    files = ["--json", str(tmp_path / "d.json"), "--markdown", str(tmp_path / "d.md")]
+    text = output("compare", EAGER, COMPILED, *files, "--label", "before", "--label", "test=after")
+    assert text.startswith("before → after")
+    assert json.loads((tmp_path / "d.json").read_text())["test"]["label"] == "after"
+    assert (tmp_path / "d.md").read_text().startswith("## before → after\n")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d.json", "d.md"]
+
+
+def test_top_sort_and_device_choose_the_rows(tmp_path):
+    events = [step(1, 0, 100), op("short", 0, 5), op("long", 10, 30), call("cudaLaunchKernel", 50, 1, correlation=1), kernel("gemm", 60, 9, correlation=1)]
+    path = str(write(tmp_path / "a.json", document(events)))
+    text = output("compare", path, path, "--sort", "control", "--device", "cpu", "--top", "2")
+    rows = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
+    assert rows[-3:-1] == ["long", "short"]
+    assert "gemm" in output("compare", path, path, "--sort", "name", "--device", "gpu")
+
+
+def test_steps_of_one_file_against_each_other(tmp_path):
+    path = str(write(tmp_path / "a.json", document([step(1, 0, 10), op("a", 1, 2), step(2, 10, 30), op("a", 11, 2)])))
+    text = output("compare", path, path, "--step", "ctrl=1", "--step", "test=2")
+    assert "3.00 times as long" in text
+    assert "same-set" in text
+
+
+def test_where_lists_the_longest_events(tmp_path):
+    events = [step(1, 100, 100), op("aten::mm", 110, 5), op("aten::mm", 150, 25), kernel("aten_like_mm", 160, 99)]
+    path = str(write(tmp_path / "a.json", document(events)))
+    lines = output("compare", path, path, "--where", "aten::mm", "--top", "1", width=120).splitlines()
+    assert lines[2].split() == ["aten::mm", "25.000", "0.050", "thread", "100", "a.json"]
+    assert "GPU 0 stream 7" in output("compare", path, path, "--where", "LIKE", width=120)
+
+
+def test_refused_is_exit_code_3_and_still_writes_json(tmp_path):
+    a = str(write(tmp_path / "a.json", document([step(1, 0, 10), op("a", 1, 2)])))
+    b = str(write(tmp_path / "b.json", document([step(1, 0, 10), op("b", 1, 2)])))
+    result = run("compare", a, b, "--json", str(tmp_path / "d.json"))
+    assert result.return_value == 3
+    found = json.loads((tmp_path / "d.json").read_text())
+    assert (found["comparability"]["level"], found["verdict"]["result"], found["ops"]) == ("refused", "inconclusive", [])
+    assert run("compare", a, b, "--force").return_value == 0
+
+
+def test_export_writes_tables_that_add_up(tmp_path):
+    assert "wrote 6 tables" in output("export", EAGER, COMPILED, "--csv", str(tmp_path / "t"))
+    with open(tmp_path / "t" / "step_time.csv") as file:
+        states = list(csv.DictReader(file))
+    document_ = json.loads(output("compare", EAGER, COMPILED, "--json", "-"))
+    assert sum(float(s["control_us"]) for s in states) == pytest.approx(document_["step_time"]["control_us"])
+    assert {p.name for p in (tmp_path / "t").iterdir()} == {"step_time.csv", "gpu_groups.csv", "gpu_members.csv", "ops.csv", "steps.csv", "health.csv"}
+
+
+@pytest.mark.parametrize("command", [[], ["compare"], ["export"]])
+def test_help_has_examples(command):
+    text = output(*command, "--help")
+    assert "Example" in text
+    assert "tracediff " in text

@@ -1,0 +1,119 @@
+"""What torch.profiler really writes, recorded here and read back."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tracediff.engine import load_sets
+from tracediff.profile.average import op_average
+
+torch = pytest.importorskip("torch", reason="torch is not installed (extra collect)")
+
+LOOP = """
+import sys, torch
+from pathlib import Path
+out = Path(sys.argv[1])
+torch.set_num_threads(1)
+model = torch.nn.Linear(8, 8)
+def train_step():
+    model(torch.ones(4, 8)).sum().backward()
+"""
+
+
+def in_a_process(folder, code):
+    """Profilers of one process share state: each test has its own."""
+    return subprocess.run([sys.executable, "-c", LOOP + textwrap.dedent(code), str(folder)], capture_output=True, text=True, check=False)
+
+
+def counts(traces, name):
+    average = op_average(traces)
+    return average.ops["cpu_op", name][0] / average.denominator
+
+
+def test_record_steps_writes_a_run_that_loads(tmp_path):
+    code = """
+    import tracediff
+    for _ in range(2):
+        with tracediff.record_steps(out, wait=1, warmup=1, active=4) as p:
+            for _ in range(6):
+                train_step()
+                p.step()
+    """
+    result = in_a_process(tmp_path, code)
+    assert result.returncode == 0, result.stderr
+    assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()) == [
+        "run1/rank0.pt.trace.json.gz",
+        "run2/rank0.pt.trace.json.gz",
+    ]
+    (traces,) = load_sets([str(tmp_path)])
+    assert [run.name for run in traces.runs] == ["run 1", "run 2"]
+    assert traces.steps_used == [3, 4, 5]
+    assert counts(traces, "aten::addmm") == 1
+    assert {p.origin.torch for p in traces.profiles} == {torch.__version__}
+    assert traces.notes == ()
+
+
+def test_a_loop_that_is_too_short_writes_nothing_and_says_so(tmp_path):
+    code = """
+    import tracediff
+    with tracediff.record_steps(out, wait=1, warmup=1, active=4) as p:
+        for _ in range(3):
+            train_step()
+            p.step()
+    """
+    result = in_a_process(tmp_path, code)
+    assert "the loop ended after 3 of 6 steps" in result.stderr
+    assert not list(tmp_path.rglob("*.json*"))
+
+
+def test_export_chrome_trace_loads_as_it_is(tmp_path):
+    code = """
+    with torch.profiler.profile(with_stack=True, record_shapes=True, profile_memory=True) as p:
+        train_step()
+    p.export_chrome_trace(str(out / "whole.json"))
+    """
+    assert in_a_process(tmp_path, code).returncode == 0
+    (traces,) = load_sets([str(tmp_path / "whole.json")])
+    assert traces.profiles[0].whole_file
+    assert counts(traces, "aten::addmm") == 1
+    assert set(traces.profiles[0].origin.flags) >= {"with_stack", "record_shapes", "profile_memory"}
+    assert all("/" not in name.split("(")[0] for name in traces.profiles[0].names if ".py(" in name)
+
+
+def test_cycles_of_the_tensorboard_handler_are_one_run(tmp_path):
+    code = """
+    handler = torch.profiler.tensorboard_trace_handler(str(out), use_gzip=True)
+    with torch.profiler.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=3, repeat=2), on_trace_ready=handler) as p:
+        for _ in range(10):
+            train_step()
+            p.step()
+    """
+    assert in_a_process(tmp_path, code).returncode == 0
+    (traces,) = load_sets([str(tmp_path)])
+    assert len(traces.profiles) == 2
+    assert len(traces.runs) == 1
+    assert traces.steps_used == [3, 4, 8, 9]
+
+
+def test_two_ranks_of_gloo_are_two_ranks_of_one_run(tmp_path):
+    code = """
+    import os, torch.distributed as dist, tracediff
+    rank = int(sys.argv[2])
+    dist.init_process_group("gloo", init_method=f"file://{out}/rendezvous", rank=rank, world_size=2)
+    with tracediff.record_steps(out / "set", wait=0, warmup=1, active=3) as p:
+        for _ in range(4):
+            train_step()
+            dist.all_reduce(torch.ones(4))
+            p.step()
+    dist.destroy_process_group()
+    """
+    script = LOOP + textwrap.dedent(code)
+    ranks = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(r)], stderr=subprocess.PIPE, text=True) for r in range(2)]
+    errors = [p.communicate(timeout=120)[1] for p in ranks]
+    assert [p.returncode for p in ranks] == [0, 0], errors
+    (traces,) = load_sets([str(tmp_path / "set")])
+    assert [sorted(run.ranks) for run in traces.runs] == [[0, 1]]
+    assert {p.origin.world_size for p in traces.profiles} == {2}
+    assert traces.steps_used == [2, 3]
