@@ -1,36 +1,52 @@
 """A stream of bytes → batches of whole events.
 
-The stream is cut between events: a candidate is ``}`` white space ``,`` white space ``{``, and a cut is right when ``[`` + chunk + ``]`` decodes,
-whatever the layout. Chunks that decode nowhere are salvaged event by event; what is lost is counted.
+The stream is cut between events: a candidate is ``}`` white space ``,`` white space ``{``, and a cut is right exactly when ``[`` + chunk + ``]``
+decodes, whatever the layout. Where the last few candidates are wrong (events that hold lists of objects) the nesting is followed instead, and what
+does not decode even so is damaged: it is salvaged event by event, and what is lost is counted.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.health import Notes
+from tracediff.ingest.nesting import brackets, top_level
+from tracediff.ingest.salvage import Salvage
 from tracediff.ingest.source import TraceFile, Unpacked, not_a_trace
+from tracediff.ingest.syntax import NOT_JSON, is_malformed, is_object, repaired
 
 CHUNK = 1 << 20
 LARGEST_EVENT = 64 << 20
-LARGEST_HEAD = 256 << 20
-UNCUT = 8 << 20
-"""Bytes without a cut that decodes, after which they count as damaged."""
-TRIES = 40
-"""Candidates tried for one cut before the chunk counts as damaged."""
+LARGEST_HEAD = 64 << 20
+"""Bytes of metadata read before the events, and behind them."""
+CANDIDATES = 40
+"""Opening braces looked at from the end of a chunk, for a cut."""
+QUICK_TRIES = 2
+"""Cuts tried before the nesting is followed."""
 
-EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
-CLOSE = re.compile(rb"\}\s*\]")
-BETWEEN = re.compile(rb"\}\s*,\s*\{")
+BLANK = b"\xef\xbb\xbf \t\r\n"
+EVENTS_KEY = re.compile(rb'(?<!\\)"traceEvents"\s*:\s*\[')
+NEXT_ITEM = re.compile(rb"\s*,\s*(?=\S)")
+END_IN_OBJECT = re.compile(rb'\]\s*(?:\}|,\s*"|,?\s*\Z)')
+END_OF_ROOT = re.compile(rb"\]\s*(?!,)")
+"""The end of the list of events where it is a value of the root object, and where it is the root: a stray ``]`` between events is neither."""
 
 Decode = Callable[[bytes], Any]
-"""A JSON list of events as text → the decoded events; raises msgspec.DecodeError where the text is no JSON list of objects."""
+"""A JSON list of events as text → the decoded events; raises one of NOT_JSON where the text is no JSON list."""
+
+
+class Taken(NamedTuple):
+    """Decoded events, the bytes they took, and whether the list of events ended."""
+
+    events: Any
+    used: int
+    closed: bool
 
 
 @dataclass
@@ -49,7 +65,7 @@ class EventStream:
     chunk: int = CHUNK
     head: bytes = b"{}"
     tail: bytes = b"{}"
-    _rest: bytes = field(default=b"", repr=False)
+    list_end: re.Pattern[bytes] = END_IN_OBJECT
 
     def batches(self) -> Iterator[Any]:
         """Decoded events, a batch for about each `chunk` bytes.
@@ -59,137 +75,128 @@ class EventStream:
             TracediffError: an event of more than LARGEST_EVENT bytes; whatever the stream raises.
         """
         buffer = self._to_first_event()
+        size = self.chunk
         while True:
-            more = self.stream.read(self.chunk)
+            more = self.stream.read(size)
             buffer += more
-            taken = self._closed(buffer) if not more else self._cut(buffer) or self._closed(buffer)
-            if taken is None and (not more or len(buffer) > UNCUT):
-                taken = self._salvaged(buffer, final=not more)
+            taken = self._take(buffer, final=not more)
+            if taken is None and not more:
+                self.notes.add("truncated", "the file ends in the middle of its events; later events are missing")
+                return
             if taken is None:
+                if len(buffer) > LARGEST_EVENT:
+                    raise TracediffError(str(self.file), f"no event ends within {LARGEST_EVENT >> 20} MB", "the file is damaged; record it again")
+                size = max(size, len(buffer))  # doubling bounds the work on an event longer than a chunk
                 continue
-            events, used, closed = taken
-            yield events
-            if closed:
-                self._read_tail(buffer[used:])
+            yield taken.events
+            if taken.closed:
+                self._read_tail(buffer[taken.used :])
                 return
-            buffer = buffer[used:]
-            if not more:
-                self._cut_off(buffer)
-                return
+            buffer, size = buffer[taken.used :], self.chunk
 
     def _to_first_event(self) -> bytes:
-        buffer = self.stream.read(self.chunk)
-        if buffer.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
-            return buffer[buffer.index(b"[") + 1 :]
-        searched = 0
+        buffer = self._to_root()
+        if buffer[:1] == b"[":
+            self.list_end = END_OF_ROOT
+            return buffer[1:]
+        if buffer[:1] != b"{":
+            raise not_a_trace(self.file, buffer[: 1 << 16])
         while True:
-            for match in EVENTS_KEY.finditer(buffer, searched):
-                head = buffer[: match.end()].lstrip(b"\xef\xbb\xbf") + b"]}"
-                if _is_json(head):
-                    self.head = head
-                    return buffer[match.end() :]
-            searched = max(0, len(buffer) - 64)
-            more = self.stream.read(len(buffer))
+            start = self._events_start(buffer)
+            if start is not None:
+                head = buffer[:start] + b"]}"
+                self.head = head if is_object(head) else repaired(head) or b"{}"
+                if self.head == b"{}":
+                    self.notes.add("head-damaged", "what stands before the events is damaged: metadata there is unknown")
+                return buffer[start:]
+            more = self.stream.read(max(self.chunk, len(buffer)))
             if not more or len(buffer) > LARGEST_HEAD:
                 raise not_a_trace(self.file, buffer[: 1 << 16])
             buffer += more
 
-    def _cut(self, buffer: bytes) -> tuple[Any, int, bool] | None:
-        """Events up to the last cut that decodes."""
-        start = len(buffer)
-        for _ in range(TRIES):
+    def _to_root(self) -> bytes:
+        while more := self.stream.read(self.chunk):
+            buffer = more.lstrip(BLANK)
+            if buffer:
+                return buffer
+        raise TracediffError(str(self.file), "the file is empty", "record it again")
+
+    def _events_start(self, buffer: bytes) -> int | None:
+        """Position of the first event: behind the ``[`` of a ``traceEvents`` that is a key of the root."""
+        lists = [match.end() for match in EVENTS_KEY.finditer(buffer)]
+        if not lists:
+            return None
+        wanted = set(lists)
+        for at, depth in brackets(buffer, 0, lists[-1]):
+            if depth == 2 and at + 1 in wanted:
+                return at + 1
+        return lists[0] if is_malformed(buffer[: lists[0]]) else None
+
+    def _take(self, buffer: bytes, final: bool) -> Taken | None:
+        """Events from the start of ``buffer``; None where more of the file is needed."""
+        quick = None if final else self._quickly_cut(buffer)
+        if quick is not None:
+            return quick
+        ends, close = top_level(buffer)
+        if close >= 0:
+            if not final and not buffer[close + 1 :].lstrip(BLANK + b","):
+                return None  # what follows decides whether this is the end
+            events = self._decoded(buffer[:close]) if self.list_end.match(buffer, close) else None
+            return self._salvaged(buffer) if events is None else Taken(events, close + 1, True)
+        for end in ends[: -3 : -1]:
+            after = NEXT_ITEM.match(buffer, end)
+            if after:
+                events = self._decoded(buffer[:end])
+                return self._salvaged(buffer) if events is None else Taken(events, after.end(), False)
+        return self._salvaged(buffer) if final or is_malformed(b"[" + buffer) else None
+
+    def _quickly_cut(self, buffer: bytes) -> Taken | None:
+        """Events up to the last of a few likely cuts."""
+        start, tries = len(buffer), 0
+        for _ in range(CANDIDATES):
             start = buffer.rfind(b"{", 0, start)
-            if start < 0:
+            if start < 0 or tries == QUICK_TRIES:
                 return None
             before = buffer[max(0, start - 256) : start].rstrip()
             if not before.endswith(b",") or not before[:-1].rstrip().endswith(b"}"):
                 continue
-            end = buffer.rindex(b"}", 0, start) + 1
-            events = self._decoded(buffer[:end])
+            tries += 1
+            events = self._decoded(buffer[: buffer.rindex(b"}", 0, start) + 1])
             if events is not None:
-                return events, start, False
-        return None
-
-    def _closed(self, buffer: bytes) -> tuple[Any, int, bool] | None:
-        """Events up to the end of the list, where it lies in ``buffer``."""
-        empty = re.match(rb"\s*\]", buffer)
-        if empty:
-            return self.decode(b"[]"), empty.end(), True
-        ends = [m for m in CLOSE.finditer(buffer)]
-        for match in ends[: -TRIES - 1 : -1]:
-            after = buffer[match.end() :].lstrip()[:1]
-            if after in (b"", b",", b"}"):
-                events = self._decoded(buffer[: match.start() + 1])
-                if events is not None:
-                    return events, match.end(), True
+                return Taken(events, start, False)
         return None
 
     def _decoded(self, text: bytes) -> Any:
         try:
             return self.decode(b"[" + text + b"]")
-        except (msgspec.DecodeError, RecursionError):
+        except NOT_JSON:
             return None
 
-    def _salvaged(self, buffer: bytes, final: bool) -> tuple[Any, int, bool] | None:
-        """What can be read of a damaged chunk, event by event, resynchronising at the next event that decodes."""
-        cuts = [0] + [m.end() - 1 for m in BETWEEN.finditer(buffer)]
-        whole: list[bytes] = []
-        lost, i = 0, 0
-        while i < len(cuts) - 1:
-            for j in range(i + 1, min(i + TRIES, len(cuts))):
-                piece = buffer[cuts[i] : cuts[j]].rstrip().rstrip(b",")
-                if _is_json(piece):
-                    whole.append(piece)
-                    i = j
-                    break
-            else:
-                lost, i = lost + 1, i + 1
-        if not whole and not final:
-            if len(buffer) > LARGEST_EVENT:
-                raise TracediffError(str(self.file), f"no event ends within {LARGEST_EVENT >> 20} MB", "the file is damaged; record it again")
+    def _salvaged(self, buffer: bytes) -> Taken | None:
+        found = Salvage(buffer, self.list_end)
+        if not found.used:
             return None
-        self.notes.add("damaged", "events that are no valid JSON were left out", lost)
-        used, closed = cuts[-1], False
-        if final:
-            last = self._last_event(buffer[used:])
-            if last is not None:
-                whole.append(buffer[used : used + last])
-                used, closed = used + last, bool(re.match(rb"\s*\]", buffer[used + last :]))
-                if closed:
-                    used = buffer.index(b"]", used) + 1
-        return self.decode(b"[" + b",".join(whole) + b"]"), used, closed
-
-    def _last_event(self, rest: bytes) -> int | None:
-        """Length of the event that ``rest`` begins with."""
-        end = -1
-        for _ in range(TRIES):
-            end = rest.find(b"}", end + 1)
-            if end < 0:
-                return None
-            if _is_json(rest[: end + 1].strip()):
-                return end + 1
-        return None
+        self.notes.add("damaged", "events that are no valid JSON were left out", found.lost)
+        self.notes.add("repaired", "events that were JSON but for some characters (NaN, single backslashes, …) were repaired", found.repaired)
+        return Taken(self.decode(b"[" + b",".join(found.events) + b"]"), found.used, found.closed)
 
     def _read_tail(self, rest: bytes) -> None:
-        while len(rest) < LARGEST_HEAD and (more := self.stream.read(self.chunk)):
-            rest += more
-        body = rest.strip().lstrip(b",").rstrip()
-        if self.head == b"{}" and not body:
+        parts, size = [rest], len(rest)
+        while size <= LARGEST_HEAD and (more := self.stream.read(self.chunk)):
+            parts.append(more)
+            size += len(more)
+        body = b"".join(parts).strip(BLANK)
+        if self.list_end is END_OF_ROOT:
+            self.notes.add("tail-damaged", "what follows the events is damaged: metadata there is unknown", bool(body))
             return
-        tail = b"{" + (body if body.endswith(b"}") else body + b"}")
-        if _is_json(tail):
-            self.tail = tail
-        else:
+        tail = b"{" + body.removeprefix(b",")
+        for text in (tail, tail + b"}", repaired(tail)):
+            if text is not None and is_object(text):
+                self.tail = text
+                break
+        if not body or not is_malformed(tail) and self.tail is not tail:
+            self.notes.add("truncated", "the file ends behind its events; metadata there is missing")
+        elif self.tail == b"{}" and tail != b"{}":
             self.notes.add("tail-damaged", "what follows the events is damaged: metadata there is unknown")
-
-    def _cut_off(self, rest: bytes) -> None:
-        lost = int(bool(rest.strip(b" \t\r\n,")))
-        self.notes.add("truncated", "the file ends in the middle of its events; later events are missing", max(lost, 1))
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
+        if "traceEvents" in msgspec.json.decode(self.tail, type=dict[str, msgspec.Raw]):
+            self.notes.add("second-events", "the file holds a second list of events, which was left out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 
 STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
@@ -12,10 +13,10 @@ NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb")*+([{}\[\]])", re.
 OPENING = b"{["
 
 
-def brackets(text: bytes, start: int = 0) -> Iterator[tuple[int, int]]:
+def brackets(text: bytes, start: int = 0, stop: int = sys.maxsize) -> Iterator[tuple[int, int]]:
     """(position, depth behind it) of each bracket outside of strings; the depth is 0 at ``start``, and -1 behind the end of a list around it."""
     depth = 0
-    while match := NEXT_BRACKET.match(text, start):  # no finditer: where no bracket follows it would search again from every byte
+    while match := NEXT_BRACKET.match(text, start, stop):  # no finditer: where no bracket follows it would search again from every byte
         start = match.end()
         at = start - 1
         depth += 1 if text[at] in OPENING else -1
@@ -33,6 +34,6 @@ def top_level(text: bytes) -> tuple[list[int], int]:
     return ends, -1
 
 
-def value_end(text: bytes, start: int) -> int:
-    """Position behind the object or list that begins at ``start``; -1 where it does not end in ``text``."""
-    return next((at + 1 for at, depth in brackets(text, start) if depth == 0), -1)
+def value_end(text: bytes, start: int, stop: int = sys.maxsize) -> int:
+    """Position behind the object or list that begins at ``start``; -1 where it does not end before ``stop``."""
+    return next((at + 1 for at, depth in brackets(text, start, stop) if depth <= 0), -1)

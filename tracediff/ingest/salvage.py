@@ -1,0 +1,100 @@
+"""Damaged text → the events in it that can be read, and a count of those that cannot."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tracediff.ingest.nesting import value_end
+from tracediff.ingest.syntax import NOT_JSON, is_object, repaired
+
+BETWEEN_EVENTS = re.compile(rb"[\s,]*")
+OBJECT_START = re.compile(rb'\{\s*"')
+PHASE_KEY = re.compile(rb'"ph"\s*:')
+
+PATIENCE = 32
+"""Times the text's length that may be searched in vain; after that no event longer than SHORT is looked for."""
+SHORT = 16 << 10
+
+
+@dataclass
+class Salvage:
+    """What can be read of ``text``, which begins with an item of the list of events.
+
+    Attributes:
+        list_end: matches the end of the list, where it is given a position.
+        events: JSON objects.
+        used: how far ``text`` was read; behind it lies an event that does not end.
+        closed: the list of events ends at ``used``.
+        lost, repaired: how many events.
+    """
+
+    text: bytes
+    list_end: re.Pattern[bytes]
+    events: list[bytes] = field(default_factory=list)
+    used: int = 0
+    closed: bool = False
+    lost: int = 0
+    repaired: int = 0
+
+    def __post_init__(self) -> None:
+        self._patience = PATIENCE * len(self.text)
+        while not self.closed and self._next():
+            pass
+
+    def _next(self) -> bool:
+        """Read one event or pass over damage; False where nothing more can be read."""
+        at = self.used + len(BETWEEN_EVENTS.match(self.text, self.used)[0])  # type: ignore[index]  # it matches the empty text
+        if self.list_end.match(self.text, at):
+            self.used, self.closed = at + 1, True
+            return False
+        end = self._read(at)
+        if end < 0:
+            end = self._resynchronised(at + 1)
+            if end < 0:
+                return False
+            self.lost += max(1, len(PHASE_KEY.findall(self.text, at, end)))
+        self.used = end
+        return True
+
+    def _read(self, at: int) -> int:
+        """Position behind the event that begins at ``at``, -1 where none can be read there."""
+        end = self._end(at)
+        if end < 0:
+            return -1
+        event = self.text[at:end]
+        if not is_object(event):
+            fixed = repaired(event)
+            if fixed is None:
+                return -1
+            self.repaired += 1
+            event = fixed
+        self.events.append(event)
+        return end
+
+    def _resynchronised(self, start: int) -> int:
+        """Position of the next event that can be read: an object that has a phase and a time, as no argument has."""
+        for match in OBJECT_START.finditer(self.text, start):
+            end = self._end(match.start())
+            if end > 0 and _is_event(self.text[match.start() : end]):
+                return match.start()
+        return -1
+
+    def _end(self, at: int) -> int:
+        if self.text[at : at + 1] != b"{":
+            return -1
+        stop = len(self.text) if self._patience > 0 else min(at + SHORT, len(self.text))
+        end = value_end(self.text, at, stop)
+        if end < 0:
+            self._patience -= stop - at
+        return end
+
+
+def _is_event(text: bytes) -> bool:
+    try:
+        keys = msgspec.json.decode(text if is_object(text) else repaired(text) or b"{}", type=dict[str, msgspec.Raw])
+    except NOT_JSON:
+        return False
+    return "ph" in keys and ("ts" in keys or bytes(keys["ph"]) == b'"M"')

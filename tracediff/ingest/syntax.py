@@ -1,0 +1,57 @@
+"""Whether a text is JSON, and JSON made of a text that is almost that."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises: bad syntax or types, invalid UTF-8, nesting too deep."""
+
+STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]++|\\.)*+"|-?(?:nan|inf(?:inity)?)\b(?:\(\w*\))?|-?1\.#\w+', re.DOTALL | re.IGNORECASE)
+CONTROL = re.compile(rb"[\x00-\x1f]")
+ESCAPE = re.compile(
+    rb"\\(?:(?P<fine>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[\"\\/bfnrt])"
+    rb"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|)",
+)
+
+
+def is_object(text: bytes) -> bool:
+    """Whether ``text`` is one JSON object."""
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except NOT_JSON:
+        return False
+    return True
+
+
+def is_malformed(text: bytes) -> bool:
+    """Whether ``text`` is no JSON and no beginning of one."""
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except msgspec.DecodeError as error:
+        return "truncated" not in str(error)
+    except RecursionError:
+        return True
+    return False
+
+
+def repaired(text: bytes) -> bytes | None:
+    """The JSON object that ``text`` is but for some characters; None where it is none even so.
+
+    Profilers have written bare nan and inf (null here), single backslashes, raw control characters, halves of surrogate pairs and invalid UTF-8.
+    """
+    fixed = STRING_OR_NUMBER.sub(_fixed, text.decode("utf-8", errors="replace").encode())
+    return fixed if is_object(fixed) else None
+
+
+def _fixed(match: re.Match[bytes]) -> bytes:
+    found = match[0]
+    if not found.startswith(b'"'):
+        return b"null"
+    return ESCAPE.sub(_escape, CONTROL.sub(lambda c: b"\\u%04x" % c[0][0], found))
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    return match[0] if match["fine"] else b"\\ufffd" if match["half"] else b"\\\\"
