@@ -12,7 +12,9 @@ import tracediff
 from tracediff.errors import TracediffError, printable
 
 COMMANDS = {
+    "collect": "Run steps under torch.profiler and write trace sets.",
     "compare": "Compare two sets of traces and say where the step time went.",
+    "table": "Show the results of a collection.",
     "export": "Write a comparison's tables to files.",
 }
 
@@ -44,7 +46,8 @@ def cli(debug: bool) -> None:  # read from the context by main
 
     \b
     Examples:
-      tracediff compare eager/ compiled/
+      tracediff collect --workload vit --variant eager --variant compile -o out/
+      tracediff compare out/eager out/compile
       tracediff compare before.pt.trace.json.gz after.pt.trace.json.gz --json diff.json
       tracediff export eager/ compiled/ --csv tables/
     """

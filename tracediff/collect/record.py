@@ -1,4 +1,4 @@
-"""`record_steps`: profile the steps of a loop that is already there."""
+"""`record_steps`: profile the steps of a loop; and `profiled`, the same for a step function."""
 
 from __future__ import annotations
 
@@ -65,45 +65,77 @@ def record_steps(
         ...         p.step()
 
     Raises:
-        TracediffError: torch is not installed, or the loop ended before the last active step.
+        TracediffError: torch is not installed, the loop ended before the last active step, or a recorded step holds no operation.
     """
-    torch = _torch()
+    torch = import_torch("record_steps")
     path = _next_file(Path(out), _rank(torch) if rank is None else rank)
+    options = {"record_shapes": record_shapes, "with_stack": with_stack, "profile_memory": profile_memory}
+    with recording(path, wait, warmup, active, options) as recorder:
+        yield recorder
+
+
+@contextmanager
+def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str, bool]) -> Iterator[Recorder]:
+    """Record ``active`` steps to the file ``path``; see `record_steps`."""
+    torch = import_torch(str(path))
     needed = wait + warmup + active
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
+    empty: list[str] = []
 
     def write(profiler: Any) -> None:
         if recorder.steps < needed:
             return  # a loop that ends early leaves an incomplete step
+        empty.extend(_empty_steps(profiler))
         partial = path.with_name(f".{path.name.removesuffix('.gz')}.{os.getpid()}.json.gz")
-        profiler.export_chrome_trace(str(partial))
-        os.replace(partial, path)
+        try:
+            profiler.export_chrome_trace(str(partial))
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
 
     profiler = torch.profiler.profile(
         activities=activities,
         schedule=torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=1),
         on_trace_ready=write,
-        record_shapes=record_shapes,
-        with_stack=with_stack,
-        profile_memory=profile_memory,
+        **options,
     )
     recorder = Recorder(profiler, path, wait + warmup, {"torch_version": torch.__version__})
     with profiler:
         yield recorder
     if recorder.steps < needed:
-        raise TracediffError(
-            str(path), f"not written: the loop ended after {recorder.steps} of {needed} steps", "run more steps, or ask for fewer with wait, warmup and active"
-        )
+        reason = f"not written: the loop ended after {recorder.steps} of {needed} steps"
+        raise TracediffError(str(path), reason, "run more steps, or ask for fewer with wait, warmup and active")
+    if empty:
+        raise TracediffError(str(path), f"{', '.join(empty)} holds no operation", "does the loop run the step before each p.step()?")
 
 
-def _torch() -> Any:
+def _empty_steps(profiler: Any) -> list[str]:
+    """Names of recorded steps in which nothing begins."""
+    events = [(e.start_ns(), e.name()) for e in profiler.profiler.kineto_results.events() if e.duration_ns() >= 0]
+    steps = sorted((start, name) for start, name in events if name.startswith("ProfilerStep"))
+    starts = [start for start, _ in steps]
+    held = [0] * len(steps)
+    for start, name in events:
+        if not name.startswith("ProfilerStep"):
+            at = sum(s <= start for s in starts) - 1
+            if at >= 0:
+                held[at] += 1
+    return [name for (_, name), n in zip(steps, held, strict=True) if not n]
+
+
+def import_torch(subject: str) -> Any:
+    """torch.
+
+    Raises:
+        TracediffError: it is not installed.
+    """
     try:
         import torch
         import torch.profiler
     except ModuleNotFoundError:
-        raise TracediffError("record_steps", "torch is not installed", "pip install 'torch-tracediff[collect]'") from None
+        raise TracediffError(subject, "torch is not installed", "pip install 'torch-tracediff[collect]'") from None
     return torch
 
 

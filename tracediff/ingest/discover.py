@@ -12,7 +12,7 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile, unreadable
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")
-NOT_TRACES = ("manifest.json",)
+NOT_TRACES = ("manifest.json", "collection.json")
 RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d+)", re.IGNORECASE)
 RUN = re.compile(r"^run[-_]?(\d+)$", re.IGNORECASE)
 STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?\.json(\.gz|\.zst)?$")
@@ -25,6 +25,8 @@ def find_traces(where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
         TracediffError: nothing there, or nothing that could be a trace.
     """
     if not isinstance(where, str | os.PathLike):
+        if not where:
+            raise TracediffError("traces", "none were given", "give a folder, a file, a pattern, an archive or a URL")
         return list(dict.fromkeys(file for one in where for file in find_traces(one)))
     path = os.fspath(where)
     if "://" in path:
@@ -66,7 +68,7 @@ def _walk_failed(error: OSError) -> None:
 def _is_zip(path: str) -> bool:
     try:
         with open(path, "rb") as file:
-            return file.read(4) == b"PK\x03\x04"
+            return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter is an archive of nothing
     except OSError as error:
         raise unreadable(path, error) from None
 
@@ -74,12 +76,16 @@ def _is_zip(path: str) -> bool:
 def _members(path: str) -> list[TraceFile]:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = sorted(n for n in archive.namelist() if n.endswith(SUFFIXES) and os.path.basename(n) not in NOT_TRACES)
-    except zipfile.BadZipFile as error:
+            names = sorted(n for n in archive.namelist() if n.endswith(SUFFIXES) and os.path.basename(n) not in NOT_TRACES and not _is_hidden(n))
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise TracediffError(path, f"the archive is damaged ({error})", "copy it again") from None
     if not names:
         raise TracediffError(path, "no trace in the archive", f"give an archive that holds {', '.join(SUFFIXES)} files")
     return [TraceFile(path, name) for name in names]
+
+
+def _is_hidden(member: str) -> bool:
+    return any(part.startswith(".") or part == "__MACOSX" for part in member.split("/"))
 
 
 def _member_of_archive(path: str) -> list[TraceFile]:

@@ -1,0 +1,209 @@
+"""`tracediff collect` from the command line, on a user's own code, with real torch."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tracediff.diff.comparison import compare_sets
+from tracediff.engine import load_sets
+from tracediff.ingest.manifest import read_collection, read_manifest
+from tracediff.report.collection import collection_table
+
+pytest.importorskip("torch", reason="torch is not installed (extra collect)")
+ROOT = Path(__file__).resolve().parents[2]
+SHORT = ["--device", "cpu", "--wait", "0", "--warmup", "1", "--active", "3", "--timed", "3"]
+
+TRAIN = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+        self.head = torch.nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+class Trainer:
+    def __init__(self, variant, size):
+        self.model = Net()
+        self.forward = variant(self.model)
+        self.x = torch.randn(size, 8)
+
+    def step(self):
+        self.forward(self.x).sum().backward()
+
+def make_step(variant, size="4"):
+    return Trainer(variant, int(size))
+
+def breaks(variant):
+    kept = {}
+    def function(x):
+        y = x.sin()
+        kept["sum"] = y.sum().item()
+        return y.cos()
+    compiled = variant(function)
+    x = torch.randn(8)
+    return lambda: compiled(x)
+
+def fails(variant):
+    def step():
+        if variant.compiles:
+            raise RuntimeError("the step fell over")
+    x = torch.ones(2)
+    return (lambda: x + 1) if not variant.compiles else step
+
+def no_step(variant):
+    return 3
+"""
+
+
+def collect(folder, *arguments, **environment):
+    (folder / "train.py").write_text(TRAIN)
+    command = [sys.executable, "-m", "tracediff.collect", *map(str, arguments)]
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}", "NO_COLOR": "1", **environment}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env, check=False)
+
+
+def test_an_a_a_collection_has_equal_counts_and_complete_manifests(tmp_path):
+    result = collect(tmp_path, "train.py", "--variant", "eager", "--variant", "eager@again", "-o", "out", "--repeats", "2", *SHORT, "--", "6")
+    assert result.returncode == 0, result.stderr
+    assert "eager@again" in result.stdout
+    control, test = load_sets([tmp_path / "out" / "eager", tmp_path / "out" / "eager@again"])
+    comparison = compare_sets(control, test)
+    assert {op.counts_change for op in comparison.ops} == {"unchanged"}
+    assert (len(control.runs), control.notes, comparison.comparability.level) == (2, (), "ok")
+    manifest = read_manifest(tmp_path / "out" / "eager@again")
+    assert [r.run for r in manifest.runs] == [1, 2]
+    assert [r.order for r in read_manifest(tmp_path / "out" / "eager").runs] == [1, 4]  # ABBA
+    assert all(len(r.unprofiled_steps) == len(r.profiled_steps) == 3 for r in manifest.runs)
+    assert manifest.modules == {"Net_0": "", "Sequential_0": "body", "Linear_0": "body.0", "ReLU_0": "body.1", "Linear_1": "head"}
+    assert manifest.runs[0].compile is None
+
+
+def test_torch_compile_leaves_its_facts(tmp_path):
+    result = collect(tmp_path, "train.py:breaks", "--variant", "eager", "--variant", "compile", "-o", "out", "--repeats", "1", *SHORT)
+    assert result.returncode == 0, result.stderr
+    (run,) = read_manifest(tmp_path / "out" / "compile").runs
+    assert [(b.file, TRAIN.splitlines()[b.line - 1].strip()) for b in run.compile.graph_breaks] == [("train.py", 'kept["sum"] = y.sum().item()')]
+    assert "item" in run.compile.graph_breaks[0].reason
+    assert run.compile.graph_count >= 2
+    assert run.first_step_s > 10 * run.unprofiled_steps[0].wall_us / 1e6
+    nodes = [n for graph in read_manifest(tmp_path / "out" / "compile").provenance for n in graph]
+    assert {"aten.sin.default", "aten.cos.default"} <= {n.op for n in nodes}
+    (compiled,) = load_sets([tmp_path / "out" / "compile"])
+    assert any("cpp_fused" in name for p in compiled.profiles for name in p.names)
+
+
+def test_a_variant_that_fails_is_told_and_loses_no_other(tmp_path):
+    result = collect(tmp_path, "train.py:fails", "--variant", "compile", "--variant", "eager", "-o", "out", "--repeats", "2", *SHORT)
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+    assert "compile failed: RuntimeError: the step fell over" in result.stdout
+    assert not (tmp_path / "out" / "compile").exists()
+    assert len(read_manifest(tmp_path / "out" / "eager").runs) == 2
+    assert [bool(v.failed) for v in read_collection(tmp_path / "out").variants] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train.py", "--variant", "quick", "-o", "out"], "unknown variant 'quick'; known are eager, compile"),
+        (["train.py", "--variant", "compile:speed=2", "-o", "out"], "unknown option 'speed' of compile; known are mode"),
+        (["train.py", "--variant", "eager", "--variant", "eager", "-o", "out"], "eager@again"),
+        (["--workload", "nothing", "-o", "out"], "unknown workload; known are vit"),
+        (["-o", "out"], "one of the two"),
+        (["train.py"], "add -o DIR"),
+        (["train.py", "-o", "train.py"], "is a file"),
+        (["train.py", "-o", "full"], "is not empty; give another folder, or --overwrite"),
+        (["train.py", "-o", "full", "--overwrite"], "holds something else than a collection"),
+    ],
+)
+def test_requests_that_cannot_be_served_are_one_line(tmp_path, arguments, said):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    result = collect(tmp_path, *arguments)
+    assert result.returncode == 2
+    (line,) = result.stderr.splitlines()
+    assert said in line
+    assert (tmp_path / "full" / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("missing.py:make_step", "no such file"),
+        ("train.py:nothing", "no function 'nothing' there"),
+        ("train.py:no_step", "returned int, which is no step"),
+    ],
+)
+def test_user_code_that_gives_no_step_is_told(tmp_path, target, said):
+    result = collect(tmp_path, target, "-o", "out", "--repeats", "1", *SHORT)
+    assert result.returncode == 1
+    assert said in result.stdout
+
+
+def test_cuda_asked_for_and_absent_is_told(tmp_path):
+    result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--device", "cuda", CUDA_VISIBLE_DEVICES="")
+    assert result.returncode == 1
+    assert "no CUDA or ROCm device" in result.stdout
+
+
+def test_overwrite_replaces_a_collection(tmp_path):
+    for _ in range(2):
+        result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--overwrite", *SHORT)
+        assert result.returncode == 0, result.stderr
+    assert len(list((tmp_path / "out").rglob("*.gz"))) == 1
+
+
+@pytest.mark.parametrize(("how", "scopes"), [("modules", {"module:body.0", "module:head"}), ("fx", {"fx:body_0", "fx:head", "fx:x"})])
+def test_annotations_give_scopes(tmp_path, how, scopes):
+    result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--annotate", how, *SHORT)
+    assert result.returncode == 0, result.stderr
+    (traces,) = load_sets([tmp_path / "out" / "eager"])
+    assert scopes <= {name for p in traces.profiles for name in p.names}
+
+
+def test_detail_chooses_the_profiler_options(tmp_path):
+    result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--detail", "all", *SHORT)
+    assert result.returncode == 0, result.stderr
+    (traces,) = load_sets([tmp_path / "out"])
+    assert set(traces.profiles[0].origin.flags) >= {"record_shapes", "with_stack", "profile_memory"}
+
+
+def test_the_table_tells_what_each_variant_costs(tmp_path):
+    collect(tmp_path, "train.py", "--variant", "eager", "--variant", "script", "-o", "out", "--repeats", "2", *SHORT)
+    table = collection_table(tmp_path / "out")
+    eager, script = table.rows
+    assert (eager.variant, eager.runs, eager.speedup, eager.graph_breaks) == ("eager", 2, None, None)
+    assert script.speedup == pytest.approx(eager.step_us / script.step_us, rel=0.5)
+    assert script.speedup_low < script.speedup < script.speedup_high
+    assert json.loads(json.dumps(table.to_dict()))["rows"][0]["ops"] > 0
+
+
+DISTRIBUTED = """
+import torch, torch.distributed as dist
+
+def make_step(variant):
+    dist.init_process_group("gloo")
+    model = variant(torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8)))
+    x = torch.randn(4, 8)
+    return lambda: model(x).sum().backward()
+"""
+
+
+def test_under_torchrun_each_rank_writes_its_own_file(tmp_path):
+    (tmp_path / "ddp.py").write_text(DISTRIBUTED)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29713", "-m", "tracediff.collect"]
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
+    result = subprocess.run([*command, "ddp.py", "-o", "out", "--repeats", "2", *SHORT], cwd=tmp_path, capture_output=True, text=True, env=env, check=False)
+    assert result.returncode == 0, result.stderr
+    (traces,) = load_sets([tmp_path / "out" / "eager"])
+    assert [(run.name, sorted(run.ranks)) for run in traces.runs] == [("run 1", [0, 1]), ("run 2", [0, 1])]
+    assert any("all_reduce" in name for p in traces.profiles for name in p.names)
+    assert read_manifest(tmp_path / "out" / "eager").world_size == 2

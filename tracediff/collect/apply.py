@@ -1,0 +1,102 @@
+"""How a model is made to run as a variant asks."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tracediff.collect.variant import CAPTURES, Variant
+from tracediff.errors import TracediffError
+
+
+def applied(variant: Variant, model: Any, example: tuple[Any, ...]) -> Any:
+    """``model`` changed, captured and compiled as ``variant`` says, in this order."""
+    import torch
+
+    if variant.has("channels_last") and isinstance(model, torch.nn.Module):
+        model = model.to(memory_format=torch.channels_last)
+    if variant.has("fx_fused"):
+        from torch.fx.experimental.optimization import fuse
+
+        model = fuse(model.eval())
+    for capture in CAPTURES:
+        if variant.has(capture):
+            model = _captured(variant, capture, model, example)
+    if variant.compiles:
+        check_compiler(variant)
+        model = torch.compile(model, **dict(variant.options))
+    return model
+
+
+def _captured(variant: Variant, capture: str, model: Any, example: tuple[Any, ...]) -> Any:
+    import torch
+
+    if capture == "script":
+        return torch.jit.script(model)
+    if not example:
+        raise TracediffError(f"--variant {variant.text}", f"{capture} needs example inputs", "call variant(model, *inputs) in make_step")
+    if capture == "trace":
+        return torch.jit.trace(model, example)
+    if capture == "export":
+        return torch.export.export(model, example).module()
+    return OnnxModel(variant, model, example)
+
+
+class OnnxModel:
+    """A model exported to ONNX and run by onnxruntime, with its own profiler on.
+
+    Attributes:
+        session: the onnxruntime session.
+    """
+
+    def __init__(self, variant: Variant, model: Any, example: tuple[Any, ...]) -> None:
+        import torch
+
+        try:
+            import onnxruntime
+        except ModuleNotFoundError:
+            raise TracediffError(f"--variant {variant.text}", "onnxruntime is not installed", "pip install 'torch-tracediff[onnx]'") from None
+        self._folder = tempfile.TemporaryDirectory(prefix="tracediff-onnx-")
+        path = Path(self._folder.name) / "model.onnx"
+        try:
+            torch.onnx.export(model.eval(), example, str(path), dynamo=True)
+        except ModuleNotFoundError as error:
+            raise TracediffError(f"--variant {variant.text}", f"{error.name} is not installed", "pip install 'torch-tracediff[onnx]'") from None
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        options.enable_profiling = True
+        options.profile_file_prefix = str(Path(self._folder.name) / "onnxruntime")
+        cuda = example[0].is_cuda and "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+        self.session = onnxruntime.InferenceSession(str(path), options, providers=["CUDAExecutionProvider" if cuda else "CPUExecutionProvider"])
+        self._names = [i.name for i in self.session.get_inputs()]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the session inside a scope of its own: torch sees nothing of what happens in it."""
+        import torch
+
+        with torch.profiler.record_function("onnxruntime"):
+            out = self.session.run(None, {name: x.detach().cpu().numpy() for name, x in zip(self._names, inputs, strict=True)})
+        return torch.from_numpy(out[0])
+
+    def save_profile(self, path: Path) -> None:
+        """End onnxruntime's profiler and keep its Chrome trace at ``path``."""
+        shutil.move(self.session.end_profiling(), path)
+
+
+def check_compiler(variant: Variant) -> None:
+    """Raise where inductor on a CPU would find no C++ compiler.
+
+    Raises:
+        TracediffError: there is none.
+    """
+    import torch
+
+    if dict(variant.options).get("backend", "inductor") != "inductor" or torch.cuda.is_available():
+        return
+    from torch._inductor.config import cpp
+
+    compilers = cpp.cxx if isinstance(cpp.cxx, list | tuple) else (cpp.cxx,)
+    if not any(c and shutil.which(c) for c in (*compilers, "g++", "clang++")):
+        raise TracediffError(f"--variant {variant.text}", "torch.compile finds no C++ compiler", "install g++ (Debian: apt-get install g++), or set CXX")

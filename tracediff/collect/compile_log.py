@@ -1,0 +1,75 @@
+"""What torch.compile did: graphs, graph breaks with reason and line, recompiles with reason, caches."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+BREAK_AT = re.compile(r"in user code at (?P<file>.+?):(?P<line>\d+)")
+RECOMPILED = re.compile(r"Recompiling function (?P<function>\S+) in (?P<file>.+?):(?P<line>\d+)")
+LOGGERS = ("torch._dynamo.symbolic_convert.__graph_breaks", "torch._dynamo.guards.__recompiles")
+
+
+class CompileLog(logging.Handler):
+    """Listens to torch.compile; attach it before anything is compiled.
+
+    Attributes:
+        graph_breaks: file name, line and reason of each distinct break.
+        recompiles: function, file name, line and reason of each recompilation.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.graph_breaks: list[dict[str, Any]] = []
+        self.recompiles: list[dict[str, Any]] = []
+
+    def attach(self) -> None:
+        """Start to listen; torch's own printing of these messages is turned off."""
+        import torch
+
+        torch._logging.set_logs(graph_breaks=True, recompiles=True)
+        for name in LOGGERS:
+            logger = logging.getLogger(name)
+            logger.handlers[:] = [self]
+            logger.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what a message says; called by logging."""
+        text = record.getMessage()
+        at = BREAK_AT.search(text)
+        if at:
+            found = {"file": Path(at["file"]).name, "line": int(at["line"]), "reason": _reason(text)}
+            if found not in self.graph_breaks:
+                self.graph_breaks.append(found)
+        again = RECOMPILED.search(text)
+        if again:
+            reason = next((line.strip(" -") for line in text.splitlines() if line.strip().startswith("- ")), "")
+            self.recompiles.append({"function": again["function"], "file": Path(again["file"]).name, "line": int(again["line"]), "reason": reason[:300]})
+
+    def summary(self) -> dict[str, Any]:
+        """Everything known, for the manifest."""
+        from torch._dynamo.utils import counters, get_compilation_metrics
+
+        metrics = list(get_compilation_metrics())
+        inductor = dict(counters["inductor"])
+        return {
+            "graph_count": int(counters["stats"].get("unique_graphs", 0)),
+            "graph_breaks": self.graph_breaks,
+            "recompiles": self.recompiles,
+            "cudagraph_skips": int(inductor.get("cudagraph_skips", 0)),
+            "cache_hits": int(inductor.get("fxgraph_cache_hit", 0)),
+            "cache_misses": int(inductor.get("fxgraph_cache_miss", 0)),
+            "compile_s": sum(getattr(m, "entire_frame_compile_time_s", None) or 0.0 for m in metrics),
+            "backend_compile_s": sum(getattr(m, "backend_compile_time_s", None) or 0.0 for m in metrics),
+            "guards": sum(getattr(m, "guard_count", None) or 0 for m in metrics),
+        }
+
+
+def _reason(text: str) -> str:
+    """The first line that says what was unsupported."""
+    lines = [line.strip() for line in text.splitlines()[1:] if line.strip()]
+    said = [line.removeprefix("Graph Break Reason:").strip() for line in lines]
+    specific = [line for line in said if line and not line.startswith("Encountered graph break when attempting")]
+    return (specific or said or [""])[0][:300]

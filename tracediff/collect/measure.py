@@ -1,0 +1,117 @@
+"""What a step costs without a profiler: wall time, process time, interruptions, memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+from tracediff.collect.variant import Step
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One step.
+
+    Attributes:
+        wall_us, cpu_us: perf_counter and process time in µs.
+        involuntary_switches: how often the system took the processor away.
+    """
+
+    wall_us: float
+    cpu_us: float
+    involuntary_switches: int
+
+
+def synchronise(device: str) -> None:
+    """Wait for the GPU."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def timed(step: Step, device: str) -> Sample:
+    """Run one step to the end of its GPU work."""
+    switches, cpu, wall = _switches(), time.process_time_ns(), time.perf_counter_ns()
+    step()
+    synchronise(device)
+    return Sample((time.perf_counter_ns() - wall) / 1000, (time.process_time_ns() - cpu) / 1000, _switches() - switches)
+
+
+def timing_pass(step: Step, steps: int, device: str) -> list[dict[str, Any]]:
+    """``steps`` samples, as dictionaries."""
+    return [asdict(timed(step, device)) for _ in range(steps)]
+
+
+def _switches() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource else 0
+
+
+def occupancy(samples: list[dict[str, Any]], threads: int) -> float:
+    """Process time / (wall × threads): below its usual value where something else took the processor."""
+    wall = sum(s["wall_us"] for s in samples)
+    return float(sum(s["cpu_us"] for s in samples) / (wall * threads)) if wall else 0.0
+
+
+def peak_memory(device: str) -> dict[str, int | None]:
+    """Peak bytes of this process on the host, and of the allocator on the device."""
+    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 if resource else None
+    if not device.startswith("cuda"):
+        return {"host": host, "device": None}
+    import torch
+
+    return {"host": host, "device": int(torch.cuda.max_memory_allocated())}
+
+
+def load_average() -> float | None:
+    """Runnable processes over the last minute."""
+    try:
+        return os.getloadavg()[0]
+    except (OSError, AttributeError):
+        return None
+
+
+def gpu_clocks() -> dict[str, float] | None:
+    """Clocks (MHz) and power (W) of the first GPU, where nvidia-ml-py is installed."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
+        return {
+            "sm_mhz": float(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM)),
+            "memory_mhz": float(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_MEM)),
+            "power_w": pynvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
+        }
+    except Exception:  # no driver, no permission, no package: clocks are a bonus
+        return None
+
+
+def environment(device: str, threads: int) -> dict[str, Any]:
+    """Versions and hardware: nothing that names a person, a host or a path."""
+    import platform
+
+    import torch
+
+    on_gpu = device.startswith("cuda")
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+        "cudnn": torch.backends.cudnn.version() if on_gpu else None,
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cpu_count": os.cpu_count(),
+        "device": device,
+        "gpu": torch.cuda.get_device_name() if on_gpu else None,
+        "gpu_count": torch.cuda.device_count() if on_gpu else 0,
+        "threads": threads,
+    }

@@ -1,0 +1,78 @@
+"""A user's own ``make_step``: ``train.py:make_step`` or ``package.module:make_step``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tracediff.collect.variant import Task, Variant, task_of
+from tracediff.errors import TracediffError
+
+
+def load_make_step(target: str) -> Callable[..., Any]:
+    """The function behind ``FILE.py:NAME`` or ``MODULE:NAME``; NAME is ``make_step`` where left out.
+
+    Raises:
+        TracediffError: no such file, module or function. What the file itself raises goes through.
+    """
+    place, _, name = target.rpartition(":") if ":" in target else (target, "", "make_step")
+    module = _from_file(target, Path(place)) if place.endswith(".py") else _from_module(target, place)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise TracediffError(target, f"no function {name!r} there", "write def make_step(variant): … return step")
+    return function  # type: ignore[no-any-return]  # callable was checked
+
+
+def _from_file(target: str, path: Path) -> Any:
+    if not path.is_file():
+        raise TracediffError(target, "no such file", "give FILE.py:make_step")
+    sys.path.insert(0, str(path.resolve().parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise TracediffError(target, "cannot be imported", "give a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _from_module(target: str, name: str) -> Any:
+    sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and name.startswith(error.name):
+            raise TracediffError(target, f"no module {name!r}", "give FILE.py:make_step, or a module that can be imported here") from None
+        raise
+
+
+def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> Task:
+    """Call ``make_step(variant, *arguments)``.
+
+    Raises:
+        TracediffError: see `load_make_step`; or it takes other arguments, or returns no step.
+    """
+    make_step = load_make_step(target)
+    try:
+        inspect.signature(make_step).bind(variant, *arguments)
+    except TypeError as error:
+        raise TracediffError(target, f"make_step cannot be called with the variant and {list(arguments)} ({error})", "write def make_step(variant, …)") from None
+    return task_of(make_step(variant, *arguments), target)
+
+
+def git_commit(target: str) -> str | None:
+    """The commit of the checkout that the user's code lies in, with ``+changes`` where it is changed; None outside a checkout."""
+    path = Path(target.rpartition(":")[0] or target)
+    folder = path.resolve().parent if path.suffix == ".py" else Path.cwd()
+    try:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit + ("+changes" if changed else "")

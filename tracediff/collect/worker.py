@@ -1,0 +1,143 @@
+"""One run of one variant, in a process of its own: build, first step, unprofiled steps, profiled steps, and what was learnt of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tracediff.collect.compile_log import CompileLog
+from tracediff.collect.measure import environment, gpu_clocks, load_average, occupancy, peak_memory, synchronise, timed, timing_pass
+from tracediff.collect.modules import annotate_fx, annotate_modules, names_in_call_order
+from tracediff.collect.provenance import Provenance
+from tracediff.collect.record import recording
+from tracediff.collect.user_code import make_user_task
+from tracediff.collect.variant import Task, Variant, parse_variant
+from tracediff.collect.workloads import workload
+from tracediff.errors import TracediffError
+
+DETAIL = {
+    "timing": {"record_shapes": True},
+    "structure": {"record_shapes": True, "with_stack": True, "with_modules": True},
+    "all": {"record_shapes": True, "with_stack": True, "with_modules": True, "profile_memory": True},
+}
+"""Profiler options of each ``--detail``."""
+
+SETTLING = 3
+"""Steps after the first, before anything is measured."""
+
+
+def run(spec: dict[str, Any]) -> dict[str, Any]:
+    """Carry out ``spec`` (see driver.Collection.spec) and return what was measured; the trace is written to ``spec["trace"]``.
+
+    Raises:
+        TracediffError: the request cannot be served. What the step itself raises goes through.
+    """
+    import torch
+
+    torch.set_num_threads(spec["threads"])
+    _seed(spec["seed"])
+    if spec["device"].startswith("cuda") and not torch.cuda.is_available():
+        raise TracediffError(f"--device {spec['device']}", "torch finds no CUDA or ROCm device", "collect with --device cpu, or on a GPU host")
+    variant = parse_variant(spec["variant"], workload(spec["workload"]).OWN if spec["workload"] else ())
+    log, provenance = CompileLog(), Provenance()
+    if variant.compiles:
+        log.attach()
+        provenance.attach()
+    begun = time.perf_counter()
+    task = _task(spec, variant)
+    build_s = time.perf_counter() - begun
+    begun = time.perf_counter()
+    task.step()
+    synchronise(spec["device"])
+    first_step_s = time.perf_counter() - begun
+    for _ in range(SETTLING):
+        task.step()
+    unprofiled = timing_pass(task.step, spec["timed"], spec["device"])
+    clocks = gpu_clocks() if spec["device"].startswith("cuda") else None
+    profiled = _profiled(spec, task)
+    return {
+        "build_s": build_s,
+        "first_step_s": first_step_s,
+        "unprofiled_steps": unprofiled,
+        "profiled_steps": profiled,
+        "occupancy": occupancy(unprofiled, spec["threads"]),
+        "load_average": load_average(),
+        "clocks": clocks,
+        "peak_memory_bytes": peak_memory(spec["device"]),
+        "compile": log.summary() if variant.compiles else None,
+        "modules": _modules(task, variant),
+        "provenance": provenance.kernels(),
+        "environment": environment(spec["device"], spec["threads"]),
+    }
+
+
+def _seed(seed: int) -> None:
+    import torch
+
+    random.seed(seed)
+    torch.manual_seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
+def _task(spec: dict[str, Any], variant: Variant) -> Task:
+    if spec["workload"]:
+        chosen = workload(spec["workload"])
+        task: Task = chosen.make(variant, spec["device"], **chosen.SIZES[spec["size"]])
+    else:
+        task = make_user_task(spec["target"], variant, spec["arguments"])
+    if spec["annotate"]:
+        _annotate(task, spec["annotate"])
+    return task
+
+
+def _annotate(task: Task, how: str) -> None:
+    if task.model is None:
+        raise TracediffError(f"--annotate {how}", "the step has no model to annotate", "return an object with step and model")
+    if how == "modules":
+        annotate_modules(task.model)
+    else:
+        task.model.forward = annotate_fx(task.model).forward
+
+
+def _profiled(spec: dict[str, Any], task: Task) -> list[dict[str, Any]]:
+    """The profiled pass; returns the samples of its recorded steps."""
+    samples = []
+    path = Path(spec["trace"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with recording(path, spec["wait"], spec["warmup"], spec["active"], DETAIL[spec["detail"]]) as recorder:
+        for _ in range(spec["wait"] + spec["warmup"] + spec["active"]):
+            samples.append(timed(task.step, spec["device"]))
+            recorder.step()
+    return [vars(s) for s in samples[-spec["active"] :]]
+
+
+def _modules(task: Task, variant: Variant) -> dict[str, str]:
+    if task.model is None or variant.compiles:  # hooks would compile again; names come from the eager side
+        return {}
+    try:
+        return names_in_call_order(task.model, task.step)
+    except Exception:  # a scripted or exported model takes no hooks
+        return {}
+
+
+def main() -> None:
+    """``python -m tracediff.collect.worker SPEC RESULT``: SPEC is a JSON file, RESULT one to write."""
+    spec = json.loads(Path(sys.argv[1]).read_text())
+    try:
+        result = run(spec)
+    except TracediffError as error:
+        Path(sys.argv[2]).write_text(json.dumps({"error": str(error)}))
+        sys.exit(2)
+    partial = Path(f"{sys.argv[2]}.partial")
+    partial.write_text(json.dumps(result, allow_nan=False))
+    os.replace(partial, sys.argv[2])
+
+
+if __name__ == "__main__":
+    main()
