@@ -7,10 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
 
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.health import Notes
+from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
 from tracediff.profile.build import build_profile
@@ -65,8 +67,17 @@ def load_sets(
         notes = Notes()
         profiles = _usable([found[f] for f in of], notes, where)
         label = given[i] or named[i]
-        sets.append(arrange(label, profiles, selections[i] if selections else Selection(), ranks[i] if ranks else None, notes.list()))
+        arranged = arrange(label, profiles, selections[i] if selections else Selection(), ranks[i] if ranks else None, notes.list())
+        arranged.manifest = _manifest(where)
+        sets.append(arranged)
     return sets
+
+
+def _manifest(where: Where) -> Manifest | None:
+    """The collector's manifest, where the set is a folder that has one."""
+    if isinstance(where, str | os.PathLike) and os.path.isfile(os.path.join(where, "manifest.json")):
+        return read_manifest(Path(where))
+    return None
 
 
 def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Where) -> list[Profile]:

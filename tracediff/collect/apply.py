@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tracediff.collect.variant import CAPTURES, Variant
 from tracediff.errors import TracediffError
@@ -48,8 +48,11 @@ class OnnxModel:
     """A model exported to ONNX and run by onnxruntime, with its own profiler on.
 
     Attributes:
+        made: all of this process.
         session: the onnxruntime session.
     """
+
+    made: ClassVar[list[OnnxModel]] = []
 
     def __init__(self, variant: Variant, model: Any, example: tuple[Any, ...]) -> None:
         import torch
@@ -71,6 +74,7 @@ class OnnxModel:
         cuda = example[0].is_cuda and "CUDAExecutionProvider" in onnxruntime.get_available_providers()
         self.session = onnxruntime.InferenceSession(str(path), options, providers=["CUDAExecutionProvider" if cuda else "CPUExecutionProvider"])
         self._names = [i.name for i in self.session.get_inputs()]
+        self.made.append(self)
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the session inside a scope of its own: torch sees nothing of what happens in it."""

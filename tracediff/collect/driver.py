@@ -47,6 +47,7 @@ class Collection:
     runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     rank: int = field(default_factory=lambda: int(os.environ.get("RANK", "0")))
     world_size: int = field(default_factory=lambda: int(os.environ.get("WORLD_SIZE", "1")))
+    _caches: Path = Path()
 
     def collect(self) -> int:
         """Run everything; returns the exit code: 0, or 1 where a variant failed.
@@ -54,6 +55,11 @@ class Collection:
         Raises:
             TracediffError: the disk is full or the folder not writable.
         """
+        with tempfile.TemporaryDirectory(prefix="tracediff-cache-") as caches:
+            self._caches = Path(caches)
+            return self._collect()
+
+    def _collect(self) -> int:
         order = 0
         for run, variant in self._interleaved():
             if variant.text in self.failed:
@@ -77,19 +83,19 @@ class Collection:
     def _run(self, variant: Variant, run: int, order: int, attempt: int = 1) -> dict[str, Any] | None:
         """One process. None where it failed, which is kept in `failed`, and nothing of the variant is left behind."""
         trace = self.out / variant.folder / f"run{run}" / f"rank{self.rank}.pt.trace.json.gz"
-        spec = {**self.settings, "variant": variant.text, "trace": str(trace)}
+        spec = {**self.settings, "variant": variant.text, "trace": str(trace), "rank": self.rank}
         with tempfile.TemporaryDirectory(prefix="tracediff-") as scratch:
             spec_file, result_file = Path(scratch) / "spec.json", Path(scratch) / "result.json"
             spec_file.write_text(json.dumps(spec))
             command = [sys.executable, "-m", "tracediff.collect.worker", str(spec_file), str(result_file)]
-            process = subprocess.run(command, env=self._environment(order), stderr=subprocess.PIPE, text=True, check=False)
+            process = subprocess.run(command, env=self._environment(variant, order), stderr=subprocess.PIPE, text=True, check=False)
             result = json.loads(result_file.read_text()) if result_file.exists() else {}
         if process.returncode or "error" in result:
             self._fail(variant, result.get("error") or _last_line(process.stderr), process.stderr if "error" not in result else "")
             return None
         return {"run": run, "order": order, "attempts": attempt, "contended": False, **result}
 
-    def _environment(self, order: int) -> dict[str, str]:
+    def _environment(self, variant: Variant, order: int) -> dict[str, str]:
         """The worker's environment: set before torch is imported."""
         threads = str(self.settings["threads"])
         fixed = {
@@ -97,6 +103,7 @@ class Collection:
             "MKL_NUM_THREADS": threads,
             "PYTHONHASHSEED": "0",
             "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1",  # compiled CPU kernels have no events without it
+            "TORCHINDUCTOR_CACHE_DIR": str(self._caches / variant.folder),  # the first run compiles everything, whatever ran before
             "KINETO_LOG_LEVEL": "5",
         }
         package = str(Path(__file__).resolve().parents[2])
@@ -193,4 +200,5 @@ def write_json(path: Path, value: Any) -> None:
         os.replace(partial, path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise TracediffError(str(path), f"cannot be written ({(error.strerror or str(error)).lower()})", "free some space, or choose another folder with -o") from None
+        reason = f"cannot be written ({(error.strerror or str(error)).lower()})"
+        raise TracediffError(str(path), reason, "free some space, or choose another folder with -o") from None

@@ -30,11 +30,13 @@ def parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("target", nargs="?", metavar="FILE.py:make_step", help="your own code: make_step(variant, …) returns a step to call, or an object with step()")
+    own_code = "your own code: make_step(variant, …) returns a step to call, or an object with step()"
+    variants = "eager, amp, compile[:mode=…,backend=…,dynamic,fullgraph], …, joined by +; V@name repeats one under another name"
+    p.add_argument("target", nargs="?", metavar="FILE.py:make_step", help=own_code)
     p.add_argument("--workload", metavar="NAME", help="one of the workloads that --list prints, instead of your own code")
     p.add_argument("--list", action="store_true", help="print the workloads with their variants")
     p.add_argument("--size", choices=("tiny", "small", "full"), default="small", help="size of the workload (default: small)")
-    p.add_argument("--variant", action="append", metavar="V", help="eager, amp, compile[:mode=…,backend=…,dynamic,fullgraph], …, joined by +; V@name repeats one under another name")
+    p.add_argument("--variant", action="append", metavar="V", help=variants)
     p.add_argument("-o", "--out", type=Path, metavar="DIR", help="folder of the collection")
     p.add_argument("--overwrite", action="store_true", help="replace what is in DIR")
     p.add_argument("--repeats", type=_positive, default=5, metavar="K", help="runs of each variant (default: 5)")
@@ -69,7 +71,8 @@ def collection_of(arguments: Sequence[str]) -> Collection | None:
         print(listing())
         return None
     if (options.workload is None) == (options.target is None):
-        raise TracediffError("tracediff collect", "give your own FILE.py:make_step or --workload NAME, one of the two", "`tracediff collect --list` prints the workloads")
+        reason = "give your own FILE.py:make_step or --workload NAME, one of the two"
+        raise TracediffError("tracediff collect", reason, "`tracediff collect --list` prints the workloads")
     if mark and options.workload:
         raise TracediffError("--", "arguments behind -- go to make_step, and a workload takes none", "use --size")
     if options.out is None:

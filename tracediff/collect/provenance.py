@@ -24,7 +24,7 @@ class Provenance:
             return
         graphs = self.graphs
 
-        class Reader(CustomGraphPass):  # type: ignore[misc]  # torch is untyped here
+        class Reader(CustomGraphPass):
             """Reads, changes nothing."""
 
             def __call__(self, graph: Any) -> None:

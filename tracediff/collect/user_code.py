@@ -26,7 +26,7 @@ def load_make_step(target: str) -> Callable[..., Any]:
     function = getattr(module, name, None)
     if not callable(function):
         raise TracediffError(target, f"no function {name!r} there", "write def make_step(variant): … return step")
-    return function  # type: ignore[no-any-return]  # callable was checked
+    return function
 
 
 def _from_file(target: str, path: Path) -> Any:
@@ -62,7 +62,8 @@ def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> T
     try:
         inspect.signature(make_step).bind(variant, *arguments)
     except TypeError as error:
-        raise TracediffError(target, f"make_step cannot be called with the variant and {list(arguments)} ({error})", "write def make_step(variant, …)") from None
+        reason = f"make_step cannot be called with the variant and {list(arguments)} ({error})"
+        raise TracediffError(target, reason, "write def make_step(variant, …)") from None
     return task_of(make_step(variant, *arguments), target)
 
 

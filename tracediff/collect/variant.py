@@ -10,7 +10,7 @@ from typing import Any
 
 from tracediff.errors import TracediffError
 
-COMPILERS = {"compile": {}, "aot_eager": {"backend": "aot_eager"}, "cudagraphs": {"mode": "reduce-overhead"}}
+COMPILERS: dict[str, dict[str, str]] = {"compile": {}, "aot_eager": {"backend": "aot_eager"}, "cudagraphs": {"mode": "reduce-overhead"}}
 """Parts that compile, and what each means for torch.compile; ``compile`` takes further options."""
 
 CAPTURES = ("script", "trace", "export", "onnx")
@@ -87,7 +87,8 @@ def parse_variant(text: str, own: Iterable[str] = ()) -> Variant:
         TracediffError: an unknown name or option; the message lists the known ones.
     """
     own = tuple(own)
-    parts, options = [], {}
+    parts: list[str] = []
+    options: dict[str, Any] = {}
     for part in text.partition("@")[0].split("+"):
         match = PART.match(part)
         name = match["name"] if match else part

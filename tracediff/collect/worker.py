@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tracediff.collect.apply import OnnxModel
 from tracediff.collect.compile_log import CompileLog
 from tracediff.collect.measure import environment, gpu_clocks, load_average, occupancy, peak_memory, synchronise, timed, timing_pass
 from tracediff.collect.modules import annotate_fx, annotate_modules, names_in_call_order
@@ -114,6 +115,8 @@ def _profiled(spec: dict[str, Any], task: Task) -> list[dict[str, Any]]:
         for _ in range(spec["wait"] + spec["warmup"] + spec["active"]):
             samples.append(timed(task.step, spec["device"]))
             recorder.step()
+    for i, model in enumerate(OnnxModel.made):
+        model.save_profile(path.with_name(f"rank{spec['rank']}{f'-{i}' if i else ''}.onnxruntime.json"))
     return [vars(s) for s in samples[-spec["active"] :]]
 
 

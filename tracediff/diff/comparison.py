@@ -26,6 +26,7 @@ class Side:
         gpu: device names. torch: version, where recorded.
         steps: run name → its used steps.
         notes: health notes.
+        unprofiled_us: median over runs of the median step without the profiler, in µs, where the collector measured it.
     """
 
     label: str
@@ -40,6 +41,7 @@ class Side:
     has_gpu: bool
     steps: dict[str, list[UsedStep]]
     notes: tuple[Note, ...]
+    unprofiled_us: float | None
 
 
 @dataclass(frozen=True)
@@ -118,4 +120,5 @@ def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
         traces.has_gpu,
         steps,
         traces.notes,
+        traces.manifest.unprofiled_us if traces.manifest else None,
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tracediff.profile.traceset import TraceSet
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
+ANY_SIDE = ("contended", "truncated")
+"""Codes of what is wrong on a side by itself, not of a difference."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,17 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
         ("driver", "different GPU drivers", _drivers),
         ("torch", "different versions of torch", _torches),
         ("profiler-flags", "recorded with different profiler options, which cost time of their own", _flags),
+        ("workload", "different workloads or sizes were collected", _workloads),
+        ("threads", "different numbers of CPU threads", _threads),
+        ("contended", "other processes disturbed some runs while they were collected", _contended),
         ("truncated", "a file is cut off: its last steps are incomplete", _truncated),
     )
     found = []
     for code, message, value in checks:
         c, t = value(control), value(test)
-        differs = c != t and "" not in (c, t) if code != "truncated" else "yes" in (c, t)
+        differs = c != t and "" not in (c, t) if code not in ANY_SIDE else bool(c or t)
         if differs:
-            found.append(Reason(code, message, c, t))
+            found.append(Reason(code, message, c or "none", t or "none"))
     return found
 
 
@@ -106,5 +111,19 @@ def _flags(side: TraceSet) -> str:
     return _joined({f for p in side.profiles for f in p.origin.flags}) or "none"
 
 
+def _workloads(side: TraceSet) -> str:
+    manifest = side.manifest
+    return " ".join(x for x in (manifest.workload or manifest.target, manifest.size) if x) if manifest else ""
+
+
+def _threads(side: TraceSet) -> str:
+    return str(side.manifest.settings.threads) if side.manifest else ""
+
+
+def _contended(side: TraceSet) -> str:
+    disturbed = [f"run {r.run}" for r in side.manifest.runs if r.contended] if side.manifest else []
+    return ", ".join(disturbed)
+
+
 def _truncated(side: TraceSet) -> str:
-    return "yes" if any(n.code == "truncated" for n in side.notes) else "no"
+    return "yes" if any(n.code == "truncated" for n in side.notes) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -126,6 +127,12 @@ class Manifest(msgspec.Struct, frozen=True):
     interleaved: bool = False
     modules: dict[str, str] = {}
     provenance: list[list[Node]] = []
+
+    @property
+    def unprofiled_us(self) -> float | None:
+        """Median over runs of the median step without the profiler, in µs."""
+        runs = [median(s.wall_us for s in r.unprofiled_steps) for r in self.runs if r.unprofiled_steps]
+        return median(runs) if runs else None
 
 
 class Collected(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracediff.errors import TracediffError
+from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
@@ -98,11 +98,14 @@ def _steps(trace: Trace, rows: Int64, numbers: Int64) -> Steps:
 
 
 def whole_file(trace: Trace) -> Steps:
-    """One step from the earliest start to the latest end of host and GPU events; no step where there are none."""
+    """One step from the earliest start to the latest end of host and GPU events.
+
+    Raises:
+        NotATrace: there are none.
+    """
     rows = np.isin(trace.category, (*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
     if not rows.any():
-        nothing = np.empty(0, np.int64)
-        return Steps(nothing, nothing, nothing, whole_file=True)
+        raise NotATrace(str(trace.file), "holds no operator, call, annotation or GPU event", "record it with ProfilerActivity.CPU, and CUDA where there is a GPU")
     start, end = trace.ts[rows].min(), (trace.ts[rows] + trace.dur[rows]).max()
     return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), whole_file=True)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import rank_in_name, run_in_path, worker_of
 from tracediff.ingest.health import Note, Notes
+from tracediff.ingest.manifest import Manifest
 from tracediff.profile.profile import Profile
 
 RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
@@ -69,12 +70,14 @@ class TraceSet:
         runs: the runs in order.
         selection: the steps used.
         notes: health notes of the set and of all its files.
+        manifest: what the collector wrote of it, None for traces from elsewhere.
     """
 
     label: str
     runs: list[Run]
     selection: Selection
     notes: tuple[Note, ...]
+    manifest: Manifest | None = None
 
     @property
     def profiles(self) -> list[Profile]:

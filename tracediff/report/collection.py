@@ -22,6 +22,7 @@ class VariantRow:
     """One variant. Times in s or µs as named; medians over runs of the run's own figure; None where not known.
 
     Attributes:
+        build_s, first_step_s: of the first run, which finds no compile cache.
         step_us, iqr_us: median over runs of the median unprofiled step, and the mean interquartile range within a run.
         speedup, speedup_low, speedup_high: the first variant's step time / this one's, with its 95 % interval from two runs a side on.
         peak_bytes: on the device where there is one, else on the host.
@@ -90,20 +91,24 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
     overheads = [median(s.wall_us for s in r.profiled_steps) / median(s.wall_us for s in r.unprofiled_steps) - 1 for r in runs]
     memory = [r.peak_memory_bytes.device or r.peak_memory_bytes.host for r in runs]
     compiled = [r.compile for r in runs if r.compile]
-    ratio = (None, None, None) if is_base or base is None else _speedup(_step_times(base), steps)
+    speedup, low, high = (None, None, None) if is_base or base is None else _speedup(_step_times(base), steps)
+    kernels, ops = _counts(folder)
     return VariantRow(
         manifest.variant,
-        len(runs),
-        median(r.build_s for r in runs),
-        median(r.first_step_s for r in runs),
-        median(steps),
-        mean(_iqr([s.wall_us for s in r.unprofiled_steps]) for r in runs),
-        *ratio,
-        max((m for m in memory if m is not None), default=None),
-        *_counts(folder),
-        len(compiled[0].graph_breaks) if compiled else None,
-        median(overheads),
-        sum(r.contended for r in runs),
+        runs=len(runs),
+        build_s=runs[0].build_s,
+        first_step_s=runs[0].first_step_s,
+        step_us=median(steps),
+        iqr_us=mean(_iqr([s.wall_us for s in r.unprofiled_steps]) for r in runs),
+        speedup=speedup,
+        speedup_low=low,
+        speedup_high=high,
+        peak_bytes=max((m for m in memory if m is not None), default=None),
+        kernels=kernels,
+        ops=ops,
+        graph_breaks=len(compiled[0].graph_breaks) if compiled else None,
+        overhead=median(overheads),
+        contended=sum(r.contended for r in runs),
     )
 
 

@@ -121,6 +121,17 @@ def _steps(side: Side) -> str:
     return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{of}"
 
 
+def unprofiled(comparison: Comparison) -> str | None:
+    """The step times that the collector measured without the profiler, where it did on both sides."""
+    c, t = comparison.control.unprofiled_us, comparison.test.unprofiled_us
+    if not c or not t:
+        return None
+    unit = unit_for([c, t])
+    change = t / c - 1
+    how = f"{abs(change):.{0 if abs(change) >= 0.1 else 1}%} {'slower' if change > 0 else 'faster'}".replace("%", " %")
+    return f"without the profiler {unit.plain(c)} → {unit.plain(t)} {unit.name} a step ({how})"
+
+
 def headline(comparison: Comparison) -> str:
     """The verdict's sentence with the figures behind it."""
     verdict = comparison.verdict

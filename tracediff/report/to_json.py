@@ -49,6 +49,7 @@ def _side(side: Side) -> dict[str, Any]:
         "steps_used": list(side.steps_used),
         "gpu": list(side.gpu),
         "torch": side.torch,
+        "unprofiled_us": side.unprofiled_us,
     }
 
 

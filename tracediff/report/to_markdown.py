@@ -9,7 +9,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
 from tracediff.report import sections
 from tracediff.report.sections import Row
-from tracediff.report.text import counts, facts, headline, unit_for
+from tracediff.report.text import counts, facts, headline, unit_for, unprofiled
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&@:])")
 
@@ -22,6 +22,8 @@ def to_markdown(comparison: Comparison, *, device: str | None = None, sort: str 
     """
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {title}", "", f"**{escaped(headline(comparison))}**", "", escaped(facts(comparison)), ""]
+    aside = unprofiled(comparison)
+    lines += [escaped(aside), ""] if aside else []
     lines += _remarks("Compared with caution" if comparison.comparability.level == "caution" else "Not comparable", sections.caution_lines(comparison))
     if not comparison.was_refused:
         lines += _step(comparison)

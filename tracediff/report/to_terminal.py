@@ -11,7 +11,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
 from tracediff.report import sections
 from tracediff.report.sections import Row
-from tracediff.report.text import Unit, counts, facts, headline, unit_for
+from tracediff.report.text import Unit, counts, facts, headline, unit_for, unprofiled
 
 FASTER, SLOWER = "cyan", "yellow"
 BAR = 14
@@ -29,7 +29,9 @@ def render(comparison: Comparison, *, device: str | None = None, sort: str = "ch
     """
     c, t = comparison.control, comparison.test
     parts: list[RenderableType] = [Text(printable(f"{c.label} → {t.label}"), style="bold"), Text(printable(facts(comparison)), style="dim"), Text()]
-    parts += [Padding(Text(printable(headline(comparison)), style="bold"), (0, 2)), Text()]
+    parts.append(Padding(Text(printable(headline(comparison)), style="bold"), (0, 2)))
+    aside = unprofiled(comparison)
+    parts += [Padding(Text(aside), (0, 2)), Text()] if aside else [Text()]
     parts += _remarks("Compared with caution" if comparison.comparability.level == "caution" else "Not comparable", sections.caution_lines(comparison))
     if not comparison.was_refused:
         parts.append(_step_table(comparison))
