@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SAMPLE := sample_traces/vit_tiny
 
-.PHONY: demo test lint package bench samples clean
+.PHONY: demo test lint package bench samples tables clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compiled
@@ -27,11 +27,16 @@ package: .venv/dev
 	rm -rf .venv-wheel
 
 bench: .venv/dev
-	$(PIP) install -q -c constraints.txt pysimdjson
-	$(BIN)/python benchmarks/bench.py --write
+	$(BIN)/python benchmarks/bench.py --hta-runs 2 --write
 
+# The collector's own traces and tables: minutes of compiling.
 samples: .venv/dev
-	$(BIN)/python sample_traces/record.py
+	$(BIN)/tracediff collect --workload vit --size tiny --variant eager --variant compile --repeats 2 --active 4 --overwrite -o sample_traces/vit
+	$(BIN)/tracediff collect --workload graph-breaks --size tiny --variant eager --variant compile --repeats 2 --active 4 --overwrite -o sample_traces/graph-breaks
+	$(BIN)/tracediff collect --workload ensemble --size tiny --variant loop --variant vmap --repeats 2 --active 4 --overwrite -o sample_traces/ensemble
+
+tables: .venv/dev
+	$(BIN)/python benchmarks/tables.py --size tiny --out docs/tables.md
 
 clean:
 	rm -rf .venv .venv-wheel dist benchmarks/out

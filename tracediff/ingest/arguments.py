@@ -6,14 +6,16 @@ a column. Whole numbers and decimals have typed columns; every other argument ke
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
+from tracediff.ingest.syntax import NOT_JSON, repaired
 from tracediff.ingest.times import MISSING
 
 INTS = frozenset(
@@ -24,7 +26,7 @@ INTS = frozenset(
         "Bytes", "Addr", "Total Allocated", "Total Reserved", "Device Type", "Device Id",
         "In msg nelems", "Out msg nelems", "Group size", "Global rank stride", "Global rank start", "Process Group ID",
         "Rank", "Seq", "seq", "Src Rank", "Dst Rank", "Trace iteration", "Profiler Event Index", "Device", "external ts",
-        "Op count", "cuda_sync_kind_id", "wait_on_stream", "wait_on_cuda_event_record_corr_id", "wait_on_cuda_event_id", "sort_index",
+        "Op count", "flow id", "cuda_sync_kind_id", "wait_on_stream", "wait_on_cuda_event_record_corr_id", "wait_on_cuda_event_id", "sort_index",
     )
 )  # fmt: skip
 FLOATS = frozenset(("blocks per SM", "warps per SM", "est. achieved occupancy %", "theoretical occupancy %", "memory bandwidth (GB/s)"))
@@ -36,6 +38,12 @@ OTHER_SPELLINGS = {"external id": "External id"}
 
 MOST_COLUMNS = 256
 """Columns a category may have; further argument names are counted in a health note."""
+
+FLOW_ID = "flow id"
+"""Column that holds the ids of arrows, which are no arguments in the JSON."""
+
+UNFIT_NAME = re.compile(r'["\\\x00-\x1f]')
+"""Characters that a column's name must not hold."""
 
 ABSENT = msgspec.Raw(b"")
 
@@ -68,79 +76,84 @@ class ArgumentDecoder:
         text = b"[" + b",".join(objects) + b"]"
         try:
             decoded = self.batch.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            self._learn_from(objects, notes)
+        except NOT_JSON:
+            self._learn_from(objects)
             try:
                 decoded = self.batch.decode(text)
-            except (msgspec.DecodeError, RecursionError):
+            except NOT_JSON:
                 decoded = [self._one(o, notes) for o in objects]
-        columns = dict(zip(self.names, zip(*map(msgspec.structs.astuple, decoded), strict=True), strict=False))
+        columns: dict[str, Sequence[Any]] = dict(zip(self.names, zip(*map(msgspec.structs.astuple, decoded), strict=True), strict=False))
         for old, new in OTHER_SPELLINGS.items():
             if old in columns:
-                columns[new] = columns.pop(old)
+                values = columns.pop(old)
+                columns[new] = [o if n == MISSING else n for n, o in zip(columns[new], values, strict=True)] if new in columns else values
         return columns
 
-    def _learn_from(self, objects: Sequence[Any], notes: Notes) -> None:
-        known = set(self.names)
-        new: dict[str, None] = {}
+    def _learn_from(self, objects: Sequence[Any]) -> None:
+        found: dict[str, None] = {}
         for one in objects:
-            found = _object(one)
-            new.update((name, None) for name in found or () if name not in known)
-        room = MOST_COLUMNS - len(known)
-        notes.add("odd-arguments", f"argument names of one category beyond the first {MOST_COLUMNS} were left out", len(new) - room if len(new) > room else 0)
-        self._learn(list(new)[:room])
+            found.update(dict.fromkeys(_object(one, Notes()) or ()))
+        new = [name for name in found if name not in self.names and not UNFIT_NAME.search(name)]
+        self._learn(new[: MOST_COLUMNS - len(self.names)])
 
     def _learn(self, new: list[str]) -> None:
         self.names += new
-        full = len(self.names) >= MOST_COLUMNS
         fields: list[tuple[str, Any, Any]] = []
         for i, name in enumerate(self.names):
             kind = self.kind(name)
-            typed, default = (int | bool | None, MISSING) if kind is int else (float, float("nan")) if kind is float else (msgspec.Raw, ABSENT)
+            typed, default = (int | bool | None, MISSING) if kind is int else (float | None, float("nan")) if kind is float else (msgspec.Raw, ABSENT)
             fields.append((f"f{i}", typed, msgspec.field(name=name, default=default)))
-        self.struct = msgspec.defstruct("Args", fields, gc=False, forbid_unknown_fields=not full)
+        self.struct = msgspec.defstruct("Args", fields, gc=False, forbid_unknown_fields=True)
+        self._fields = dict(zip(self.names, msgspec.structs.fields(self.struct), strict=True))
         self.batch = msgspec.json.Decoder(list[self.struct], strict=False)  # type: ignore[name-defined]  # a type made at run time
 
     def _one(self, text: Any, notes: Notes) -> Any:
         try:
             return msgspec.json.decode(text, type=self.struct, strict=False)
-        except (msgspec.DecodeError, RecursionError):
+        except NOT_JSON:
             pass
-        found = _object(text)
+        found = _object(text, notes)
         if found is None:
-            notes.add("odd-arguments", "arguments that are no JSON object were left out")
+            notes.add("odd-arguments", "arguments that are no JSON object were left out", bytes(text) != b"null")
             return self.struct()
         fitted = {}
-        for name, field in zip(self.names, msgspec.structs.fields(self.struct), strict=True):
-            if name in found:
-                try:
-                    fitted[field.name] = found[name] if field.type is msgspec.Raw else msgspec.json.decode(found[name], type=field.type, strict=False)
-                except (msgspec.DecodeError, RecursionError):
-                    notes.add("odd-arguments", f"an argument is of another type than expected and was left out: {name}")
+        for name, raw in found.items():
+            field = self._fields.get(name)
+            if field is None:
+                notes.add("odd-arguments", f"arguments of odd names, or beyond a category's first {MOST_COLUMNS}, were left out")
+                continue
+            try:
+                fitted[field.name] = raw if field.type is msgspec.Raw else msgspec.json.decode(raw, type=field.type, strict=False)
+            except NOT_JSON:
+                notes.add("odd-arguments", f"an argument is of another type than expected and was left out: {name}")
         return self.struct(**fitted)
 
 
-def _object(text: Any) -> dict[str, Any] | None:
+def _object(text: Any, notes: Notes) -> dict[str, Any] | None:
     try:
-        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError):
-        return None
+        return cast(dict[str, Any], msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
+    except NOT_JSON:
+        fixed = repaired(bytes(text))
+        if fixed is None:
+            return None
+        notes.add("repaired", "arguments whose names were no valid UTF-8 were repaired")
+        return msgspec.json.decode(fixed, type=dict[str, msgspec.Raw])
 
 
-def text_of(raw: bytes) -> str:
-    """The text of a raw JSON value: a string's content, anything else as its JSON."""
+def text_of(raw: bytes, notes: Notes) -> str:
+    """The text of a raw JSON value: a string's content; anything else as JSON on one line, so that layouts do not matter."""
     try:
-        if raw[:1] == b'"':
-            return str(msgspec.json.decode(raw))
-        return raw.decode()
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return raw.decode(errors="replace")
+        return str(msgspec.json.decode(raw)) if raw[:1] == b'"' else msgspec.json.format(raw, indent=0).decode()
+    except NOT_JSON:
+        notes.add("repaired", "text arguments that were no valid JSON were repaired")
+        fixed = repaired(b'{"":' + raw + b"}")
+        return str(msgspec.json.decode(fixed)[""]) if fixed and raw[:1] == b'"' else raw.decode(errors="replace")
 
 
 def int_column(values: Sequence[Any], notes: Notes) -> np.ndarray[Any, np.dtype[np.int64]]:
     """int64 of integers, ``None`` and MISSING; integers that need more than 64 bits become MISSING and are counted."""
     try:
-        return np.array(values, np.int64)
+        return np.fromiter(values, np.int64, len(values))
     except (TypeError, OverflowError):
         fits = [MISSING if v is None or not -(2**63) <= v < 2**63 else v for v in values]
         lost = sum(v is not None and v != f for v, f in zip(values, fits, strict=True))

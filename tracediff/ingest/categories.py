@@ -27,8 +27,10 @@ RENAMED = {
     "Runtime": "cuda_runtime",
     "Memcpy": "gpu_memcpy",
     "Memset": "gpu_memset",
+    "Node": "cpu_op",
+    "Session": "user_annotation",
 }
-"""Names of torch 1.8–1.10 → today's."""
+"""Names of torch 1.8–1.10, and of onnxruntime's profiler, → today's."""
 
 BY_PHASE = {"M": "metadata", "C": "counter", "i": "instant", "I": "instant"}
 """Category of an event that states none, by its phase."""

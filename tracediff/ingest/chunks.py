@@ -14,27 +14,31 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tracediff.errors import TracediffError
-from tracediff.ingest.health import Notes
+from tracediff.errors import NotATrace, TracediffError
+from tracediff.ingest.health import REPAIRED, UNREADABLE, Notes
 from tracediff.ingest.nesting import brackets, top_level
-from tracediff.ingest.salvage import Salvage
+from tracediff.ingest.salvage import PHASE_KEY, Salvage, events_in
 from tracediff.ingest.source import TraceFile, Unpacked, not_a_trace
 from tracediff.ingest.syntax import NOT_JSON, is_malformed, is_object, repaired
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 LARGEST_EVENT = 64 << 20
 LARGEST_HEAD = 64 << 20
 """Bytes of metadata read before the events, and behind them."""
+LARGEST_DAMAGE = 8 << 20
+"""Bytes in which not one event can be read, after which they are passed over."""
+MOST_DAMAGE = 64 << 20
+"""Bytes passed over, after which the file is given up."""
 CANDIDATES = 40
 """Opening braces looked at from the end of a chunk, for a cut."""
 QUICK_TRIES = 2
 """Cuts tried before the nesting is followed."""
 
 BLANK = b"\xef\xbb\xbf \t\r\n"
-EVENTS_KEY = re.compile(rb'(?<!\\)"traceEvents"\s*:\s*\[')
+EVENTS_KEY = re.compile(rb'"(?<!\\.)traceEvents"\s*:\s*\[')
 NEXT_ITEM = re.compile(rb"\s*,\s*(?=\S)")
-END_IN_OBJECT = re.compile(rb'\]\s*(?:\}|,\s*"|,?\s*\Z)')
-END_OF_ROOT = re.compile(rb"\]\s*(?!,)")
+END_IN_OBJECT = re.compile(rb'\]\s*(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
+END_OF_ROOT = re.compile(rb"\]\s*+(?![,}\]])")
 """The end of the list of events where it is a value of the root object, and where it is the root: a stray ``]`` between events is neither."""
 
 Decode = Callable[[bytes], Any]
@@ -66,6 +70,7 @@ class EventStream:
     head: bytes = b"{}"
     tail: bytes = b"{}"
     list_end: re.Pattern[bytes] = END_IN_OBJECT
+    _passed_over: int = 0
 
     def batches(self) -> Iterator[Any]:
         """Decoded events, a batch for about each `chunk` bytes.
@@ -81,12 +86,16 @@ class EventStream:
             buffer += more
             taken = self._take(buffer, final=not more)
             if taken is None and not more:
-                self.notes.add("truncated", "the file ends in the middle of its events; later events are missing")
+                self._cut_off(buffer)
                 return
             if taken is None:
-                if len(buffer) > LARGEST_EVENT:
-                    raise TracediffError(str(self.file), f"no event ends within {LARGEST_EVENT >> 20} MB", "the file is damaged; record it again")
-                size = max(size, len(buffer))  # doubling bounds the work on an event longer than a chunk
+                if len(buffer) > LARGEST_DAMAGE and is_malformed(b"[" + buffer):
+                    self._pass_over(len(buffer), events_in(buffer))
+                    buffer, size = b"", self.chunk
+                elif len(buffer) > LARGEST_EVENT:
+                    raise TracediffError(str(self.file), f"no event ends within {LARGEST_EVENT >> 20} MB", "the file is damaged; copy or record it again")
+                else:
+                    size = max(size, len(buffer))  # doubling bounds the work on an event longer than a chunk
                 continue
             yield taken.events
             if taken.closed:
@@ -110,6 +119,8 @@ class EventStream:
                     self.notes.add("head-damaged", "what stands before the events is damaged: metadata there is unknown")
                 return buffer[start:]
             more = self.stream.read(max(self.chunk, len(buffer)))
+            if not more and not is_object(buffer) and not is_malformed(buffer):
+                raise NotATrace(str(self.file), "the file ends before its events", "copy it again, or record it again")
             if not more or len(buffer) > LARGEST_HEAD:
                 raise not_a_trace(self.file, buffer[: 1 << 16])
             buffer += more
@@ -123,6 +134,8 @@ class EventStream:
 
     def _events_start(self, buffer: bytes) -> int | None:
         """Position of the first event: behind the ``[`` of a ``traceEvents`` that is a key of the root."""
+        if buffer.find(b'"traceEvents"') < 0:
+            return None
         lists = [match.end() for match in EVENTS_KEY.finditer(buffer)]
         if not lists:
             return None
@@ -139,7 +152,7 @@ class EventStream:
             return quick
         ends, close = top_level(buffer)
         if close >= 0:
-            if not final and not buffer[close + 1 :].lstrip(BLANK + b","):
+            if not final and not buffer[close + 1 :].lstrip(BLANK + b",}"):
                 return None  # what follows decides whether this is the end
             events = self._decoded(buffer[:close]) if self.list_end.match(buffer, close) else None
             return self._salvaged(buffer) if events is None else Taken(events, close + 1, True)
@@ -176,9 +189,21 @@ class EventStream:
         found = Salvage(buffer, self.list_end)
         if not found.used:
             return None
-        self.notes.add("damaged", "events that are no valid JSON were left out", found.lost)
-        self.notes.add("repaired", "events that were JSON but for some characters (NaN, single backslashes, …) were repaired", found.repaired)
+        self.notes.add("repaired", REPAIRED, found.repaired)
+        self._pass_over(found.given_up, found.lost)
         return Taken(self.decode(b"[" + b",".join(found.events) + b"]"), found.used, found.closed)
+
+    def _pass_over(self, size: int, events: int) -> None:
+        self.notes.add("damaged", UNREADABLE, events)
+        self._passed_over += size
+        if self._passed_over > MOST_DAMAGE:
+            raise TracediffError(str(self.file), f"over {MOST_DAMAGE >> 20} MB of it cannot be read", "the file is damaged; copy or record it again")
+
+    def _cut_off(self, rest: bytes) -> None:
+        if len(PHASE_KEY.findall(rest)) > 1:
+            self.notes.add("damaged", UNREADABLE, events_in(rest))
+        else:
+            self.notes.add("truncated", "the file ends in the middle of its events; later events are missing")
 
     def _read_tail(self, rest: bytes) -> None:
         parts, size = [rest], len(rest)
@@ -187,16 +212,25 @@ class EventStream:
             size += len(more)
         body = b"".join(parts).strip(BLANK)
         if self.list_end is END_OF_ROOT:
-            self.notes.add("tail-damaged", "what follows the events is damaged: metadata there is unknown", bool(body))
+            if body:
+                self._tail_damaged(body)
             return
         tail = b"{" + body.removeprefix(b",")
-        for text in (tail, tail + b"}", repaired(tail)):
-            if text is not None and is_object(text):
-                self.tail = text
-                break
-        if not body or not is_malformed(tail) and self.tail is not tail:
+        if is_object(tail):
+            self.tail = tail
+        elif is_object(tail.rstrip(b",") + b"}"):
+            self.tail = tail.rstrip(b",") + b"}"
             self.notes.add("truncated", "the file ends behind its events; metadata there is missing")
-        elif self.tail == b"{}" and tail != b"{}":
-            self.notes.add("tail-damaged", "what follows the events is damaged: metadata there is unknown")
+        elif fixed := repaired(tail):
+            self.tail = fixed
+            self.notes.add("repaired", "metadata that was JSON but for some characters was repaired")
+        elif is_malformed(tail):
+            self._tail_damaged(body)
+        else:
+            self.notes.add("truncated", "the file ends behind its events; metadata there is missing")
         if "traceEvents" in msgspec.json.decode(self.tail, type=dict[str, msgspec.Raw]):
             self.notes.add("second-events", "the file holds a second list of events, which was left out")
+
+    def _tail_damaged(self, tail: bytes) -> None:
+        self.notes.add("tail-damaged", "what follows the events is damaged: metadata there is unknown")
+        self.notes.add("damaged", "events behind the end of the list of events were left out", len(PHASE_KEY.findall(tail)))

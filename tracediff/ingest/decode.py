@@ -11,9 +11,13 @@ import msgspec
 import numpy as np
 
 from tracediff.ingest import categories as cat
-from tracediff.ingest.arguments import ABSENT, ArgumentDecoder, int_column, text_of
-from tracediff.ingest.health import Notes
-from tracediff.ingest.times import MISSING, Inexact, Int64, from_numbers, from_text
+from tracediff.ingest.arguments import ABSENT, FLOW_ID, ArgumentDecoder, int_column
+from tracediff.ingest.health import REPAIRED, UNREADABLE, Notes
+from tracediff.ingest.syntax import NOT_JSON, repaired
+from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text, number
+
+MOST_CATEGORIES = 256
+"""Categories that are told apart; the events of any further one are counted in a health note and called ``other``."""
 
 
 class Event(msgspec.Struct, gc=False):
@@ -25,9 +29,8 @@ class Event(msgspec.Struct, gc=False):
     pid: int | str | None = None
     tid: int | str | None = None
     ts: int | float | None = None
-    dur: int | float | None = None
+    dur: int | float | None = MISSING
     id: int | str | None = None
-    bp: str | None = None
     args: msgspec.Raw = ABSENT
 
 
@@ -46,7 +49,20 @@ class Codes(dict[Any, int]):
 
     def of(self, values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
         """int32 codes of ``values``."""
-        return np.array(list(map(self.__getitem__, values)), np.int32)
+        return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
+
+
+Columns = dict[str, np.ndarray[Any, Any]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass
+class Batch:
+    """Decoded events, the JSON list they came from, and notes of what was repaired in decoding them."""
+
+    text: bytes
+    events: list[Event]
+    notes: Notes
 
 
 @dataclass
@@ -78,45 +94,53 @@ class EventDecoder:
         self._events = msgspec.json.Decoder(list[Event])
         self._text_events = msgspec.json.Decoder(list[TextEvent])
 
-    def events(self, text: bytes) -> tuple[bytes, list[Event]]:
-        """``text`` (a JSON list of objects) and its events; those that fit no event are left out and counted by `part`.
+    def events(self, text: bytes) -> Batch:
+        """The events of ``text``, a JSON list.
 
         Raises:
-            msgspec.DecodeError: ``text`` is no JSON list of objects.
+            msgspec.DecodeError, RecursionError: ``text`` is no JSON list.
         """
         decoder = self._text_events if self._times_as_text else self._events
+        notes = Notes()
         try:
-            return text, cast(list[Event], decoder.decode(text))
-        except msgspec.ValidationError:
-            objects = msgspec.json.decode(text, type=list[msgspec.Raw])
-            return text, [self._lenient(bytes(o)) for o in objects]
+            return Batch(text, cast(list[Event], decoder.decode(text)), notes)
+        except (msgspec.ValidationError, UnicodeDecodeError):
+            items = msgspec.json.decode(text, type=list[msgspec.Raw])
+            read = [self._carefully(bytes(item), notes) for item in items]
+            return Batch(text, [event for event in read if event is not None], notes)
 
-    def _lenient(self, text: bytes) -> Event:
+    def _carefully(self, text: bytes, notes: Notes) -> Event | None:
+        """One event whose fields may have any type."""
+        if not text.startswith(b"{"):
+            notes.add("damaged", "entries of the list of events that are no objects were left out")
+            return None
+        kind = TextEvent if self._times_as_text else Event
         try:
-            event = msgspec.json.decode(text, type=TextEvent if self._times_as_text else Event)
-        except msgspec.ValidationError:
-            try:
-                found = msgspec.json.decode(text)
-                event = _repaired(found) if isinstance(found, dict) else Event(ph="?")
-            except (msgspec.DecodeError, RecursionError):
-                event = Event(ph="?")
-            if self._times_as_text and event.ph != "?":
-                event.ts = cast(Any, msgspec.Raw(msgspec.json.encode(event.ts)))
+            return msgspec.json.decode(text, type=kind)
+        except NOT_JSON:
+            pass
+        try:
+            event = _converted(text, kind)
+        except NOT_JSON:
+            fixed = repaired(text)
+            if fixed is None:
+                notes.add("damaged", UNREADABLE)
+                return None
+            notes.add("repaired", REPAIRED)
+            return _converted(fixed, kind)
+        notes.add("odd-fields", "events with fields of unexpected types were read as far as they go")
         return event
 
-    def part(self, decoded: tuple[bytes, list[Event]]) -> Part:
+    def part(self, batch: Batch) -> Part:
         """The columns of one batch from `events`; unusable events are counted in the notes and left out."""
-        text, events = decoded
-        unusable = [e for e in events if e.ph == "?"]
-        if unusable:
-            self.notes.add("damaged", "events that are no valid JSON were left out", len(unusable))
-            events = [e for e in events if e.ph != "?"]
+        events = batch.events
         try:
             ts = self._starts(events)
         except Inexact:
             self._times_as_text = True
-            return self.part(self.events(text))
-        base = {
+            return self.part(self.events(batch.text))
+        self.notes.update(batch.notes)
+        base: Columns = {
             "ts": ts,
             "dur": self._durations(events),
             "name": self.names.of([e.name for e in events]),
@@ -144,21 +168,26 @@ class EventDecoder:
             return np.array([MISSING if v is None else next(there) for v in values], np.int64)
 
     def _durations(self, events: list[Event]) -> Int64:
-        values = [e.dur for e in events]
-        there = np.array([v is not None for v in values])
+        given_or_missing = [e.dur for e in events]
+        try:
+            return from_numbers(cast(Any, given_or_missing))
+        except Inexact:
+            values = [None if v == MISSING else v for v in given_or_missing]
+        there = np.array([v is not None for v in values], bool)
         out = np.full(len(events), MISSING, np.int64)
         given = [v for v in values if v is not None]
         try:
             out[there] = from_numbers(given)
         except Inexact:
-            out[there] = from_text([repr(v).encode() for v in given])
+            beyond = LONGEST_US + 1
+            out[there] = from_numbers([min(max(v, -beyond), beyond) for v in given])
         return out
 
-    def _categories(self, events: list[Event], base: dict[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def _categories(self, events: list[Event], base: Columns) -> np.ndarray[Any, np.dtype[np.int32]]:
         stated = self._stated.of([e.cat for e in events])
         for new in islice(self._stated, len(self._canonical), None):
-            self._canonical.append(-1 if not new else self.categories[cat.RENAMED.get(new, new)])
-        out = np.array(self._canonical, np.int32)[stated]
+            self._canonical.append(-1 if not new else self._category(cat.RENAMED.get(new, new)))
+        out: np.ndarray[Any, np.dtype[np.int32]] = np.array(self._canonical, np.int32)[stated]
         for row in np.flatnonzero(out < 0).tolist():
             out[row] = self.categories[_unstated(events[row])]
         for new in islice(self.names, self._names_seen, None):
@@ -169,31 +198,45 @@ class EventDecoder:
             out[(out == cat.CPU_OP) & np.isin(base["name"], self._annotation_names)] = cat.ANNOTATION
         return out
 
-    def _timed(self, base: dict[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def _category(self, name: str) -> int:
+        if name not in self.categories and len(self.categories) >= MOST_CATEGORIES:
+            self.notes.add("many-categories", f"categories beyond the first {MOST_CATEGORIES} are not told apart")
+            name = "other"
+        return self.categories[name]
+
+    def _timed(self, base: Columns) -> Bools:
         """Which events of a part can be placed in time; metadata events need not be."""
-        complete = base["phase"] == self.phases["X"]
-        untimed = (base["ts"] == MISSING) & (base["category"] != cat.METADATA)
+        complete: Bools = base["phase"] == self.phases["X"]
+        if not (complete & ((base["dur"] < 0) | (base["dur"] > LONGEST_US * 1000))).any() and base["ts"].min(initial=0) != MISSING:
+            base["dur"][~complete] = MISSING
+            return np.ones(len(complete), bool)
+        untimed: Bools = (base["ts"] == MISSING) & (base["category"] != cat.METADATA)
         unended = complete & (base["dur"] == MISSING) & ~untimed
         negative = complete & (base["dur"] < 0) & ~unended & ~untimed
+        endless = complete & (base["dur"] > LONGEST_US * 1000) & ~untimed
         self.notes.add("no-time", "events without a start were left out", int(untimed.sum()))
         self.notes.add("no-duration", "complete events without a duration were taken as 0 ns long", int(unended.sum()))
         self.notes.add("negative-duration", "events with a negative duration were taken as 0 ns long", int(negative.sum()))
-        base["dur"][unended | negative] = 0
+        self.notes.add("endless", f"events that last longer than {LONGEST_US // 86_400_000_000} days were taken as 0 ns long", int(endless.sum()))
+        base["dur"][unended | negative | endless] = 0
         base["dur"][~complete] = MISSING
         return ~untimed
 
     def _argument_parts(self, events: list[Event], category: np.ndarray[Any, np.dtype[np.int32]]) -> dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]:
         out = {}
         raw = [e.args for e in events]
-        has = np.fromiter(map(len, raw), np.int64, len(raw)) > 0  # type: ignore[arg-type]  # Raw has a length
-        for code in np.unique(category).tolist():
-            rows = np.flatnonzero((category == code) & has)
+        has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
+        for code in np.flatnonzero(np.bincount(category)).tolist():
+            of = np.flatnonzero(category == code)
+            rows = of[has[of]]
+            columns = self._columns(code, [raw[i] for i in rows.tolist()]) if len(rows) else {}
+            if code >= cat.INSTANT:  # arrows have an id beside their arguments
+                ids = _flow_ids([events[i].id for i in of.tolist()])
+                if (ids != MISSING).any():
+                    columns = {name: _spread(column, has[of]) for name, column in columns.items()} | {FLOW_ID: ids}
+                    rows = of
             if len(rows):
-                out[code] = rows, self._columns(code, [raw[i] for i in rows.tolist()])
-            elif code >= cat.INSTANT:
-                rows = np.flatnonzero(category == code)
-                ids = [events[i].id for i in rows.tolist()]
-                out[code] = rows, {"id": np.array([i if isinstance(i, int) else MISSING for i in ids], np.int64)}
+                out[code] = rows, columns
         return out
 
     def _columns(self, category: int, objects: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -206,7 +249,7 @@ class EventDecoder:
             if kind is int:
                 out[name] = int_column(column, self.notes)
             elif kind is float:
-                out[name] = np.array(column, np.float64)
+                out[name] = np.fromiter(column, np.float64, len(column))
             else:
                 out[name] = self.texts.of(list(map(bytes, column))) - np.int32(1)
         return out
@@ -218,33 +261,58 @@ def _unstated(event: Event) -> str:
     return cat.BY_PHASE.get(event.ph, "instant" if event.ph != "X" else "unknown")
 
 
-def _repaired(found: dict[str, Any]) -> Event:
-    """An event whose fields have unexpected types, as far as they can be told."""
-
-    def number(value: Any) -> int | float | None:
+def _flow_ids(ids: list[int | str | None]) -> Int64:
+    """The ids of arrows where they are whole numbers of 64 bits, else MISSING."""
+    if set(map(type, ids)) == {int}:
         try:
-            return cast(float, msgspec.convert(value, int | float, strict=False))
-        except (msgspec.ValidationError, OverflowError):
-            return None
+            return np.array(ids, np.int64)
+        except OverflowError:
+            pass
+    return np.array([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids], np.int64)
 
-    def identity(value: Any) -> int | str | None:
-        return value if value is None or isinstance(value, int | str) else str(value)
 
-    def text(value: Any) -> str:
-        return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _spread(column: np.ndarray[Any, Any], there: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, Any]:
+    """``column`` with room for the events that carry no arguments."""
+    missing: Any = float("nan") if column.dtype == np.float64 else MISSING if column.dtype == np.int64 else -1
+    out = np.full(len(there), missing, column.dtype)
+    out[there] = column
+    return out
 
-    return Event(
-        ph=text(found.get("ph", "")),
-        cat=None if found.get("cat") is None else text(found["cat"]),
-        name=text(found.get("name", "")),
-        pid=identity(found.get("pid")),
-        tid=identity(found.get("tid")),
-        ts=number(found.get("ts")),
-        dur=number(found.get("dur")),
-        args=msgspec.Raw(msgspec.json.encode(found["args"])) if "args" in found else ABSENT,
+
+def _converted(text: bytes, kind: type[Event]) -> Event:
+    """The event of a JSON object, each field as far as it can be told.
+
+    Raises:
+        one of NOT_JSON: it is no object, or a text in it is not valid.
+    """
+    fields = {name: bytes(raw) for name, raw in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()}
+
+    def value(name: str) -> Any:
+        raw = fields.get(name, b"null")
+        try:
+            return msgspec.json.decode(raw)
+        except NOT_JSON:
+            if raw.startswith(b'"'):
+                raise
+            return raw.decode(errors="replace")  # a number beyond float64, or nested too deep
+
+    def text_of(name: str) -> str:
+        found = value(name)
+        return found if isinstance(found, str) else "" if found is None else fields[name].decode()
+
+    def identity(name: str) -> int | str | None:
+        found = value(name)
+        return found if found is None or isinstance(found, int | str) else text_of(name)
+
+    start = fields.get("ts", b"")
+    return kind(
+        ph=text_of("ph"),
+        cat=text_of("cat") or None,
+        name=text_of("name"),
+        pid=identity("pid"),
+        tid=identity("tid"),
+        ts=cast(Any, msgspec.Raw(start) if kind is TextEvent else number(start)),
+        dur=number(fields.get("dur", b"")),
+        id=identity("id"),
+        args=msgspec.Raw(fields["args"]) if "args" in fields else ABSENT,
     )
-
-
-def decoded_texts(raw: Codes) -> list[str]:
-    """The strings behind the codes of raw JSON values: code 0 stood for an absent value, and codes are stored less one."""
-    return [text_of(text) for text in islice(raw, 1, None)]

@@ -12,7 +12,8 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile, unreadable
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")
-NOT_TRACES = ("manifest.json", "collection.json")
+NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
+"""Ends of names that a folder may hold beside its traces; onnxruntime's profile is a trace, but of the same run: give it by name."""
 RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d+)", re.IGNORECASE)
 RUN = re.compile(r"^run[-_]?(\d+)$", re.IGNORECASE)
 STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?\.json(\.gz|\.zst)?$")
@@ -49,7 +50,7 @@ def _in_folder(folder: str) -> list[TraceFile]:
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         for name in sorted(names):
             path = os.path.join(parent, name)
-            if name.startswith(".") or name in NOT_TRACES:
+            if name.startswith(".") or name.endswith(NOT_TRACES):
                 continue
             if name.endswith(SUFFIXES):
                 found.append(TraceFile(path))
@@ -76,7 +77,7 @@ def _is_zip(path: str) -> bool:
 def _members(path: str) -> list[TraceFile]:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = sorted(n for n in archive.namelist() if n.endswith(SUFFIXES) and os.path.basename(n) not in NOT_TRACES and not _is_hidden(n))
+            names = sorted(n for n in archive.namelist() if n.endswith(SUFFIXES) and not n.endswith(NOT_TRACES) and not _is_hidden(n))
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise TracediffError(path, f"the archive is damaged ({error})", "copy it again") from None
     if not names:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+UNREADABLE = "events that are no valid JSON were left out"
+REPAIRED = "events that were JSON but for some characters (NaN, single backslashes, …) were repaired"
+"""Messages that are said in more than one place."""
+
 
 @dataclass(frozen=True)
 class Note:
@@ -31,6 +35,11 @@ class Notes:
         if count:
             key = (code, message)
             self.counts[key] = self.counts.get(key, 0) + int(count)
+
+    def update(self, other: Notes) -> None:
+        """Add the notes of ``other``."""
+        for (code, message), count in other.counts.items():
+            self.add(code, message, count)
 
     def list(self) -> list[Note]:
         """The notes in order of code."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass, field
+from typing import cast
 
 import msgspec
 
@@ -14,9 +16,11 @@ BETWEEN_EVENTS = re.compile(rb"[\s,]*")
 OBJECT_START = re.compile(rb'\{\s*"')
 PHASE_KEY = re.compile(rb'"ph"\s*:')
 
-PATIENCE = 32
+PATIENCE = 8
 """Times the text's length that may be searched in vain; after that no event longer than SHORT is looked for."""
-SHORT = 16 << 10
+SHORT = 4 << 10
+LAST_PATIENCE = 64
+"""The same for short events; after that the rest of the text is given up."""
 
 
 @dataclass
@@ -26,9 +30,10 @@ class Salvage:
     Attributes:
         list_end: matches the end of the list, where it is given a position.
         events: JSON objects.
-        used: how far ``text`` was read; behind it lies an event that does not end.
+        used: how far ``text`` was read; behind it lies an event that does not end, or damage without an event behind it.
         closed: the list of events ends at ``used``.
         lost, repaired: how many events.
+        given_up: bytes left unsearched at the end, because searching them would take too long.
     """
 
     text: bytes
@@ -38,15 +43,16 @@ class Salvage:
     closed: bool = False
     lost: int = 0
     repaired: int = 0
+    given_up: int = 0
+    _in_vain: int = 0
 
     def __post_init__(self) -> None:
-        self._patience = PATIENCE * len(self.text)
         while not self.closed and self._next():
             pass
 
     def _next(self) -> bool:
         """Read one event or pass over damage; False where nothing more can be read."""
-        at = self.used + len(BETWEEN_EVENTS.match(self.text, self.used)[0])  # type: ignore[index]  # it matches the empty text
+        at = self.used = cast(re.Match[bytes], BETWEEN_EVENTS.match(self.text, self.used)).end()
         if self.list_end.match(self.text, at):
             self.used, self.closed = at + 1, True
             return False
@@ -55,7 +61,7 @@ class Salvage:
             end = self._resynchronised(at + 1)
             if end < 0:
                 return False
-            self.lost += max(1, len(PHASE_KEY.findall(self.text, at, end)))
+            self.lost += events_in(self.text, at, end)
         self.used = end
         return True
 
@@ -75,21 +81,29 @@ class Salvage:
         return end
 
     def _resynchronised(self, start: int) -> int:
-        """Position of the next event that can be read: an object that has a phase and a time, as no argument has."""
+        """Position of the next event that can be read: an object that has a phase and a time, as no argument has. The end where that takes too long."""
         for match in OBJECT_START.finditer(self.text, start):
             end = self._end(match.start())
             if end > 0 and _is_event(self.text[match.start() : end]):
                 return match.start()
+            if self._in_vain > LAST_PATIENCE * len(self.text):
+                self.given_up = len(self.text) - match.start()
+                return len(self.text)
         return -1
 
     def _end(self, at: int) -> int:
         if self.text[at : at + 1] != b"{":
             return -1
-        stop = len(self.text) if self._patience > 0 else min(at + SHORT, len(self.text))
+        stop = len(self.text) if self._in_vain < PATIENCE * len(self.text) else min(at + SHORT, len(self.text))
         end = value_end(self.text, at, stop)
         if end < 0:
-            self._patience -= stop - at
+            self._in_vain += stop - at
         return end
+
+
+def events_in(text: bytes, start: int = 0, stop: int = sys.maxsize) -> int:
+    """About how many events a damaged text holds: at least one."""
+    return max(1, len(PHASE_KEY.findall(text, start, stop)))
 
 
 def _is_event(text: bytes) -> bool:

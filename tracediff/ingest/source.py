@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,22 +71,27 @@ class Unpacked:
             missing -= len(part)
         self.bytes_read += size - missing
         if self.bytes_read > BOMB_BYTES and self.packed_size and self.bytes_read > BOMB_RATIO * self.packed_size:
-            raise TracediffError(str(self.file), f"unpacks to over {BOMB_RATIO} times its size", "unpack it yourself if you trust it, then give the plain .json")
+            reason = f"unpacks to over {BOMB_RATIO} times its size"
+            raise TracediffError(str(self.file), reason, "unpack it yourself if you trust it, then give the plain .json")
         return b"".join(parts)
 
     def _read_some(self, size: int) -> bytes:
         try:
             return bytes(self.stream.read(size))
-        except EOFError:
-            raise TracediffError(
-                str(self.file),
-                "the compressed file is cut off",
-                "copy it again, or unpack what is there (gzip -dc FILE > part.json): a cut-off .json is read up to the cut",
-            ) from None
-        except (zlib.error, zipfile.BadZipFile, ValueError, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise unreadable(str(self.file), error) from None
-            raise TracediffError(str(self.file), f"the compressed data is damaged ({error})", "copy or record it again") from None
+        except Exception as error:
+            raise _fault(self.file, error) from None
+
+
+def _fault(file: TraceFile, error: Exception) -> TracediffError:
+    """The one-line form of whatever a medium or a codec raises: gzip, zstd, zip, bzip2, LZMA and every fsspec file system have errors of their own."""
+    if isinstance(error, MemoryError):
+        return TracediffError(str(file), "does not fit into memory", "record fewer steps, or use a machine with more")
+    if isinstance(error, OSError) and error.errno is not None:
+        return unreadable(str(file), error)
+    if isinstance(error, EOFError):
+        remedy = "copy it again, or unpack what is there (gzip -dc FILE > part.json): a cut-off .json is read up to the cut"
+        return TracediffError(str(file), "the compressed file is cut off", remedy)
+    return TracediffError(str(file), f"the compressed data is damaged ({error})", "copy or record it again")
 
 
 def unreadable(subject: str, error: OSError) -> TracediffError:
@@ -104,24 +108,27 @@ def open_trace(file: TraceFile) -> Iterator[Unpacked]:
         TracediffError: the file is missing, unreadable, empty, or packed in a way that is not known here.
     """
     with _open_packed(file) as packed:
-        first = _peek(file, packed, 4)
+        try:
+            first = packed.peek(4)[:4]
+        except Exception as error:
+            raise _fault(file, error) from None
         if not first:
             raise TracediffError(str(file), "the file is empty", "record it again")
-        yield Unpacked(file, _decompressed(packed, first), _size(file) if first[:2] == GZIP or first == ZSTD else 0)
+        yield Unpacked(file, _decompressed(packed, first), _packed_size(file, packed))
 
 
-def _open_packed(file: TraceFile) -> io.BufferedReader:
+def _open_packed(file: TraceFile) -> Any:
+    if "://" in file.path:
+        return _open_url(file.path)
     try:
-        if "://" in file.path:
-            return _open_url(file.path)
         if file.member:
-            member: Any = zipfile.ZipFile(file.path).open(file.member)
+            member: Any = zipfile.ZipFile(file.path).open(file.member)  # noqa: SIM115  # the member keeps its archive open
             return io.BufferedReader(member, 1 << 20)
         return open(file.path, "rb", buffering=1 << 20)
     except OSError as error:
         raise unreadable(str(file), error) from None
-    except (zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError) as error:
-        raise TracediffError(str(file), f"cannot be read from its archive ({error})", "unpack the archive and give the folder") from None
+    except (zipfile.BadZipFile, KeyError, RuntimeError, ValueError) as error:  # RuntimeError: encrypted, or a method unknown here; ValueError: not UTF-8
+        raise TracediffError(str(file), f"cannot be opened ({error})", "check its name, or unpack the archive and give the folder") from None
 
 
 def _open_url(url: str) -> io.BufferedReader:
@@ -131,23 +138,19 @@ def _open_url(url: str) -> io.BufferedReader:
         raise TracediffError(url, "reading URLs needs fsspec", "pip install 'torch-tracediff[scale]', or copy the file here") from None
     try:
         opened: Any = fsspec.open(url, "rb").open()
-    except (OSError, ValueError, ImportError) as error:
+        return io.BufferedReader(opened, 1 << 20)
+    except Exception as error:  # each file system has errors of its own
         raise TracediffError(url, f"cannot be opened ({error})", "check the address and your access to it") from None
-    return io.BufferedReader(opened, 1 << 20)
 
 
-def _peek(file: TraceFile, packed: io.BufferedReader, size: int) -> bytes:
-    try:
-        return packed.peek(size)[:size]
-    except OSError as error:
-        raise unreadable(str(file), error) from None
-
-
-def _size(file: TraceFile) -> int:
-    """Packed size in bytes, 0 where it is not known beforehand."""
+def _packed_size(file: TraceFile, packed: io.BufferedReader) -> int:
+    """Size in bytes before unpacking, 0 where it is not known."""
     if "://" in file.path:
-        return 0
-    return zipfile.ZipFile(file.path).getinfo(file.member).compress_size if file.member else os.path.getsize(file.path)
+        return getattr(packed.raw, "size", None) or 0
+    if file.member:
+        with zipfile.ZipFile(file.path) as archive:
+            return archive.getinfo(file.member).compress_size
+    return os.path.getsize(file.path)
 
 
 def _decompressed(packed: BinaryIO, first: bytes) -> Any:
@@ -155,7 +158,7 @@ def _decompressed(packed: BinaryIO, first: bytes) -> Any:
         try:
             from isal import igzip as gzip
         except ImportError:  # no wheel for this platform
-            import gzip  # type: ignore[no-redef]
+            import gzip
         return gzip.GzipFile(fileobj=packed, mode="rb")
     if first == ZSTD:
         return _zstd().ZstdFile(packed, mode="rb")

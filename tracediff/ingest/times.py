@@ -6,9 +6,10 @@ larger fractional times, such as epoch microseconds with decimals, must come as 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,10 @@ from numpy.typing import NDArray
 Int64 = NDArray[np.int64]
 
 EXACT_US = 2**43
-LARGEST_US = 2**53
+LARGEST_US = 2**52
+"""No clock reads more (the year 2112 in epoch microseconds); the difference of any two such times fits int64 nanoseconds."""
+LONGEST_US = 2**42
+"""No event lasts longer (50 days): a longer duration is a profiler's mistake."""
 MISSING = np.iinfo(np.int64).min
 """Marks a time (or an integer argument) that the event does not carry."""
 
@@ -31,17 +35,26 @@ def from_numbers(values: Sequence[int | float]) -> Int64:
     Raises:
         Inexact: a fractional column reaches 2⁴³ µs, or a time is beyond any clock.
     """
-    us = np.array(values)
+    try:
+        us = np.array(values)
+    except OverflowError:
+        raise Inexact from None
+    absent = us == MISSING
+    us[absent] = 0
+    out = _from_array(us)
+    out[absent] = MISSING
+    return out
+
+
+def _from_array(us: np.ndarray[Any, Any]) -> Int64:
     if us.dtype == np.int64:
-        if us.size and int(np.abs(us).max()) >= LARGEST_US:
+        if us.size and not -LARGEST_US < int(us.min()) <= int(us.max()) < LARGEST_US:
             raise Inexact
-        return us * 1000
-    if us.dtype != np.float64:
-        raise Inexact
-    if us.size and not float(np.abs(us).max()) < EXACT_US:
+        return cast(Int64, us * 1000)
+    if us.dtype != np.float64 or (us.size and not float(np.abs(us).max()) < EXACT_US):
         raise Inexact
     whole = np.floor(us)
-    return whole.astype(np.int64) * 1000 + np.rint((us - whole) * 1000).astype(np.int64)
+    return cast(Int64, whole.astype(np.int64) * 1000 + np.rint((us - whole) * 1000).astype(np.int64))
 
 
 def from_text(texts: Sequence[Any]) -> Int64:
@@ -53,12 +66,27 @@ def from_text(texts: Sequence[Any]) -> Int64:
 
 
 def _one(text: bytes) -> int:
-    whole, _, fraction = text.strip(b'"').partition(b".")
+    text = text.strip(b'"')
+    whole, _, fraction = text.partition(b".")
+    if len(whole) <= 16 and len(fraction) <= 3 and whole.isdigit() and (fraction.isdigit() or not fraction):
+        us, ns = int(whole), int(fraction.ljust(3, b"0"))
+        return us * 1000 + ns if us < LARGEST_US else MISSING
     try:
-        if len(whole) <= 16 and len(fraction) <= 3 and (fraction.isdigit() or not fraction):
-            ns = int(fraction.ljust(3, b"0"))
-            return int(whole) * 1000 + (-ns if whole[:1] == b"-" else ns)
-        value = Decimal(text.strip(b'"').decode())
+        value = Decimal(text.decode())
         return int((value * 1000).to_integral_value()) if abs(value) < LARGEST_US else MISSING
-    except (ValueError, InvalidOperation, UnicodeDecodeError):
+    except (InvalidOperation, UnicodeDecodeError):
         return MISSING
+
+
+def number(text: bytes) -> int | float | None:
+    """The number that JSON text spells, also inside a string (as ROCm writes them); None where that is no number."""
+    digits = text.strip(b'"')
+    try:
+        return int(digits)
+    except ValueError:
+        pass
+    try:
+        found = float(digits)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tracediff.ingest import categories as cat
@@ -119,8 +121,10 @@ def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]
     for lane in lanes.values():
         self_ns[lane.rows] = lane.self_ns
     self_ns[gpu.rows] = trace.dur[gpu.rows]
-    keys = [step[rows], trace.category[rows].astype(np.int64), trace.name[rows].astype(np.int64)]
-    (s, c, n), (count, total, own) = grouped(keys, [np.ones(len(rows), np.int64), trace.dur[rows], self_ns[rows]])
+    step, self_ns = step[rows], self_ns[rows]
+    keys: list[Any] = [step, trace.category[rows], trace.name[rows]]  # narrow codes: grouped sorts them as they are
+    (s, c, n), (count, total, own) = grouped(keys, [np.broadcast_to(np.int64(1), len(rows)), trace.dur[rows], self_ns])
+    c, n = c.astype(np.int64), n.astype(np.int64)
     return OpTable(s, c, n, count, total, own)
 
 

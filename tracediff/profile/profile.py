@@ -124,10 +124,10 @@ def grouped(keys: list[Int64], sums: list[Int64]) -> tuple[list[Int64], list[Int
     if not len(keys[0]):
         return keys, sums
     order = np.lexsort(keys[::-1])
-    sorted_keys = [k[order] for k in keys]
     new = np.zeros(len(order), bool)
     new[0] = True
-    for k in sorted_keys:
-        new[1:] |= k[1:] != k[:-1]
+    for k in keys:
+        ordered = k[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
     first = np.flatnonzero(new)
-    return [k[first] for k in sorted_keys], [np.add.reduceat(s[order], first) for s in sums]
+    return [k[order[first]] for k in keys], [np.add.reduceat(s[order], first) for s in sums]

@@ -16,6 +16,7 @@ from tracediff.profile.intervals import Intervals, union
 from tracediff.profile.lanes import Lane
 from tracediff.profile.launches import GpuEvents
 from tracediff.profile.names import is_communication
+from tracediff.profile.profile import grouped
 from tracediff.profile.steps import Steps
 
 STATES = ("gpu_compute", "gpu_comm", "gpu_copy", "gpu_queued", "data_loading", "synchronising", "launching", "op", "python")
@@ -59,7 +60,8 @@ def step_account(trace: Trace, steps: Steps, completions: Int64, gpu: GpuEvents,
     layers += list(_op_layers(trace, steps, ops, names)) if not len(gpu.rows) else [_covered_by(trace, ops)]
     low, high = int(completions[0]), int(completions[-1])
     layers = [Layer(x.state, x.owner, x.where.clipped(low, high)) for x in layers]
-    edges = np.unique(np.concatenate([completions, *(e for x in layers for e in (x.where.start, x.where.end))]))
+    edges = np.sort(np.concatenate([completions, *(e for x in layers for e in (x.where.start, x.where.end))]))
+    edges = edges[np.concatenate(([True], edges[1:] != edges[:-1]))]
     painted = np.full(max(len(edges) - 1, 0), -1, np.int64)
     for i, layer in enumerate(layers):
         if len(layer.where.start):
@@ -77,11 +79,8 @@ def _summed(names: list[str], layers: list[Layer], completions: Int64, edges: In
     ns = np.zeros((len(completions) - 1, len(names)), np.int64)
     np.add.at(ns, (step, states[painted]), length)
     on_gpu = np.flatnonzero((painted >= 0) & (states[painted] < len(GPU_STATES)))
-    keys = np.stack((step[on_gpu], states[painted[on_gpu]], owners[painted[on_gpu]]), axis=1).reshape(-1, 3)
-    distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
-    total = np.zeros(len(distinct), np.int64)
-    np.add.at(total, inverse.reshape(-1), length[on_gpu])
-    return StepAccount(tuple(names), ns, np.column_stack((distinct, total)).astype(np.int64))
+    keys, sums = grouped([step[on_gpu], states[painted[on_gpu]], owners[painted[on_gpu]]], [length[on_gpu]])
+    return StepAccount(tuple(names), ns, np.column_stack((*keys, *sums)))
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:

@@ -105,7 +105,8 @@ def whole_file(trace: Trace) -> Steps:
     """
     rows = np.isin(trace.category, (*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
     if not rows.any():
-        raise NotATrace(str(trace.file), "holds no operator, call, annotation or GPU event", "record it with ProfilerActivity.CPU, and CUDA where there is a GPU")
+        remedy = "record it with ProfilerActivity.CPU, and CUDA where there is a GPU"
+        raise NotATrace(str(trace.file), "holds no operator, call, annotation or GPU event", remedy)
     start, end = trace.ts[rows].min(), (trace.ts[rows] + trace.dur[rows]).max()
     return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), whole_file=True)
 
