@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from tracediff.collect.options import collection_of
 from tracediff.errors import TracediffError
@@ -28,13 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_table(out: str) -> None:
-    """The table of the collection, where the library is installed."""
-    try:
-        from tracediff_cli.table import show
-    except ImportError:
+    """The table of the collection, where the rest of tracediff is installed: a program of its own, since this one has only torch."""
+    sys.stdout.flush()
+    if find_spec("tracediff_cli") and find_spec("msgspec") and find_spec("rich"):
+        subprocess.run([sys.executable, "-m", "tracediff_cli", "table", out], check=False)
+    else:
         print(f"`tracediff table {out}` shows the results where tracediff is installed", file=sys.stderr)
-        return
-    show(out)
 
 
 if __name__ == "__main__":

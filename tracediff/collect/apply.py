@@ -4,39 +4,50 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tracediff.collect.variant import CAPTURES, Variant
 from tracediff.errors import TracediffError
 
+COMPILERS: dict[str, dict[str, str]] = {"compile": {}, "aot_eager": {"backend": "aot_eager"}, "cudagraphs": {"mode": "reduce-overhead"}}
+"""Parts that compile, and what each means for torch.compile; ``compile`` takes further options."""
 
-def applied(variant: Variant, model: Any, example: tuple[Any, ...]) -> Any:
-    """``model`` changed, captured and compiled as ``variant`` says, in this order."""
+CAPTURES = ("script", "trace", "export", "onnx")
+CHANGES = ("amp", "channels_last", "fx_fused")
+
+
+def applied(variant: str, parts: Collection[str], options: dict[str, Any], model: Any, example: tuple[Any, ...]) -> Any:
+    """``model`` changed, captured and compiled as ``parts`` of the ``variant`` say, in this order.
+
+    Args:
+        options: of torch.compile.
+        example: inputs of the model.
+    """
     import torch
 
-    if variant.has("channels_last") and isinstance(model, torch.nn.Module):
+    if "channels_last" in parts and isinstance(model, torch.nn.Module):
         model = model.to(memory_format=torch.channels_last)
-    if variant.has("fx_fused"):
+    if "fx_fused" in parts:
         from torch.fx.experimental.optimization import fuse
 
         model = fuse(model.eval())
     for capture in CAPTURES:
-        if variant.has(capture):
+        if capture in parts:
             model = _captured(variant, capture, model, example)
-    if variant.compiles:
-        check_compiler(variant)
-        model = torch.compile(model, **dict(variant.options))
+    if any(part in COMPILERS for part in parts):
+        check_compiler(variant, options)
+        model = torch.compile(model, **options)
     return model
 
 
-def _captured(variant: Variant, capture: str, model: Any, example: tuple[Any, ...]) -> Any:
+def _captured(variant: str, capture: str, model: Any, example: tuple[Any, ...]) -> Any:
     import torch
 
     if capture == "script":
         return torch.jit.script(model)
     if not example:
-        raise TracediffError(f"--variant {variant.text}", f"{capture} needs example inputs", "call variant(model, *inputs) in make_step")
+        raise TracediffError(f"--variant {variant}", f"{capture} needs example inputs", "call variant(model, *inputs) in make_step")
     if capture == "trace":
         return torch.jit.trace(model, example)
     if capture == "export":
@@ -54,19 +65,19 @@ class OnnxModel:
 
     made: ClassVar[list[OnnxModel]] = []
 
-    def __init__(self, variant: Variant, model: Any, example: tuple[Any, ...]) -> None:
+    def __init__(self, variant: str, model: Any, example: tuple[Any, ...]) -> None:
         import torch
 
         try:
             import onnxruntime
         except ModuleNotFoundError:
-            raise TracediffError(f"--variant {variant.text}", "onnxruntime is not installed", "pip install 'torch-tracediff[onnx]'") from None
+            raise TracediffError(f"--variant {variant}", "onnxruntime is not installed", "pip install 'torch-tracediff[onnx]'") from None
         self._folder = tempfile.TemporaryDirectory(prefix="tracediff-onnx-")
         path = Path(self._folder.name) / "model.onnx"
         try:
             torch.onnx.export(model.eval(), example, str(path), dynamo=True)
         except ModuleNotFoundError as error:
-            raise TracediffError(f"--variant {variant.text}", f"{error.name} is not installed", "pip install 'torch-tracediff[onnx]'") from None
+            raise TracediffError(f"--variant {variant}", f"{error.name} is not installed", "pip install 'torch-tracediff[onnx]'") from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         options.enable_profiling = True
@@ -89,7 +100,7 @@ class OnnxModel:
         shutil.move(self.session.end_profiling(), path)
 
 
-def check_compiler(variant: Variant) -> None:
+def check_compiler(variant: str, options: dict[str, Any]) -> None:
     """Raise where inductor on a CPU would find no C++ compiler.
 
     Raises:
@@ -97,10 +108,10 @@ def check_compiler(variant: Variant) -> None:
     """
     import torch
 
-    if dict(variant.options).get("backend", "inductor") != "inductor" or torch.cuda.is_available():
+    if options.get("backend", "inductor") != "inductor" or torch.cuda.is_available():
         return
     from torch._inductor.config import cpp
 
     compilers = cpp.cxx if isinstance(cpp.cxx, list | tuple) else (cpp.cxx,)
     if not any(c and shutil.which(c) for c in (*compilers, "g++", "clang++")):
-        raise TracediffError(f"--variant {variant.text}", "torch.compile finds no C++ compiler", "install g++ (Debian: apt-get install g++), or set CXX")
+        raise TracediffError(f"--variant {variant}", "torch.compile finds no C++ compiler", "install g++ (Debian: apt-get install g++), or set CXX")

@@ -8,13 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, applied
 from tracediff.errors import TracediffError
 
-COMPILERS: dict[str, dict[str, str]] = {"compile": {}, "aot_eager": {"backend": "aot_eager"}, "cudagraphs": {"mode": "reduce-overhead"}}
-"""Parts that compile, and what each means for torch.compile; ``compile`` takes further options."""
-
-CAPTURES = ("script", "trace", "export", "onnx")
-CHANGES = ("amp", "channels_last", "fx_fused")
 BUILT_IN = ("eager", *COMPILERS, *CAPTURES, *CHANGES)
 OPTIONS = {"mode": str, "backend": str, "dynamic": bool, "fullgraph": bool}
 """Options of ``compile``: ``compile:mode=max-autotune,dynamic=true``; a bare word is the mode, or the name of a flag."""
@@ -72,9 +68,7 @@ class Variant:
         Raises:
             TracediffError: the variant cannot capture this model without example inputs, or a package is missing.
         """
-        from tracediff.collect.apply import applied
-
-        return applied(self, model, example)
+        return applied(self.text, self.parts, dict(self.options), model, example)
 
 
 def parse_variant(text: str, own: Iterable[str] = ()) -> Variant:

@@ -140,9 +140,9 @@ class EventStream:
         if not lists:
             return None
         wanted = set(lists)
-        for at, depth in brackets(buffer, 0, lists[-1]):
-            if depth == 2 and at + 1 in wanted:
-                return at + 1
+        for behind, depth in brackets(buffer, 0, lists[-1]):
+            if depth == 2 and behind in wanted:
+                return behind
         return lists[0] if is_malformed(buffer[: lists[0]]) else None
 
     def _take(self, buffer: bytes, final: bool) -> Taken | None:

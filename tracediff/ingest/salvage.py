@@ -16,10 +16,10 @@ BETWEEN_EVENTS = re.compile(rb"[\s,]*")
 OBJECT_START = re.compile(rb'\{\s*"')
 PHASE_KEY = re.compile(rb'"ph"\s*:')
 
-PATIENCE = 8
+PATIENCE = 4
 """Times the text's length that may be searched in vain; after that no event longer than SHORT is looked for."""
-SHORT = 4 << 10
-LAST_PATIENCE = 64
+SHORT = 2 << 10
+LAST_PATIENCE = 20
 """The same for short events; after that the rest of the text is given up."""
 
 
