@@ -15,7 +15,7 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.build import build_profile
+from tracediff.profile.build import ARGUMENTS, build_profile
 from tracediff.profile.profile import Profile
 from tracediff.profile.traceset import Selection, TraceSet, arrange
 
@@ -33,7 +33,7 @@ def profile_file(file: TraceFile, step_marker: str | None = None) -> Profile:
     Raises:
         TracediffError: the file cannot be read, or is no trace.
     """
-    return build_profile(read_trace(file), step_marker)
+    return build_profile(read_trace(file, only=ARGUMENTS), step_marker)
 
 
 def load_sets(

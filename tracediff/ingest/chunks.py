@@ -27,7 +27,7 @@ LARGEST_HEAD = 64 << 20
 """Bytes of metadata read before the events, and behind them."""
 LARGEST_DAMAGE = 8 << 20
 """Bytes in which not one event can be read, after which they are passed over."""
-MOST_DAMAGE = 64 << 20
+MOST_DAMAGE = 32 << 20
 """Bytes passed over, after which the file is given up."""
 CANDIDATES = 40
 """Opening braces looked at from the end of a chunk, for a cut."""
@@ -210,6 +210,9 @@ class EventStream:
         while size <= LARGEST_HEAD and (more := self.stream.read(self.chunk)):
             parts.append(more)
             size += len(more)
+        if size > LARGEST_HEAD:
+            self.notes.add("tail-damaged", f"what follows the events is longer than {LARGEST_HEAD >> 20} MB: metadata there was left out")
+            return
         body = b"".join(parts).strip(BLANK)
         if self.list_end is END_OF_ROOT:
             if body:

@@ -78,6 +78,7 @@ class EventDecoder:
     """Decodes chunks and keeps the dictionaries that their codes refer to."""
 
     notes: Notes
+    only: frozenset[str] | None = None
     names: Codes = field(default_factory=Codes)
     categories: Codes = field(default_factory=lambda: Codes((c, i) for i, c in enumerate(cat.KNOWN)))
     ids: Codes = field(default_factory=Codes)
@@ -230,7 +231,7 @@ class EventDecoder:
             of = np.flatnonzero(category == code)
             rows = of[has[of]]
             columns = self._columns(code, [raw[i] for i in rows.tolist()]) if len(rows) else {}
-            if code >= cat.INSTANT:  # arrows have an id beside their arguments
+            if code >= cat.INSTANT and (self.only is None or FLOW_ID in self.only):  # arrows have an id beside their arguments
                 ids = _flow_ids([events[i].id for i in of.tolist()])
                 if (ids != MISSING).any():
                     columns = {name: _spread(column, has[of]) for name, column in columns.items()} | {FLOW_ID: ids}
@@ -245,6 +246,8 @@ class EventDecoder:
             decoder = self.argument_decoders[category] = ArgumentDecoder(category)
         out: dict[str, np.ndarray[Any, Any]] = {}
         for name, column in decoder.columns(objects, self.notes).items():
+            if self.only is not None and name not in self.only:
+                continue
             kind = decoder.kind(name)
             if kind is int:
                 out[name] = int_column(column, self.notes)

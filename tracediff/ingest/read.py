@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tracediff.errors import NotATrace
+from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import categories as cat
 from tracediff.ingest.arguments import text_of
 from tracediff.ingest.chunks import CHUNK, EventStream
@@ -22,15 +22,18 @@ from tracediff.ingest.source import TraceFile, open_trace
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Arguments, Trace, TraceMeta
 
+LARGEST_SUM_NS = 2.0**62
+"""Sums of durations stay below it, so that int64 holds them."""
 PYTHON_NAME = re.compile(r"^(?P<path>.*[/\\])(?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
 
 
-def read_trace(file: TraceFile | str, chunk: int = CHUNK) -> Trace:
+def read_trace(file: TraceFile | str, chunk: int = CHUNK, only: frozenset[str] | None = None) -> Trace:
     """The events of ``file`` as columns; times are int64 nanoseconds.
 
     Args:
         file: a path or URL, or a `TraceFile` for a member of an archive.
         chunk: bytes decoded at a time; the result does not depend on it.
+        only: names of the arguments to keep, None for all.
 
     Raises:
         NotATrace: the file is readable but no profiler trace.
@@ -38,7 +41,7 @@ def read_trace(file: TraceFile | str, chunk: int = CHUNK) -> Trace:
     """
     file = TraceFile(file) if isinstance(file, str) else file
     notes = Notes()
-    decoder = EventDecoder(notes)
+    decoder = EventDecoder(notes, only)
     whole = Whole()
     with open_trace(file) as unpacked, no_garbage_collection():
         stream = EventStream(file, unpacked, decoder.events, notes, chunk)
@@ -86,6 +89,8 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
 
 def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDecoder, whole: Whole) -> Trace:
     columns, arguments = whole.base(), whole.arguments()
+    if columns["dur"].clip(0).sum(dtype=np.float64) > LARGEST_SUM_NS:
+        raise TracediffError(str(file), "its durations add up to more than a century", "the file is damaged; record it again")
     texts = _merged_texts(arguments, list(decoder.texts), notes)
     names, columns["name"] = _reduced_python_names(list(decoder.names), columns["name"], columns["category"])
     categories = list(decoder.categories)

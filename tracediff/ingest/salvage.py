@@ -84,8 +84,10 @@ class Salvage:
         """Position of the next event that can be read: an object that has a phase and a time, as no argument has. The end where that takes too long."""
         for match in OBJECT_START.finditer(self.text, start):
             end = self._end(match.start())
-            if end > 0 and _is_event(self.text[match.start() : end]):
-                return match.start()
+            if end > 0:
+                if _is_event(self.text[match.start() : end]):
+                    return match.start()
+                self._in_vain += end - match.start()
             if self._in_vain > LAST_PATIENCE * len(self.text):
                 self.given_up = len(self.text) - match.start()
                 return len(self.text)

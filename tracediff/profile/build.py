@@ -18,6 +18,9 @@ from tracediff.profile.profile import KernelTable, OpTable, Origin, Profile, gro
 from tracediff.profile.states import step_account
 from tracediff.profile.steps import Steps, find_steps
 
+ARGUMENTS = frozenset(("correlation", "device", "Input Dims", "grid", "block", "External id", "Ev Idx", "Python id"))
+"""The arguments that a profile is made of."""
+
 NOT_MEASURED = (cat.SPAN, cat.METADATA)
 """Categories whose complete events are no work: the profiler's own span."""
 
