@@ -125,3 +125,11 @@ def write(path: Path, of: Document, layout: str = "kineto") -> Path:
     content = text(of, layout)
     path.write_bytes(gzip.compress(content, 1) if path.name.endswith(".gz") else content)
     return path
+
+
+def rows(trace: Any) -> list[tuple[Any, ...]]:
+    """What a `Trace` holds, event by event, without codes: (ts, dur, name, category, pid, tid, phase, arguments)."""
+    columns = (trace.ts, trace.dur, trace.name, trace.category, trace.pid, trace.tid, trace.phase)
+    tables = (None, None, trace.names, trace.categories, trace.ids, trace.ids, trace.phases)
+    values = [c.tolist() if t is None else [t[i] for i in c.tolist()] for c, t in zip(columns, tables, strict=True)]
+    return [(*row, trace.arguments_of(i)) for i, row in enumerate(zip(*values, strict=True))]

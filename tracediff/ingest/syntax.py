@@ -50,7 +50,7 @@ def _fixed(match: re.Match[bytes]) -> bytes:
     found = match[0]
     if not found.startswith(b'"'):
         return b"null"
-    return ESCAPE.sub(_escape, CONTROL.sub(lambda c: b"\\u%04x" % c[0][0], found))
+    return CONTROL.sub(lambda c: b"\\u%04x" % c[0][0], ESCAPE.sub(_escape, found))
 
 
 def _escape(match: re.Match[bytes]) -> bytes:
