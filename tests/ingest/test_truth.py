@@ -42,7 +42,9 @@ def event_facts(trace: Trace) -> dict[str, object]:
     device = trace.integer_column("device", cat.GPU)[gpu]
     # TRUTH's host span counts what old traces wrote as operators, their annotations among them
     old_annotations = [i for i, name in enumerate(trace.names) if name.startswith(cat.OLD_ANNOTATIONS)] if "Operator" in raw_categories(trace) else []
-    host = np.concatenate((complete(cat.CPU_OP, cat.PYTHON, *cat.CALLS), np.flatnonzero(np.isin(trace.name, old_annotations) & (trace.category == cat.ANNOTATION))))
+    host = np.concatenate(
+        (complete(cat.CPU_OP, cat.PYTHON, *cat.CALLS), np.flatnonzero(np.isin(trace.name, old_annotations) & (trace.category == cat.ANNOTATION)))
+    )
     return {
         "events": len(trace),
         "kernels": len(kernels),

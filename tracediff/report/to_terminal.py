@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console, Group, RenderableType
+from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +16,8 @@ from tracediff.report.text import Unit, counts, facts, headline, unit_for, unpro
 
 FASTER, SLOWER = "cyan", "yellow"
 BAR = 14
+BESIDE_NAMES = 64
+"""Columns of text that counts, times and bars need."""
 CLOSING = "adds up: 0 ns left"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -62,9 +65,9 @@ def _step_table(comparison: Comparison) -> RenderableType:
     table.add_row(Text("step", style="bold"), unit.plain(total.control_us), unit.plain(total.test_us), unit.signed(total.delta_us), Text(closing, style="dim"))
     foreign = [comparison.us(step.foreign_control), comparison.us(step.foreign_test)]
     if not any(foreign):
-        return Group(table, Text())
+        return Group(_no_wider(table, rows), Text())
     said = f"of GPU time, {unit.plain(foreign[0])} → {unit.plain(foreign[1])} {unit.name} is work launched in no used step"
-    return Group(table, Padding(Text(said, style="dim"), (0, 2)), Text())
+    return Group(_no_wider(table, rows), Padding(Text(said, style="dim"), (0, 2)), Text())
 
 
 def _changes(comparison: Comparison, device: str, sort: str, top: int) -> RenderableType:
@@ -77,7 +80,7 @@ def _changes(comparison: Comparison, device: str, sort: str, top: int) -> Render
     table = _table("", unit, with_counts=True)
     for row in rows:
         _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True)
-    lines: list[RenderableType] = [Text(title, style="bold"), table]
+    lines: list[RenderableType] = [Text(title, style="bold"), _no_wider(table, rows)]
     remark = [f"{more:,} more (--top)"] if more else []
     if device == "gpu":
         remark.insert(0, _gpu_account(comparison))
@@ -93,6 +96,11 @@ def _gpu_account(comparison: Comparison) -> str:
     parts = [f"{name} {unit.signed(comparison.us(n))}" for name, n in (("matched", gpu.matched), ("added", gpu.added), ("removed", gpu.removed)) if n]
     said = f"GPU work {unit.plain(row.control_us)} → {unit.plain(row.test_us)} {unit.name} in {counts(row.control_count, row.test_count)} events"
     return f"{said} ({', '.join(parts)})" if parts else said
+
+
+def _no_wider(table: Table, rows: list[Row]) -> RenderableType:
+    """``table`` as wide as its longest name needs: on a wide terminal numbers stay beside their names."""
+    return Constrain(table, max(len(row.name) for row in rows) + BESIDE_NAMES)
 
 
 def _table(title: str, unit: Unit, with_counts: bool) -> Table:
