@@ -40,11 +40,8 @@ def event_facts(trace: Trace) -> dict[str, object]:
     kernels, gpu, calls = complete(cat.KERNEL), complete(*cat.GPU), complete(*cat.CALLS)
     nccl = named(trace, kernels, "nccl|rccl")
     device = trace.integer_column("device", cat.GPU)[gpu]
-    # TRUTH's host span counts what old traces wrote as operators, their annotations among them
-    old_annotations = [i for i, name in enumerate(trace.names) if name.startswith(cat.OLD_ANNOTATIONS)] if "Operator" in raw_categories(trace) else []
-    host = np.concatenate(
-        (complete(cat.CPU_OP, cat.PYTHON, *cat.CALLS), np.flatnonzero(np.isin(trace.name, old_annotations) & (trace.category == cat.ANNOTATION)))
-    )
+    annotations = [cat.ANNOTATION] if "oldformat_listroot" in trace.file.path else []  # which that file, and so TRUTH, has as operators
+    host = complete(cat.CPU_OP, cat.PYTHON, *cat.CALLS, *annotations)
     return {
         "events": len(trace),
         "kernels": len(kernels),
@@ -57,11 +54,6 @@ def event_facts(trace: Trace) -> dict[str, object]:
         "graph_launches": len(named(trace, np.flatnonzero(trace.dur >= 0), "^(cuda|hip|cu)GraphLaunch$")),
         "host_span_ms": ms(end[host].max() - trace.ts[host].min()) if len(host) else ms(0),
     }
-
-
-def raw_categories(trace: Trace) -> set[str]:
-    """Which spelling of categories the file uses: only the list root of torch 1.8 has the old one."""
-    return {"Operator"} if "oldformat" in str(trace.file) else set()
 
 
 def step_facts(trace: Trace) -> dict[str, object]:
@@ -111,7 +103,7 @@ def test_every_fact_agrees_with_the_raw_json(case: tuple[Trace, Profile, dict[st
 
 @needs_traces
 def test_the_profile_keeps_every_gpu_event_and_every_step(case: tuple[Trace, Profile, dict[str, str]]) -> None:
-    read, profile, row = case
+    _, profile, row = case
     kernels = profile.kernels
     of = [kernels.step == s for s in range(len(profile.step_numbers))]
     assert sum(profile.events.values()) == int(row["events"])

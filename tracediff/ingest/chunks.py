@@ -156,7 +156,7 @@ class EventStream:
                 return None  # what follows decides whether this is the end
             events = self._decoded(buffer[:close]) if self.list_end.match(buffer, close) else None
             return self._salvaged(buffer) if events is None else Taken(events, close + 1, True)
-        for end in ends[: -3 : -1]:
+        for end in ends[:-3:-1]:
             after = NEXT_ITEM.match(buffer, end)
             if after:
                 events = self._decoded(buffer[:end])

@@ -131,5 +131,3 @@ def _note_unread(notes: Notes, columns: dict[str, Any], categories: list[str], p
         if phase in phases:
             there = int((columns["phase"] == phases.index(phase)).sum())
             notes.add("unread-phase", "begin/end events (ph B and E) are not paired here and have no duration", there)
-
-

@@ -72,7 +72,7 @@ def _one(text: bytes) -> int:
         us, ns = int(whole), int(fraction.ljust(3, b"0"))
         return us * 1000 + ns if us < LARGEST_US else MISSING
     try:
-        value = Decimal(text.decode())
+        value = Decimal(text.decode().replace("_", "?"))  # Python would take 1_0 for 10
         return int((value * 1000).to_integral_value()) if abs(value) < LARGEST_US else MISSING
     except (InvalidOperation, UnicodeDecodeError):
         return MISSING
@@ -80,7 +80,7 @@ def _one(text: bytes) -> int:
 
 def number(text: bytes) -> int | float | None:
     """The number that JSON text spells, also inside a string (as ROCm writes them); None where that is no number."""
-    digits = text.strip(b'"')
+    digits = text.strip(b'"').replace(b"_", b"?")  # Python would take 1_0 for 10
     try:
         return int(digits)
     except ValueError:

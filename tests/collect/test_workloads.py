@@ -1,0 +1,134 @@
+"""Every workload builds, steps, and gives the same result in every way it can be written."""
+
+import inspect
+from collections import Counter
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed (extra collect)")
+
+from tracediff.collect.variant import parse_variant  # noqa: E402
+from tracediff.collect.workloads import NAMES, workload  # noqa: E402
+from tracediff.collect.workloads.bert import Bert  # noqa: E402
+from tracediff.collect.workloads.resnet import ResNet  # noqa: E402
+from tracediff.collect.workloads.vit import Vit  # noqa: E402
+from tracediff.errors import TracediffError  # noqa: E402
+
+UNCOMPILED = [(name, text) for name in NAMES for text in workload(name).VARIANTS if not parse_variant(text, workload(name).OWN).compiles]
+
+
+@pytest.fixture(autouse=True)
+def one_thread_and_no_group_left():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+def tiny(name, text):
+    module = workload(name)
+    torch.manual_seed(0)
+    return module.make(parse_variant(text, module.OWN), "cpu", **module.SIZES["tiny"])
+
+
+def second_step(name, text):
+    """What the second step returns: after an optimizer's first."""
+    torch._dynamo.reset()
+    task = tiny(name, text)
+    torch.manual_seed(1)
+    task.step()
+    return task.step()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_says_what_it_is(name):
+    module = workload(name)
+    assert module.TITLE
+    assert "\n" not in module.TITLE
+    assert list(module.SIZES) == ["tiny", "small", "full"]
+    variants = [parse_variant(text, module.OWN) for text in module.VARIANTS]
+    for size in module.SIZES.values():
+        assert size.keys() == module.SIZES["tiny"].keys()
+        inspect.signature(module.make).bind(variants[0], "cpu", **size)
+
+
+@pytest.mark.parametrize(("name", "text"), UNCOMPILED)
+def test_it_does_the_same_work_in_every_step(name, text):
+    step = tiny(name, text).step
+    for _ in range(3):
+        step()
+    counts = []
+    for _ in range(2):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+            step()
+        counts.append(Counter(event.name for event in profiler.events()))
+    assert counts[0] == counts[1]
+    assert counts[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "control", "test"),
+    [
+        ("vit-distill", "eager", "one_graph"),
+        ("vit-distill", "eager", "aot_eager+loss_eager"),
+        ("vit-distill", "eager", "aot_eager+loss_compiled"),
+        ("graph-breaks", "breaks", "fixed"),
+        ("graph-breaks", "breaks+inference", "fixed+inference"),
+        ("graph-breaks", "breaks", "aot_eager+breaks"),
+        ("graph-breaks-allreduce", "breaks", "fixed"),
+        ("graph-breaks-allreduce", "breaks", "aot_eager+fixed"),
+        ("dynamic-shapes", "eager", "aot_eager"),
+        ("sincos", "eager", "compile"),
+        ("resnet18", "eager", "channels_last"),
+        ("resnet50", "eager", "channels_last"),
+        ("numpy", "eager", "compile"),
+        ("mlp", "eager", "script"),
+        ("mlp", "eager", "trace"),
+        ("mlp", "eager", "export"),
+        ("conv-bn", "eager", "fx_fused"),
+        ("ensemble", "loop", "vmap"),
+        ("ensemble", "loop+same", "vmap+same"),
+        ("per-sample-grad", "loop", "vmap"),
+        ("jacobian", "loop", "jacrev"),
+        ("jacobian", "loop", "jacfwd"),
+        ("hessian", "loop", "jacfwd_jacrev"),
+        ("hessian", "loop", "jacrev_jacrev"),
+        ("hvp", "revrev", "fwdrev"),
+        ("forward-ad", "dual", "jvp"),
+        ("dataloader", "workers0", "workers4"),
+    ],
+)
+def test_its_ways_give_the_same_result(name, control, test):
+    torch.testing.assert_close(second_step(name, test), second_step(name, control), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("test", "breaks"), [("aot_eager", 4), ("aot_eager+fixed", 0)])
+def test_the_graph_breaks_are_four_or_none(test, breaks):
+    second_step("graph-breaks", test)
+    assert len(torch._dynamo.utils.counters["graph_break"]) == breaks
+
+
+def test_a_compiled_loss_needs_a_compiler():
+    with pytest.raises(TracediffError, match="write compile\\+loss_compiled"):
+        tiny("vit-distill", "loss_compiled")
+
+
+@pytest.mark.parametrize("mean", ["same", "different"])
+def test_minibatches_of_the_ensemble(mean):
+    members = second_step("ensemble", f"vmap+{mean}")
+    assert members.shape[0] == workload("ensemble").SIZES["tiny"]["models"]
+
+
+def test_the_models_have_the_parameters_of_their_papers():
+    def parameters(model):
+        return sum(p.numel() for p in model.parameters())
+
+    with torch.device("meta"):
+        bert = {key: value for key, value in workload("bert").SIZES["full"].items() if key != "batch"}
+        vit = {key: value for key, value in workload("vit").SIZES["full"].items() if key != "batch"}
+        assert parameters(ResNet(workload("resnet18").SIZES["full"]["depths"], bottlenecks=False)) == 11_689_512
+        assert parameters(ResNet(workload("resnet50").SIZES["full"]["depths"], bottlenecks=True)) == 25_557_032
+        assert parameters(Bert(**bert)) == 109_514_298
+        assert parameters(Vit(**vit)) == 86_567_656 - 2 * 768  # no class token and no position of it

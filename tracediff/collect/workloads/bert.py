@@ -1,0 +1,76 @@
+"""Training BERT as a masked language model: random tokens, AdamW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.vit import Attention, Mlp
+
+TITLE = "training step of BERT as a masked language model (AdamW)"
+SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"vocabulary": 1000, "width": 64, "depth": 2, "heads": 2, "tokens": 32, "batch": 4},
+    "small": {"vocabulary": 30522, "width": 256, "depth": 4, "heads": 4, "tokens": 128, "batch": 8},
+    "full": {"vocabulary": 30522, "width": 768, "depth": 12, "heads": 12, "tokens": 512, "batch": 16},
+}
+OWN: tuple[str, ...] = ()
+VARIANTS = ("eager", "compile", "eager+amp", "compile+amp")
+MASK, IGNORED = 103, -100
+
+
+class Layer(nn.Module):
+    """Attention and MLP, each with dropout, a residual and a layer norm behind it."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.attn, self.norm1 = Attention(width, heads), nn.LayerNorm(width, eps=1e-12)
+        self.mlp, self.norm2 = Mlp(width), nn.LayerNorm(width, eps=1e-12)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tensor [batch, tokens, width] → the same shape."""
+        x = self.norm1(x + self.dropout(self.attn(x)))
+        return self.norm2(x + self.dropout(self.mlp(x)))
+
+
+class Bert(nn.Module):
+    """BERT's encoder with its masked-token head, which shares the token embedding."""
+
+    def __init__(self, vocabulary: int, width: int, depth: int, heads: int, tokens: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.words, self.positions, self.segments = nn.Embedding(vocabulary, width), nn.Embedding(tokens, width), nn.Embedding(2, width)
+        self.norm, self.dropout = nn.LayerNorm(width, eps=1e-12), nn.Dropout(dropout)
+        self.layers = nn.Sequential(*(Layer(width, heads, dropout) for _ in range(depth)))
+        self.transform = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width, eps=1e-12))
+        self.decoder = nn.Linear(width, vocabulary)
+        for embedding in (self.words, self.positions, self.segments):
+            nn.init.normal_(embedding.weight, std=0.02)
+        self.decoder.weight = self.words.weight
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Token ids [batch, tokens] → logits [batch, tokens, vocabulary]."""
+        x = self.words(ids) + self.positions.weight + self.segments.weight[0]
+        return self.decoder(self.transform(self.layers(self.dropout(self.norm(x)))))
+
+
+def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
+    """The training step."""
+    model = Bert(**size).to(device)
+    ids = torch.randint(0, size["vocabulary"], (batch, size["tokens"]), device=device)
+    masked = torch.rand(ids.shape, device=device) < 0.15
+    labels, ids = ids.masked_fill(~masked, IGNORED), ids.masked_fill(masked, MASK)
+    forward = variant(model, ids)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+
+    def step() -> Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        with variant.autocast(device):
+            loss = nn.functional.cross_entropy(forward(ids).flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return Task(step, model)

@@ -1,0 +1,67 @@
+"""Training a small convolutional net on images that the CPU has to prepare: with or without worker processes."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, interpolate
+from torch.utils.data import DataLoader, Dataset
+
+from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.resnet import ResNet
+
+TITLE = "training step of a small ResNet on images that the CPU prepares (SGD)"
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"raw": 256, "image": 32, "width": 8, "batch": 8},
+    "small": {"raw": 512, "image": 128, "width": 16, "batch": 16},
+    "full": {"raw": 1024, "image": 224, "width": 64, "batch": 64},
+}
+OWN = ("workers0", "workers4")
+VARIANTS = ("workers0", "workers4")
+BATCHES = 10_000
+"""Batches of an epoch: more than a measurement takes, so that no step restarts the loader."""
+
+
+class Images(Dataset[tuple[Tensor, int]]):
+    """Raw images that are converted, brightened, scaled down and normalised when asked for."""
+
+    def __init__(self, raw: int, image: int, length: int) -> None:
+        self.raw = torch.randint(0, 256, (16, 3, raw, raw), dtype=torch.uint8)
+        self.image, self.length = image, length
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.length
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        """The image and its label."""
+        if index >= self.length:
+            raise IndexError(index)
+        pixels = self.raw[index % len(self.raw)].float().div(255).pow(0.8)
+        scaled = interpolate(pixels[None], size=(self.image, self.image), mode="bilinear", antialias=True)[0]
+        return (scaled - scaled.mean()) / scaled.std(), index % 1000
+
+
+def make(variant: Variant, device: str, raw: int, image: int, width: int, batch: int) -> Task:
+    """The training step, which begins with getting a batch."""
+    model = ResNet((1, 1, 1, 1), bottlenecks=False, width=width).to(device)
+    workers = 4 if variant.choice(*OWN) == "workers4" else 0
+    images = Images(raw, image, BATCHES * batch)
+    loader = DataLoader(images, batch, num_workers=workers, persistent_workers=workers > 0, pin_memory=device.startswith("cuda"))
+    batches = chain.from_iterable(repeat(loader))
+    forward = variant(model, torch.randn(batch, 3, image, image, device=device))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step() -> Tensor:
+        x, labels = (part.to(device, non_blocking=True) for part in next(batches))
+        optimizer.zero_grad(set_to_none=True)
+        with variant.autocast(device):
+            loss = cross_entropy(forward(x), labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return Task(step, model)

@@ -1,0 +1,49 @@
+"""Inference of an ensemble of perceptrons: one after another, or batched with vmap."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
+
+from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.mlp import perceptron
+
+TITLE = "inference of an ensemble of perceptrons"
+SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"models": 10, "inputs": 784, "width": 128, "depth": 2, "classes": 10, "batch": 32},
+    "small": {"models": 10, "inputs": 784, "width": 128, "depth": 2, "classes": 10, "batch": 64},
+    "full": {"models": 64, "inputs": 784, "width": 512, "depth": 2, "classes": 10, "batch": 64},
+}
+OWN = ("loop", "vmap", "different", "same")
+VARIANTS = ("loop", "vmap", "vmap+compile")
+
+
+def make(variant: Variant, device: str, models: int, batch: int, **size: Any) -> Task:
+    """The inference step: each model has a minibatch of its own, or with `same` all have the same one."""
+    members = [perceptron(**size).to(device).eval() for _ in range(models)]
+    minibatches = torch.randn(models, batch, size["inputs"], device=device)
+    same = variant.choice("different", "same") == "same"
+    x = minibatches[0] if same else minibatches
+    state = stack_module_state(members)
+    template = copy.deepcopy(members[0]).to("meta")
+
+    def one(state: Any, x: Tensor) -> Tensor:
+        return functional_call(template, state, (x,))
+
+    def by_vmap(x: Tensor) -> Tensor:
+        return vmap(one, in_dims=(0, None if same else 0))(state, x)
+
+    def by_loop(x: Tensor) -> Tensor:
+        return torch.stack([member(minibatch) for member, minibatch in zip(members, models * [x] if same else x, strict=True)])
+
+    predictions = variant(by_vmap if variant.choice("loop", "vmap") == "vmap" else by_loop)
+
+    def step() -> Tensor:
+        with torch.no_grad(), variant.autocast(device):
+            return predictions(x)
+
+    return Task(step)
