@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from itertools import chain, repeat
 from typing import Any
 
@@ -24,33 +25,35 @@ VARIANTS = ("workers0", "workers4")
 BATCHES = 10_000
 """Batches of an epoch: more than a measurement takes, so that no step restarts the loader."""
 
+AS_THEY_COME: dict[str, Any] = {"in_order": False} if "in_order" in signature(DataLoader).parameters else {}
+"""In order, a step that gets a batch too early would unpack two and a later one none. Torch 2.6 has this option."""
+
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """Raw images that are converted, brightened, scaled down and normalised when asked for."""
+    """Raw images that are converted, brightened, scaled down and normalised when asked for; the same ones in every batch."""
 
-    def __init__(self, raw: int, image: int, length: int) -> None:
-        self.raw = torch.randint(0, 256, (16, 3, raw, raw), dtype=torch.uint8)
-        self.image, self.length = image, length
+    def __init__(self, raw: int, image: int, batch: int) -> None:
+        self.raw = torch.randint(0, 256, (batch, 3, raw, raw), dtype=torch.uint8)
+        self.image = image
 
     def __len__(self) -> int:
         """How many there are."""
-        return self.length
+        return BATCHES * len(self.raw)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         """The image and its label."""
-        if index >= self.length:
-            raise IndexError(index)
-        pixels = self.raw[index % len(self.raw)].float().div(255).pow(0.8)
+        which = index % len(self.raw)
+        pixels = self.raw[which].float().div(255).pow(0.8)
         scaled = interpolate(pixels[None], size=(self.image, self.image), mode="bilinear", antialias=True)[0]
-        return (scaled - scaled.mean()) / scaled.std(), index % 1000
+        return (scaled - scaled.mean()) / scaled.std(), which
 
 
 def make(variant: Variant, device: str, raw: int, image: int, width: int, batch: int) -> Task:
     """The training step, which begins with getting a batch."""
     model = ResNet((1, 1, 1, 1), bottlenecks=False, width=width).to(device)
     workers = 4 if variant.choice(*OWN) == "workers4" else 0
-    images = Images(raw, image, BATCHES * batch)
-    loader = DataLoader(images, batch, num_workers=workers, persistent_workers=workers > 0, pin_memory=device.startswith("cuda"))
+    images = Images(raw, image, batch)
+    loader = DataLoader(images, batch, num_workers=workers, persistent_workers=workers > 0, pin_memory=device.startswith("cuda"), **AS_THEY_COME)
     batches = chain.from_iterable(repeat(loader))
     forward = variant(model, torch.randn(batch, 3, image, image, device=device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
