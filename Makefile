@@ -48,5 +48,5 @@ clean:
 	touch $@
 
 .venv/dev: .venv/core
-	$(PIP) install -q -c constraints.txt -e ".[collect,hta]" --group dev
+	$(PIP) install -q -c constraints.txt -e ".[collect,hta,onnx]" --group dev
 	touch $@

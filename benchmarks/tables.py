@@ -32,7 +32,7 @@ def main() -> None:
             subprocess.run([sys.executable, "-m", "tracediff_cli", *command], check=False)
             table = subprocess.run([sys.executable, "-m", "tracediff_cli", "table", str(out), "--markdown", "-"], check=True, capture_output=True, text=True)
             parts.append(f"{table.stdout}\n{workload(name).TITLE}.\n")
-    options.out.write_text("\n".join(parts))
+        options.out.write_text("\n".join(parts))  # after each: an interrupted run leaves what it has
 
 
 if __name__ == "__main__":

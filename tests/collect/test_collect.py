@@ -188,6 +188,18 @@ def test_the_table_tells_what_each_variant_costs(tmp_path):
     assert json.loads(json.dumps(table.to_dict()))["rows"][0]["ops"] > 0
 
 
+def test_onnx_runs_with_its_own_profile_which_loads(tmp_path):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed (extra onnx)")
+    result = collect(tmp_path, "--workload", "mlp", "--size", "tiny", "--variant", "eager", "--variant", "onnx", "-o", "out", "--repeats", "1", *SHORT)
+    assert result.returncode == 0, result.stderr
+    (traces,) = load_sets([tmp_path / "out" / "onnx"])
+    assert len(traces.profiles) == 1
+    assert "onnxruntime" in traces.profiles[0].names
+    own = tmp_path / "out" / "onnx" / "run1" / "rank0.onnxruntime.json"
+    (profile,) = load_sets([own], step_marker="^model_run$")
+    assert any("gemm" in name.lower() or "linear" in name.lower() for p in profile.profiles for name in p.names)
+
+
 DISTRIBUTED = """
 import torch, torch.distributed as dist
 

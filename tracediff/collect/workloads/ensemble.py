@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from tracediff.collect.variant import Task, Variant
@@ -24,7 +24,7 @@ VARIANTS = ("loop", "vmap", "vmap+compile")
 
 def make(variant: Variant, device: str, models: int, batch: int, **size: Any) -> Task:
     """The inference step: each model has a minibatch of its own, or with `same` all have the same one."""
-    members = [perceptron(**size).to(device).eval() for _ in range(models)]
+    members = nn.ModuleList(perceptron(**size) for _ in range(models)).to(device).eval()
     minibatches = torch.randn(models, batch, size["inputs"], device=device)
     same = variant.choice("different", "same") == "same"
     x = minibatches[0] if same else minibatches
@@ -46,4 +46,4 @@ def make(variant: Variant, device: str, models: int, batch: int, **size: Any) ->
         with torch.no_grad(), variant.autocast(device):
             return predictions(x)
 
-    return Task(step)
+    return Task(step, members)
