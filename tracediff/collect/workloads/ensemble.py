@@ -14,7 +14,7 @@ from tracediff.collect.workloads.mlp import perceptron
 
 TITLE = "inference of an ensemble of perceptrons"
 SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"models": 10, "inputs": 784, "width": 128, "depth": 2, "classes": 10, "batch": 32},
+    "tiny": {"models": 40, "inputs": 64, "width": 64, "depth": 2, "classes": 10, "batch": 8},
     "small": {"models": 10, "inputs": 784, "width": 128, "depth": 2, "classes": 10, "batch": 64},
     "full": {"models": 64, "inputs": 784, "width": 512, "depth": 2, "classes": 10, "batch": 64},
 }

@@ -38,7 +38,7 @@ class Breaks(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.parts = nn.ModuleList(Part(width) for _ in range(5))
-        self.seen: dict[str, Any] = {}
+        self.seen: dict[str, Any] = {"mean": 0.0, "finite": True}
 
     def forward(self, x: Tensor) -> Tensor:
         """Tensor [batch, width] → the same shape."""

@@ -12,7 +12,7 @@ from tracediff.collect.workloads.resnet import ResNet
 
 TITLE = "inference of ResNet-18"
 SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {"image": 64, "width": 16, "depths": (1, 1), "batch": 4},
+    "tiny": {"image": 64, "width": 16, "depths": (1, 1), "batch": 8},
     "small": {"image": 224, "width": 64, "depths": (2, 2, 2, 2), "batch": 4},
     "full": {"image": 224, "width": 64, "depths": (2, 2, 2, 2), "batch": 128},
 }

@@ -8,7 +8,7 @@ from torch import Tensor
 from tracediff.collect.variant import Task, Variant
 
 TITLE = "the mean of sin(x)**2 + cos(x)**2 of a large tensor"
-SIZES: dict[str, dict[str, int]] = {"tiny": {"side": 400}, "small": {"side": 2000}, "full": {"side": 10000}}
+SIZES: dict[str, dict[str, int]] = {"tiny": {"side": 1000}, "small": {"side": 2000}, "full": {"side": 10000}}
 OWN: tuple[str, ...] = ()
 VARIANTS = ("eager", "compile")
 
