@@ -60,6 +60,7 @@ class Collection:
             return self._collect()
 
     def _collect(self) -> int:
+        self._write_collection()  # an interrupted collection has its table, too
         order = 0
         for run, variant in self._interleaved():
             if variant.text in self.failed:
