@@ -37,7 +37,8 @@ def make(variant: Variant, device: str, width: int, depth: int, batch: int) -> T
     derivative = variant({"dual": by_dual_numbers, "jvp": by_jvp}[variant.choice(*OWN)])
 
     def step() -> tuple[Tensor, Tensor]:
-        value, tangent = derivative(x, direction)
+        with variant.autocast(device):
+            value, tangent = derivative(x, direction)
         return value, tangent
 
     return Task(step, model)

@@ -31,6 +31,7 @@ def make(variant: Variant, device: str, inputs: int, width: int) -> Task:
     hessian = variant(ways[variant.choice(*OWN)])
 
     def step() -> Tensor:
-        return hessian(x)
+        with variant.autocast(device):
+            return hessian(x)
 
     return Task(step, model)

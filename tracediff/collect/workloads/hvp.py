@@ -36,6 +36,7 @@ def make(variant: Variant, device: str, width: int, depth: int, batch: int) -> T
     product = variant({"revrev": revrev, "fwdrev": fwdrev}[variant.choice(*OWN)])
 
     def step() -> Tensor:
-        return product(x, direction)
+        with variant.autocast(device):
+            return product(x, direction)
 
     return Task(step, model)

@@ -32,6 +32,7 @@ def make(variant: Variant, device: str, inputs: int, outputs: int) -> Task:
     jacobian = variant(ways[variant.choice(*OWN)])
 
     def step() -> Tensor:
-        return jacobian(x)
+        with variant.autocast(device):
+            return jacobian(x)
 
     return Task(step, model)
