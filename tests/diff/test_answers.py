@@ -5,6 +5,7 @@ import traces
 from build_trace import call, document, kernel, memcpy, op, step, write
 
 from tracediff.diff.comparison import compare_sets
+from tracediff.diff.groups import split_change
 from tracediff.engine import load_sets
 from tracediff.profile.traceset import Selection
 
@@ -40,21 +41,40 @@ def test_steps_of_other_numbers_are_the_same_op(tmp_path):
     assert [(o.name, o.counts_change) for o in ops if o.category == "user_annotation"] == [("ProfilerStep#", "unchanged")]
 
 
-def test_a_change_splits_into_its_count_and_its_mean_part(tmp_path):
-    control = [step(1, 0, 100), *launched("gemm", 0, 10, 1)]
-    test = [step(1, 0, 100), *launched("gemm", 0, 20, 1), *launched("gemm", 40, 20, 2)]
-    (group,) = compare_events(tmp_path, control, test).gpu_time.groups
+def test_a_change_splits_into_its_count_and_its_mean_part():
     # 1 × 10 → 2 × 20 µs: one more at the mean of 15, and 10 more each at the mean count of 1.5
-    assert [float(p) for p in group.parts] == [15_000, 15_000]
-    assert (group.level, group.delta) == ("exact", 30_000)
+    assert split_change(1, 10, 2, 40) == (15, 15)
+    assert split_change(2, 40, 1, 10) == (-15, -15)
+    assert split_change(0, 0, 3, 9) == (9, 0)
+
+
+def test_a_group_is_counted_in_the_operator_that_its_members_share(tmp_path):
+    """One vendor's product is a memset and a kernel, another's a single kernel: one product on both sides."""
+    control = [step(1, 0, 100), op("aten::mm", 0, 20), call("launch", 1, 2, correlation=1), kernel("zero", 30, 2, correlation=1)]
+    control += [call("launch", 5, 2, correlation=2), kernel("gemm", 40, 10, correlation=2)]
+    test = [step(1, 0, 100), op("aten::mm", 0, 20), call("launch", 1, 2, correlation=1), kernel("other_gemm", 30, 20, correlation=1)]
+    (group,) = compare_events(tmp_path, control, test).gpu_time.groups
+    assert (group.level, group.control_count, group.test_count, group.counts) == ("op", 2, 1, (1, 1))
+    assert [float(p) for p in group.parts] == [0, 8_000]
 
 
 def test_exact_needs_the_same_op_and_the_same_shapes(tmp_path):
-    dims = "Input Dims"
-    control = [step(1, 0, 100), *launched("gemm", 0, 5, 1, "aten::mm", **{dims: [[2, 2]]}), *launched("gemm", 20, 5, 2, "aten::bmm")]
-    test = [step(1, 0, 100), *launched("gemm", 0, 5, 1, "aten::mm", **{dims: [[2, 9]]}), *launched("gemm", 20, 5, 2, "aten::bmm")]
-    groups = compare_events(tmp_path, control, test).gpu_time.groups
-    assert sorted((g.level, (g.control or g.test)[0].op) for g in groups) == [("added", "aten::mm"), ("exact", "aten::bmm"), ("removed", "aten::mm")]
+    def products(*shapes):
+        launches = [launched("gemm", 20 * k, 5, k, "aten::mm", **{"Input Dims": dims}) for k, dims in enumerate(shapes)]
+        return [step(1, 0, 100), *(event for launch in launches for event in launch)]
+
+    groups = compare_events(tmp_path, products([[2, 2]], [[4, 4]]), products([[2, 9]], [[4, 4]])).gpu_time.groups
+    assert sorted(g.level for g in groups) == ["exact", "family"]
+
+
+def test_another_batch_size_matches_by_operator_where_every_shape_differs_by_one_ratio(tmp_path):
+    def products(batch):
+        a, b = ([[batch, 3], [3, 5]], [[batch, 5], [5, 2]])
+        launches = [launched("gemm", 20 * k, 5, k, "aten::mm", **{"Input Dims": dims}) for k, dims in enumerate((a, b))]
+        return [step(1, 0, 100), *(event for launch in launches for event in launch)]
+
+    groups = compare_events(tmp_path, products(8), products(32)).gpu_time.groups
+    assert [g.level for g in groups] == ["op", "op"]
 
 
 def test_copies_match_by_direction_however_the_vendor_spells_it(tmp_path):

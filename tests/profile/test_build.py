@@ -8,17 +8,19 @@ from random_traces import trace_events
 
 from tracediff.engine import load_sets, profile_file
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.average import kernel_average, op_average, step_average
+from tracediff.profile.average import call_tree, kernel_average, op_average, step_average
+from tracediff.profile.calls import OP
 
 
 def kernels_of(folder, events):
     profile = profile_file(TraceFile(str(write(folder / "trace.json", document(events)))))
-    table = profile.kernels
-    columns = (table.step, table.name, table.op, table.shapes, table.count, table.total_ns)
-    return [
-        (s, profile.names[n], profile.names[o] if o >= 0 else None, profile.texts[i] if i >= 0 else None, c, ns)
-        for s, n, o, i, c, ns in zip(*(c.tolist() for c in columns), strict=True)
-    ]
+    table, calls = profile.kernels, profile.calls
+    rows = []
+    for step_, node, name, count, ns in zip(*(c.tolist() for c in (table.step, table.node, table.name, table.count, table.total_ns)), strict=True):
+        op = node if node >= 0 and calls.kind[node] == OP else -1
+        shapes = profile.texts[calls.shapes[op]] if op >= 0 and calls.shapes[op] >= 0 else None
+        rows.append((step_, profile.names[name], profile.names[calls.name[op]] if op >= 0 else None, shapes, count, ns))
+    return rows
 
 
 def test_a_kernel_belongs_to_the_innermost_op_around_its_launch_that_is_no_wrapper(tmp_path):
@@ -35,9 +37,9 @@ def test_a_kernel_belongs_to_the_innermost_op_around_its_launch_that_is_no_wrapp
         kernel("wrapped", 70, 10, correlation=2),
         kernel("bare", 95, 1, correlation=3),
     ]
-    assert kernels_of(tmp_path, events) == [
-        (0, "gemm", "aten::addmm", "[[2, 3], [3, 4]]", 1, 10_000),
+    assert sorted(kernels_of(tmp_path, events), reverse=True) == [
         (0, "wrapped", None, None, 1, 10_000),
+        (0, "gemm", "aten::addmm", "[[2, 3], [3, 4]]", 1, 10_000),
         (0, "bare", None, None, 1, 1_000),
     ]
 
@@ -66,7 +68,19 @@ def test_stream_zero_counts_like_any_other(tmp_path):
 def averages(path):
     (traces_,) = load_sets([str(path)])
     kernels = kernel_average(traces_)
-    return step_average(traces_), kernels.kinds, kernels.busy, kernels.spilled, kernels.outside, op_average(traces_).ops
+    tree = call_tree(traces_, gpu=True)
+    return step_average(traces_), told(tree), kernels.busy, kernels.spilled, kernels.outside, op_average(traces_).ops
+
+
+def told(tree):
+    """Calls and work of a tree as text, whatever order they were numbered in."""
+
+    def path(node):
+        call = tree.calls[node] if node >= 0 else None
+        return (*path(call.parent), (call.kind, call.name, call.shapes, call.ordinal)) if call else ()
+
+    calls = sorted(map(repr, ((path(i), c.count, c.total, c.own) for i, c in enumerate(tree.calls))))
+    return calls, sorted(map(repr, ((path(w.node), w.category, w.name, w.ordinal, w.count, w.ns) for w in tree.work)))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -1,4 +1,4 @@
-"""Which original ops, modules and phase a compiled kernel comes from: a pass over inductor's graphs writes it down."""
+"""Which original ops, modules and phase a compiled kernel comes from: read off inductor's graphs and its own record of what it fused."""
 
 from __future__ import annotations
 
@@ -6,40 +6,70 @@ from typing import Any
 
 
 class Provenance:
-    """Collects, per inductor graph, its nodes' original op, module path and phase.
+    """Collects, per inductor graph, its nodes (original op, module path, phase) and the nodes that each kernel computes.
 
     Attributes:
-        graphs: one list of nodes a compiled graph, in order of compilation.
+        graphs: one a compiled graph, in order of compilation: ``{"id": 0, "phase": "forward", "nodes": […], "kernels": {"cpp_fused_add_0:1": [node
+            names]}}``; the numbers behind kernels' names give their order in the graph.
     """
 
     def __init__(self) -> None:
-        self.graphs: list[list[dict[str, Any]]] = []
+        self.graphs: list[dict[str, Any]] = []
+        self._known: set[str] = set()
 
     def attach(self) -> None:
-        """Add the pass to inductor; where this torch has no such hook, nothing is collected."""
+        """Read every graph that inductor compiles from here on; where this torch has no such hook, nothing is collected."""
         try:
             from torch._inductor import config
             from torch._inductor.custom_graph_pass import CustomGraphPass
         except ImportError:
             return
-        graphs = self.graphs
+        graphs, known = self.graphs, self._known
 
         class Reader(CustomGraphPass):
             """Reads, changes nothing."""
 
             def __call__(self, graph: Any) -> None:
                 """One graph after inductor's own passes."""
-                graphs.append([_described(node) for node in graph.nodes if node.op == "call_function"])
+                nodes = [_described(node) for node in graph.nodes if node.op == "call_function"]
+                backward = any(node.op == "placeholder" and node.name.startswith("tangents") for node in graph.nodes)
+                graphs.append({"id": None, "phase": "backward" if backward else "forward", "nodes": nodes, "kernels": {}})
+                known.clear()
+                known.update(_recorded())
 
             def uuid(self) -> Any:
                 """The same for all graphs: caches stay valid."""
                 return "tracediff-provenance-1"
 
         config.post_grad_custom_post_pass = Reader()
+        self._read_kernels()
 
-    def kernels(self) -> list[list[dict[str, Any]]]:
-        """The graphs' nodes: name, op, module and phase of each."""
-        return self.graphs
+    def _read_kernels(self) -> None:
+        """Have inductor keep which nodes it fuses into which kernel, and take that when it reports a graph as compiled."""
+        from torch._inductor import config, debug
+
+        report = getattr(debug, "dump_inductor_provenance_info", None)
+        if report is None or not hasattr(config.trace, "provenance_tracking_level"):
+            return
+        config.trace.provenance_tracking_level = 1
+
+        def reported() -> Any:
+            from torch._inductor.virtualized import V
+
+            if self.graphs and not self.graphs[-1]["kernels"]:
+                graph = self.graphs[-1]
+                graph["kernels"] = {kernel: list(nodes) for kernel, nodes in _recorded().items() if kernel not in self._known}
+                graph["id"] = getattr(V.graph, "graph_id", None)
+            return report()
+
+        debug.dump_inductor_provenance_info = reported
+
+
+def _recorded() -> dict[str, Any]:
+    """What inductor has recorded so far: kernel → nodes; backward graphs are added to those before."""
+    from torch._inductor import debug
+
+    return dict(getattr(debug, "_inductor_triton_kernel_to_post_grad_node_info", {}))
 
 
 def _described(node: Any) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         "peak_memory_bytes": peak_memory(spec["device"]),
         "compile": log.summary() if variant.compiles else None,
         "modules": _modules(task, variant),
-        "provenance": provenance.kernels(),
+        "provenance": provenance.graphs,
         "environment": environment(spec["device"], spec["threads"]),
     }
 

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from math import lcm
 
 from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
+from tracediff.diff.groups import WorkTime, match_work
+from tracediff.diff.matching.calls import Pairing
 from tracediff.diff.ops import Op, compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, preflight
 from tracediff.diff.step_time import StepTime, compare_step_time
 from tracediff.diff.verdict import Verdict, refused, untested
 from tracediff.ingest.health import Note
-from tracediff.profile.average import UsedStep, kernel_average, op_average, step_average
+from tracediff.profile.average import UsedStep, call_tree, kernel_average, op_average, step_average
+from tracediff.profile.calltree import CallTree
+from tracediff.profile.families import family_of_kernel
 from tracediff.profile.traceset import TraceSet
 
 
@@ -53,6 +57,8 @@ class Comparison:
         control, test: what the sides were made of.
         comparability: whether like was compared with like.
         verdict, step_time, gpu_time, ops: see their classes; where `comparability` is refused and not forced, gpu_time has no groups and ops is empty.
+        host_time: where neither side has a GPU, the self time of operators in groups; else empty.
+        trees, pairing: the call trees of both sides, and which calls are the same.
     """
 
     scale: int
@@ -62,7 +68,10 @@ class Comparison:
     verdict: Verdict
     step_time: StepTime
     gpu_time: GpuTime
+    host_time: WorkTime
     ops: tuple[Op, ...]
+    trees: tuple[CallTree, CallTree]
+    pairing: Pairing
 
     def us(self, numerator: int) -> float:
         """Microseconds of a time numerator: the one division."""
@@ -86,22 +95,27 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False) -> Comp
     """
     steps = step_average(control), step_average(test)
     kernels = kernel_average(control), kernel_average(test)
+    on_gpu = control.has_gpu or test.has_gpu
+    trees = call_tree(control, on_gpu), call_tree(test, on_gpu)
     ops = op_average(control), op_average(test)
     scale = lcm(*(a.denominator for a in (*steps, *kernels, *ops)))
     step_time = compare_step_time(*steps, scale)
-    gpu_time = compare_gpu_time(*kernels, scale)
+    matched = match_work(trees, scale, family_of_kernel, (control.manifest, test.manifest))
+    gpu_time = compare_gpu_time(matched.groups if on_gpu else (), *kernels, scale)
+    host_time = WorkTime(() if on_gpu else matched.groups)
     table = compare_ops(*ops, scale)
     shared = any(op.control_count and op.test_count and op.category != "user_annotation" for op in table) or not table
     comparability = preflight(control, test, shared)
     labels = control.label, test.label
     if comparability.level == REFUSED and not force:
-        gpu_time = GpuTime((), 0, 0, gpu_time.spilled, gpu_time.outside)
+        gpu_time = GpuTime((), spilled=gpu_time.spilled, outside=gpu_time.outside)
+        host_time = WorkTime(())
         table = ()
         verdict = refused(labels, step_time, scale, *steps)
     else:
         verdict = untested(labels, step_time, scale, *steps)
     sides = (_side(control, steps[0].runs), _side(test, steps[1].runs))
-    return Comparison(scale, *sides, comparability, verdict, step_time, gpu_time, table)
+    return Comparison(scale, *sides, comparability, verdict, step_time, gpu_time, host_time, table, trees, matched.pairing)
 
 
 def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:

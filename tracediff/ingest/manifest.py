@@ -97,7 +97,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One node of a compiled graph: where a kernel comes from."""
+    """One node of a compiled graph: its original op, module and phase."""
 
     name: str
     op: str
@@ -105,12 +105,26 @@ class Node(msgspec.Struct, frozen=True):
     phase: str
 
 
+class CompiledGraph(msgspec.Struct, frozen=True):
+    """One graph that inductor compiled.
+
+    Attributes:
+        id: its number in the kernels' names (``graph_<id>_``). phase: forward or backward.
+        kernels: ``name:k`` of each kernel in ascending k as the graph launches them → names of the nodes that it computes.
+    """
+
+    nodes: list[Node]
+    kernels: dict[str, list[str]] = {}
+    id: int | None = None
+    phase: str = "forward"
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """One variant of a collection.
 
     Attributes:
         modules: profiler's name (``Linear_7``) → qualified name.
-        provenance: nodes of each compiled graph.
+        provenance: each compiled graph: which kernel computes what.
         runs: in order.
     """
 
@@ -126,7 +140,7 @@ class Manifest(msgspec.Struct, frozen=True):
     world_size: int = 1
     interleaved: bool = False
     modules: dict[str, str] = {}
-    provenance: list[list[Node]] = []
+    provenance: list[CompiledGraph] = []
 
     @property
     def unprofiled_us(self) -> float | None:

@@ -13,6 +13,7 @@ from math import lcm
 
 import numpy as np
 
+from tracediff.profile.calltree import CallTree, merge
 from tracediff.profile.profile import Profile
 from tracediff.profile.states import GPU_STATES, STATES
 from tracediff.profile.traceset import Run, TraceSet
@@ -55,29 +56,16 @@ class StepAverage:
     runs: dict[str, list[UsedStep]]
 
 
-@dataclass(frozen=True)
-class KernelKind:
-    """What tells GPU events apart within one set: category, raw name, launching op, its shapes, and grid and block of generated kernels."""
-
-    category: str
-    name: str
-    op: str | None
-    shapes: str | None
-    launch_shape: str | None
-
-
 @dataclass
 class KernelAverage:
-    """The kernel account of a set (the mean rank's); numerators in 1/denominator events and ns.
+    """What stands beside the kernel account of a set (the mean rank's).
 
     Attributes:
-        kinds: kind → [count, ns] numerators.
-        busy: numerator of the union per GPU, summed over GPUs.
+        busy: numerator in 1/denominator ns of the union per GPU, summed over GPUs.
         spilled, outside: [count, ns] of the whole set, no numerators.
     """
 
     denominator: int
-    kinds: dict[KernelKind, list[int]] = field(default_factory=dict)
     busy: int = 0
     spilled: list[int] = field(default_factory=lambda: [0, 0])
     outside: list[int] = field(default_factory=lambda: [0, 0])
@@ -141,8 +129,14 @@ def _weighted(traces: TraceSet) -> tuple[int, list[tuple[Profile, list[int], int
     return denominator, [(p, u, denominator // share) for p, u, share in shares]
 
 
+def call_tree(traces: TraceSet, gpu: bool) -> CallTree:
+    """The call tree of ``traces`` per step of the mean rank; its work are GPU events or, without ``gpu``, the self time of operators."""
+    denominator, weighted = _weighted(traces)
+    return merge(weighted, denominator, [p.kernels if gpu else p.host_work for p, _, _ in weighted])
+
+
 def kernel_average(traces: TraceSet) -> KernelAverage:
-    """The kernel account of ``traces``: the mean rank's, per step."""
+    """Busy time per step, and the GPU events that belong to no step."""
     denominator, weighted = _weighted(traces)
     average = KernelAverage(denominator)
     for profile, used, weight in weighted:
@@ -152,26 +146,7 @@ def kernel_average(traces: TraceSet) -> KernelAverage:
             rows = table.step == step
             total[0] += int(table.count[rows].sum())
             total[1] += int(table.total_ns[rows].sum())
-        rows = np.flatnonzero(np.isin(table.step, used))
-        columns = (table.category, table.name, table.op, table.shapes, table.launch_shape, table.count, table.total_ns)
-        for category, name, op, shapes, launch, count, ns in zip(*(c[rows].tolist() for c in columns), strict=True):
-            kind = KernelKind(
-                profile.categories[category],
-                profile.names[name],
-                profile.names[op] if op >= 0 else None,
-                profile.texts[shapes] if shapes >= 0 else None,
-                None if launch < 0 else _launch_shape(profile, launch),
-            )
-            entry = average.kinds.setdefault(kind, [0, 0])
-            entry[0] += weight * count
-            entry[1] += weight * ns
     return average
-
-
-def _launch_shape(profile: Profile, code: int) -> str:
-    """``grid × block`` behind its code."""
-    grid, block = divmod(code, len(profile.texts) + 1)
-    return f"{profile.texts[grid - 1] if grid else '?'} × {profile.texts[block - 1] if block else '?'}"
 
 
 def op_average(traces: TraceSet) -> OpAverage:

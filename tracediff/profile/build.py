@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,16 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
+from tracediff.profile.calls import build_calls
 from tracediff.profile.intervals import union
 from tracediff.profile.lanes import LANES, Lane, build_lane
 from tracediff.profile.launches import GpuEvents, gpu_events
-from tracediff.profile.names import is_generated, is_wrapper
-from tracediff.profile.profile import KernelTable, OpTable, Origin, Profile, grouped
+from tracediff.profile.profile import CallTable, OpTable, Origin, Profile, grouped
 from tracediff.profile.states import step_account
 from tracediff.profile.steps import Steps, find_steps
+from tracediff.profile.work import empty_work, host_work, kernel_work
 
-ARGUMENTS = frozenset(("correlation", "device", "Input Dims", "grid", "block", "External id", "Ev Idx", "Python id"))
+ARGUMENTS = frozenset(("correlation", "device", "Input Dims", "grid", "block", "stream", "Sequence number", "External id", "Ev Idx", "Python id"))
 """The arguments that a profile is made of."""
 
 NOT_MEASURED = (cat.SPAN, cat.METADATA)
@@ -42,7 +44,10 @@ def build_profile(trace: Trace, step_marker: str | None = None) -> Profile:
     lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
     completions = steps.completions(gpu.end, gpu.step)
     account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"])
-    kernels, texts = _kernel_table(trace, gpu, launching_ops(trace, gpu, lanes["ops"]))
+    calls = build_calls(trace, steps, lanes["ops"], notes)
+    table, texts = _with_own_texts(trace, calls.table)
+    kernels, launch_shapes = kernel_work(trace, gpu, calls)
+    kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
     return Profile(
         origin=_origin(trace, gpu),
         notes=tuple(notes.list()),
@@ -55,26 +60,14 @@ def build_profile(trace: Trace, step_marker: str | None = None) -> Profile:
         owned=account.owned,
         busy_ns=_busy(gpu, len(steps)),
         ops=_op_table(trace, steps, gpu, lanes),
+        calls=table,
         kernels=kernels,
+        host_work=empty_work() if len(gpu.rows) else host_work(trace, steps, lanes["ops"], calls),
         categories=tuple(trace.categories),
         names=tuple(trace.names),
-        texts=texts,
+        texts=(*texts, *launch_shapes),
         events={name: int(n) for name, n in zip(trace.categories, np.bincount(trace.category, minlength=len(trace.categories)), strict=True) if n},
     )
-
-
-def launching_ops(trace: Trace, gpu: GpuEvents, ops: Lane) -> Int64:
-    """int64[g]: row of the innermost operator around each GPU event's launch that is no wrapper, −1 where there is none."""
-    position = np.full(len(trace), -1, np.int64)
-    position[ops.rows] = np.arange(len(ops.rows))
-    skipped = np.array([is_wrapper(name) for name in trace.names], bool)[trace.name[ops.rows]] | (trace.category[ops.rows] != cat.CPU_OP)
-    at = np.where(gpu.launch >= 0, position[gpu.launch], -1)
-    while True:
-        up = (at >= 0) & skipped[at] if len(skipped) else np.zeros(len(at), bool)
-        if not up.any():
-            break
-        at[up] = ops.parent[at[up]]
-    return np.where(at >= 0, ops.rows[at], -1) if len(ops.rows) else at
 
 
 def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
@@ -131,25 +124,8 @@ def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]
     return OpTable(s, c, n, count, total, own)
 
 
-def _kernel_table(trace: Trace, gpu: GpuEvents, op_rows: Int64) -> tuple[KernelTable, tuple[str, ...]]:
-    """The kernel table, and the texts (shapes, grids, blocks) that its codes refer to."""
-    rows = gpu.rows
-    with_op = op_rows >= 0
-    op = np.where(with_op, trace.name[op_rows], -1).astype(np.int64)
-    shapes = np.where(with_op, trace.text_column("Input Dims", cat.CPU_OP)[op_rows], -1).astype(np.int64)
-    grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in ("grid", "block"))
-    generated = np.array([is_generated(name) for name in trace.names], bool)[trace.name[rows]]
-    grid, block = np.where(generated, grid, -1), np.where(generated, block, -1)
-    codes, (shapes, grid, block) = _recoded(shapes, grid, block)
-    texts = tuple(trace.texts[c] for c in codes)
-    launch_shape = np.where(generated, (grid + 1) * (len(texts) + 1) + block + 1, -1)
-    keys = [gpu.step, trace.category[rows].astype(np.int64), trace.name[rows].astype(np.int64), op, shapes, launch_shape]
-    (s, c, n, o, i, g), (count, total) = grouped(keys, [np.ones(len(rows), np.int64), trace.dur[rows]])
-    return KernelTable(s, c, n, o, i, g, count, total), texts
-
-
-def _recoded(*columns: Int64) -> tuple[list[int], list[Int64]]:
-    """The codes that occur (without −1), and the columns recoded to their positions."""
-    codes = np.unique(np.concatenate(columns))
+def _with_own_texts(trace: Trace, table: CallTable) -> tuple[CallTable, list[str]]:
+    """``table`` with codes of the texts it needs, and those texts."""
+    codes = np.unique(table.shapes)
     codes = codes[codes >= 0]
-    return codes.tolist(), [np.where(c >= 0, np.searchsorted(codes, c), -1) for c in columns]
+    return replace(table, shapes=np.where(table.shapes >= 0, np.searchsorted(codes, table.shapes), -1)), [trace.texts[c] for c in codes.tolist()]

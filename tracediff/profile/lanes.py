@@ -47,7 +47,11 @@ def threads_of(trace: Trace) -> Int64:
 
 def build_lane(trace: Trace, categories: tuple[int, ...], notes: Notes) -> Lane:
     """The lane made of the complete events of ``categories``."""
-    rows = np.flatnonzero(np.isin(trace.category, categories) & (trace.dur >= 0))
+    return lane_of(trace, np.flatnonzero(np.isin(trace.category, categories) & (trace.dur >= 0)), notes)
+
+
+def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
+    """The lane made of the complete events ``rows``."""
     thread = threads_of(trace)[rows]
     rows, thread = _outer_first(trace, rows, thread)
     start = trace.ts[rows]

@@ -53,21 +53,50 @@ class OpTable:
 
 
 @dataclass(frozen=True)
-class KernelTable:
-    """GPU events by (step, kind), r rows; step is a position, −1 outside every step, −2 spilled.
+class CallTable:
+    """The tree of calls (`calls`), k nodes, and r rows by (step, node).
 
     Attributes:
-        step, name, op, shapes, launch_shape, category: int64[r] codes of the profile: name, op (−1 none), shapes of the op (−1 none),
-            grid and block (−1 unless the kernel is generated), category.
-        count, total_ns: int64[r].
+        parent: int64[k] node, −1 for roots; a parent comes before its children, siblings in order of first occurrence.
+        kind: int64[k] index into `calls.KINDS`.
+        name: int64[k] code of the profile's names; of a phase index into `scopes.PHASES`.
+        shapes: int64[k] code of the profile's texts, −1 where not recorded. ordinal: int64[k] among equal siblings.
+        step, node, count, total_ns, self_ns: int64[r] occurrences of operators.
+    """
+
+    parent: Int64
+    kind: Int64
+    name: Int64
+    shapes: Int64
+    ordinal: Int64
+    step: Int64
+    node: Int64
+    count: Int64
+    total_ns: Int64
+    self_ns: Int64
+
+
+@dataclass(frozen=True)
+class WorkTable:
+    """Work by (step, place, kind), r rows: GPU events, or on traces without them the self time of operators.
+
+    Attributes:
+        step: position, −1 outside every step, −2 spilled.
+        node: of the call tree: the operator that launched it, else the scope around its launch; −1 where step is negative or nothing is known.
+        category, name: codes of the profile.
+        launch_shape: code of grid and block of generated kernels, −1 for others.
+        ordinal: among equal work that no operator launched, 0 for other.
+        order: earliest position in the step by (stream, start).
+        count, total_ns: sums.
     """
 
     step: Int64
+    node: Int64
     category: Int64
     name: Int64
-    op: Int64
-    shapes: Int64
     launch_shape: Int64
+    ordinal: Int64
+    order: Int64
     count: Int64
     total_ns: Int64
 
@@ -86,7 +115,8 @@ class Profile:
         state_names, state_ns: int64[s, states], rows sum to the period.
         owned: int64[k, 4] (step, state, owner, ns) of the GPU states; see StepAccount.
         busy_ns: int64[s], union per GPU of the events launched in the step, summed over GPUs; time that a later step's events share counts there.
-        ops, kernels: the tables.
+        ops: operations by name. calls: operators in their tree. kernels: GPU events.
+        host_work: self time of operators in the steps of a file without GPU events, else empty.
         categories, names, texts: what codes stand for.
         events: all events of the file by category name.
     """
@@ -102,7 +132,9 @@ class Profile:
     owned: Int64
     busy_ns: Int64
     ops: OpTable
-    kernels: KernelTable
+    calls: CallTable
+    kernels: WorkTable
+    host_work: WorkTable
     categories: tuple[str, ...]
     names: tuple[str, ...]
     texts: tuple[str, ...]

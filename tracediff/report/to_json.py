@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tracediff.diff.comparison import Comparison, Side
-from tracediff.diff.gpu_time import Group, Member
+from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.ops import Op
 from tracediff.ingest.health import Note
 from tracediff.profile.names import readable
@@ -29,6 +29,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "verdict": {**vars(comparison.verdict), "ci95_us": comparison.verdict.ci95_us and list(comparison.verdict.ci95_us)},
         "step_time": _step_time(comparison),
         "gpu_time": _gpu_time(comparison),
+        "host_time": _work_time(comparison, comparison.host_time) if comparison.host_time.groups else None,
         "ops": [_op(comparison, op) for op in comparison.ops],
         "findings": [],
         "health": {"control": _notes(comparison.control.notes), "test": _notes(comparison.test.notes)},
@@ -65,25 +66,32 @@ def _step_time(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+def _work_time(comparison: Comparison, work: WorkTime) -> dict[str, Any]:
+    us, number = comparison.us, comparison.number
+    residual = work.delta - work.matched - work.added - work.removed - work.unattributed
+    return {
+        "control_us": us(work.control),
+        "test_us": us(work.test),
+        "delta_us": us(work.delta),
+        "count_control": number(sum(g.control_count for g in work.groups)),
+        "count_test": number(sum(g.test_count for g in work.groups)),
+        "groups": [_group(comparison, g) for g in work.groups],
+        "matched_us": us(work.matched),
+        "added_us": us(work.added),
+        "removed_us": us(work.removed),
+        "unattributed_us": us(work.unattributed),
+        "residual_us": us(residual),
+    }
+
+
 def _gpu_time(comparison: Comparison) -> dict[str, Any]:
-    gpu, us, number = comparison.gpu_time, comparison.us, comparison.number
-    residual = gpu.delta - gpu.matched - gpu.added - gpu.removed - gpu.unattributed
-    out: dict[str, Any] = {
-        "control_us": us(gpu.control),
-        "test_us": us(gpu.test),
-        "delta_us": us(gpu.delta),
+    gpu, us = comparison.gpu_time, comparison.us
+    out = _work_time(comparison, gpu)
+    out |= {
         "busy_control_us": us(gpu.busy_control),
         "busy_test_us": us(gpu.busy_test),
         "overlap_control_us": us(gpu.control - gpu.busy_control),
         "overlap_test_us": us(gpu.test - gpu.busy_test),
-        "count_control": number(sum(g.control_count for g in gpu.groups)),
-        "count_test": number(sum(g.test_count for g in gpu.groups)),
-        "groups": [_group(comparison, g) for g in gpu.groups],
-        "matched_us": us(gpu.matched),
-        "added_us": us(gpu.added),
-        "removed_us": us(gpu.removed),
-        "unattributed_us": us(gpu.unattributed),
-        "residual_us": us(residual),
     }
     for name, events in (("spilled", gpu.spilled), ("outside", gpu.outside)):
         out[name] = {
@@ -101,10 +109,12 @@ def _group(comparison: Comparison, group: Group) -> dict[str, Any]:
         "level": group.level,
         "name": group.name,
         "family": group.family,
-        "module": None,
-        "phase": "unknown",
+        "module": group.module,
+        "phase": group.phase,
         "control": [_member(comparison, m) for m in group.control],
         "test": [_member(comparison, m) for m in group.test],
+        "control_ops": None if group.control_ops is None else comparison.number(group.control_ops),
+        "test_ops": None if group.test_ops is None else comparison.number(group.test_ops),
         "delta_us": comparison.us(group.delta),
         "count_part_us": by_count,
         "mean_part_us": by_mean,

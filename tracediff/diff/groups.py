@@ -1,0 +1,213 @@
+"""Groups of work on both sides: every piece of work in exactly one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tracediff.diff.matching.calls import Pairing, pair_calls
+from tracediff.diff.matching.cascade import cascade
+from tracediff.diff.matching.groups import TURNED, Match
+from tracediff.diff.matching.items import FamilyOf, Item, items_of
+from tracediff.diff.matching.origins import Origins
+from tracediff.ingest.manifest import Manifest
+from tracediff.profile.calltree import CallTree
+from tracediff.profile.names import is_generated, match_name, readable
+
+
+@dataclass(frozen=True)
+class Member:
+    """Work of one kind on one side; count and ns are numerators over scale."""
+
+    name: str
+    op: str | None
+    count: int
+    ns: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Work of both sides that is the same; counts and times are numerators over scale.
+
+    Attributes:
+        level: one of matching.groups.LEVELS.
+        name: readable name of its largest member.
+        family: what kind of work. phase: part of the step. module: path, None where unknown or several.
+        control, test: members, the largest first.
+        control_ops, test_ops: occurrences of the operator that all members share, None where they share none.
+    """
+
+    level: str
+    name: str
+    family: str
+    phase: str
+    module: str | None
+    control: tuple[Member, ...]
+    test: tuple[Member, ...]
+    control_ops: int | None = None
+    test_ops: int | None = None
+
+    @property
+    def control_ns(self) -> int:
+        """Time on the control side."""
+        return sum(m.ns for m in self.control)
+
+    @property
+    def test_ns(self) -> int:
+        """Time on the test side."""
+        return sum(m.ns for m in self.test)
+
+    @property
+    def control_count(self) -> int:
+        """Events on the control side."""
+        return sum(m.count for m in self.control)
+
+    @property
+    def test_count(self) -> int:
+        """Events on the test side."""
+        return sum(m.count for m in self.test)
+
+    @property
+    def delta(self) -> int:
+        """test − control time."""
+        return self.test_ns - self.control_ns
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """What the group is counted in: occurrences of its operator where its members share one, else events."""
+        if self.control_ops is not None and self.test_ops is not None:
+            return self.control_ops, self.test_ops
+        return self.control_count, self.test_count
+
+    @property
+    def parts(self) -> tuple[Fraction, Fraction]:
+        """(part of the change by count, part by mean duration), in the same unit as `delta`."""
+        return split_change(self.counts[0], self.control_ns, self.counts[1], self.test_ns)
+
+
+@dataclass(frozen=True)
+class WorkTime:
+    """Work per step on both sides, in groups; numerators over scale.
+
+    Attributes:
+        groups: all of it, the largest change first.
+        unattributed: change by work that a health note keeps out of matching.
+    """
+
+    groups: tuple[Group, ...]
+    unattributed: int = 0
+
+    @property
+    def control(self) -> int:
+        """Σ durations on the control side."""
+        return sum(g.control_ns for g in self.groups)
+
+    @property
+    def test(self) -> int:
+        """Σ durations on the test side."""
+        return sum(g.test_ns for g in self.groups)
+
+    @property
+    def delta(self) -> int:
+        """test − control."""
+        return self.test - self.control
+
+    @property
+    def matched(self) -> int:
+        """Change within groups that have members on both sides."""
+        return sum(g.delta for g in self.groups if g.control and g.test)
+
+    @property
+    def added(self) -> int:
+        """Change by groups that only the test side has."""
+        return sum(g.delta for g in self.groups if not g.control)
+
+    @property
+    def removed(self) -> int:
+        """Change by groups that only the control side has."""
+        return sum(g.delta for g in self.groups if not g.test)
+
+
+def split_change(control_count: int, control_ns: int, test_count: int, test_ns: int) -> tuple[Fraction, Fraction]:
+    """Δ = Δcount · (mean_a + mean_b)/2 + Δmean · (count_a + count_b)/2, exact and antisymmetric; where a side is 0 all is count."""
+    delta = Fraction(test_ns - control_ns)
+    if not control_count or not test_count:
+        return delta, Fraction(0)
+    means = Fraction(control_ns, control_count) + Fraction(test_ns, test_count)
+    by_count = (test_count - control_count) * means / 2
+    return by_count, delta - by_count
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What matching made of two call trees: the groups, and how their calls were paired."""
+
+    groups: tuple[Group, ...]
+    pairing: Pairing
+
+
+Manifests = tuple[Manifest | None, Manifest | None]
+Trees = tuple[CallTree, CallTree]
+
+
+def match_work(trees: Trees, scale: int, family_of: FamilyOf, manifests: Manifests) -> Matched:
+    """Every piece of work of both trees in one group, on one ``scale`` (a multiple of both denominators); the largest change first.
+
+    Swapped sides give the same groups turned round: matching sees the sides in an order of their own.
+    """
+    turned = _content(trees[1]) < _content(trees[0])
+    if turned:
+        trees, manifests = (trees[1], trees[0]), (manifests[1], manifests[0])
+    pairing = pair_calls(*trees)
+    known = [m for m in manifests if m]
+    qualified = {k: v for m in known for k, v in m.modules.items()} if any(m.provenance for m in known) else {}
+    first, second = (
+        items_of(tree, scale // tree.denominator, family_of, Origins(manifest), qualified) for tree, manifest in zip(trees, manifests, strict=True)
+    )
+    matches = cascade(first, second, trees, pairing)
+    if turned:
+        trees, pairing = (trees[1], trees[0]), pairing.turned()
+        matches = [(TURNED.get(level, level), b, a, shared and (shared[1], shared[0])) for level, a, b, shared in matches]
+    groups = [_group(match, trees, scale) for match in matches]
+    groups.sort(key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
+    return Matched(tuple(groups), pairing)
+
+
+def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """What tells two trees apart."""
+    calls: list[tuple[object, ...]] = [(c.parent, c.kind, c.name, c.shapes or "", c.ordinal, c.count, c.total) for c in tree.calls]
+    return calls, [(w.node, w.order, w.name, w.launch_shape or "", w.ordinal, w.count, w.ns) for w in tree.work]
+
+
+def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
+    level, control, test, shared = match
+    items = [*control, *test]
+    largest = max(items, key=lambda i: (i.ns, i.work.name, i.op or ""))
+    families = Counter[str]()
+    for item in items:
+        families[item.family] += item.ns
+    family = max(families, key=lambda f: (families[f], f))
+    modules = {i.module for i in items if i.module}
+    phases = {i.phase for i in items}
+    ops = [tree.calls[node].count * (scale // tree.denominator) for tree, node in zip(trees, shared, strict=True)] if shared else [None, None]
+    return Group(
+        level,
+        readable(largest.work.name if is_generated(largest.work.name) else match_name(largest.work.name)),
+        family,
+        phases.pop() if len(phases) == 1 else "unknown",
+        modules.pop() if len(modules) == 1 else None,
+        _members(control),
+        _members(test),
+        *ops,
+    )
+
+
+def _members(items: list[Item]) -> tuple[Member, ...]:
+    sums: dict[tuple[str, str | None], list[int]] = {}
+    for item in items:
+        entry = sums.setdefault((item.work.name, item.op), [0, 0])
+        entry[0] += item.count
+        entry[1] += item.ns
+    members = [Member(name, op, count, ns) for (name, op), (count, ns) in sums.items()]
+    return tuple(sorted(members, key=lambda m: (-m.ns, m.name, m.op or "")))

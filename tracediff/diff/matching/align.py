@@ -1,0 +1,95 @@
+"""Aligning two sequences: the pairs of equal elements that stand in the same order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+
+MOST_EDITS = 600
+"""Insertions and deletions beyond which an order is no evidence (and costs their square)."""
+
+Pairs = list[tuple[int, int]]
+
+
+def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
+    """[(i, j)] with ``a[i] == b[j]``, ascending in both: a longest common subsequence (Myers, 1986), empty where more than MOST_EDITS differ.
+
+    Symmetric: align(b, a) gives the same pairs turned round, since the sequences are put into an order of their own first.
+    """
+    codes: dict[Hashable, int] = {}
+    x, y = ([codes.setdefault(e, len(codes)) for e in s] for s in (a, b))
+    names = sorted(codes, key=repr)
+    rank = {codes[name]: i for i, name in enumerate(names)}
+    x, y = [rank[c] for c in x], [rank[c] for c in y]
+    if x <= y:
+        return _aligned(x, y)
+    return [(i, j) for j, i in _aligned(y, x)]
+
+
+def _aligned(x: list[int], y: list[int]) -> Pairs:
+    """Common beginning and end, and what Myers finds between them."""
+    n, m = len(x), len(y)
+    head = 0
+    while head < min(n, m) and x[head] == y[head]:
+        head += 1
+    tail = 0
+    while tail < min(n, m) - head and x[n - 1 - tail] == y[m - 1 - tail]:
+        tail += 1
+    inner = _myers(x[head : n - tail], y[head : m - tail])
+    return [
+        *((i, i) for i in range(head)),
+        *((head + i, head + j) for i, j in inner),
+        *((n - tail + i, m - tail + i) for i in range(tail)),
+    ]
+
+
+def _myers(x: list[int], y: list[int]) -> Pairs:
+    n, m = len(x), len(y)
+    if not n or not m:
+        return []
+    reach = {1: 0}
+    history: list[dict[int, int]] = []
+    for edits in range(min(n + m, MOST_EDITS) + 1):
+        history.append(dict(reach))
+        for k in range(-edits, edits + 1, 2):
+            down = k == -edits or (k != edits and reach[k - 1] < reach[k + 1])
+            i = reach[k + 1] if down else reach[k - 1] + 1
+            j = i - k
+            while i < n and j < m and x[i] == y[j]:
+                i, j = i + 1, j + 1
+            reach[k] = i
+            if i >= n and j >= m:
+                return _walk_back(history, n, m)
+    return []
+
+
+def _walk_back(history: list[dict[int, int]], i: int, j: int) -> Pairs:
+    pairs: Pairs = []
+    for edits in range(len(history) - 1, -1, -1):
+        reach, k = history[edits], i - j
+        down = k == -edits or (k != edits and reach[k - 1] < reach[k + 1])
+        before = k + 1 if down else k - 1
+        from_i = reach[before] if edits else 0
+        from_j = from_i - before if edits else 0
+        while i > from_i and j > from_j and (i, j) != (from_i, from_j):
+            if edits and (i - 1 < (from_i if down else from_i + 1) or j - 1 < (from_j + 1 if down else from_j)):
+                break
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+        i, j = from_i, from_j
+    return pairs[::-1]
+
+
+def equal_in_turn(a: Sequence[tuple[int, Hashable]], b: Sequence[tuple[int, Hashable]]) -> Pairs:
+    """[(i, j)]: of the numbered elements ``(number, element)`` the k-th of each kind on one side with the k-th on the other."""
+    waiting: dict[Hashable, list[int]] = defaultdict(list)
+    for j, element in b:
+        waiting[element].append(j)
+    taken: dict[Hashable, int] = defaultdict(int)
+    pairs = []
+    for i, element in a:
+        k = taken[element]
+        if k < len(waiting.get(element, ())):
+            pairs.append((i, waiting[element][k]))
+            taken[element] += 1
+    return pairs

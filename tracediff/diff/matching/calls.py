@@ -1,0 +1,224 @@
+"""Pairing two call trees: which call of the control is which call of the test."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from tracediff.diff.matching.align import Pairs, align, equal_in_turn
+from tracediff.profile.calltree import CallTree
+from tracediff.profile.families import family_of
+
+TENSORS = {"aten::mm": 2, "aten::bmm": 2, "aten::mv": 2, "aten::dot": 2, "aten::addmm": 3, "aten::baddbmm": 3, "aten::_int_mm": 2}
+"""Operands of operators that compiled code calls with its output as one more."""
+
+STEADY = ("gemm", "conv", "attention", "embedding", "communication", "pool", "sort")
+"""Families of work that compilers leave where it is."""
+
+
+@dataclass
+class Pairing:
+    """Which calls are the same.
+
+    Attributes:
+        test_of: control node → test node. control_of: the other way round.
+        shapes_agree: False where the sides' shapes differ by one ratio and were left out.
+    """
+
+    test_of: dict[int, int] = field(default_factory=dict)
+    control_of: dict[int, int] = field(default_factory=dict)
+    shapes_agree: bool = True
+
+    def add(self, control: int, test: int) -> None:
+        """Pair two calls."""
+        self.test_of[control] = test
+        self.control_of[test] = control
+
+    def turned(self) -> Pairing:
+        """The same with the sides swapped."""
+        return Pairing(self.control_of, self.test_of, self.shapes_agree)
+
+
+@dataclass
+class _Side:
+    """A tree with what its calls are compared by."""
+
+    tree: CallTree
+    with_shapes: bool
+    children: dict[int, list[int]] = field(init=False)
+    content: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.children = self.tree.children()
+
+    def heavy(self, node: int) -> bool:
+        """Whether an operator is of a family that compilers leave where it is."""
+        call = self.tree.calls[node]
+        return call.kind == "op" and family_of(call.label) in STEADY
+
+    def label(self, node: int) -> Hashable:
+        """Kind, label and shapes of a call."""
+        call = self.tree.calls[node]
+        return call.kind, call.label, shape_key(call.label, call.shapes) if self.with_shapes else ()
+
+
+def pair_calls(control: CallTree, test: CallTree) -> Pairing:
+    """Pair the calls of both trees: from the phases down by content and order, then what is left by operator and shapes within its module.
+
+    Near-linear in the number of calls where the sides resemble each other.
+    """
+    with_shapes, agree = _shapes_count(control, test)
+    sides = _Side(control, with_shapes), _Side(test, with_shapes)
+    _write_contents(sides)
+    pairing = Pairing(shapes_agree=agree)
+    waiting = _pair_siblings(pairing, sides, sides[0].children[-1], sides[1].children[-1])
+    while waiting:
+        a, b = waiting.pop()
+        waiting += _pair_siblings(pairing, sides, sides[0].children[a], sides[1].children[b])
+    _pair_left_over(pairing, sides)
+    return pairing
+
+
+@lru_cache(maxsize=1 << 16)
+def shape_key(op: str, shapes: str | None) -> tuple[str, ...]:
+    """Shapes to compare: without arguments that are no tensors, and without an output that is one more operand."""
+    if not shapes:
+        return ()
+    try:
+        given = json.loads(shapes)
+    except ValueError:
+        return (shapes,)
+    kept = [json.dumps(s, separators=(",", ":")) for s in given if s] if isinstance(given, list) else [shapes]
+    return tuple(kept[: TENSORS.get(op, len(kept))])
+
+
+def _write_contents(sides: tuple[_Side, _Side]) -> None:
+    """Give each call of both sides the number of its content: its label and its operators below, in order."""
+    numbers: dict[Hashable, int] = {}
+    for side in sides:
+        side.content = [0] * len(side.tree.calls)
+        for node in range(len(side.tree.calls) - 1, -1, -1):  # children come after their parents
+            below = tuple(side.content[c] for c in side.children[node])
+            side.content[node] = numbers.setdefault((side.label(node), below), len(numbers))
+
+
+def _pair_siblings(pairing: Pairing, sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> list[tuple[int, int]]:
+    """Pair the children of two paired calls; returns the new pairs."""
+    pairs = _pair_in_order(sides, a, b)
+    for pair in pairs:
+        pairing.add(*pair)
+    return pairs
+
+
+def _pair_in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> list[tuple[int, int]]:
+    """Pair two lists of calls in order of calling: heavy operators first, which give the others their place; by content, then by label."""
+    if not a or not b:
+        return []
+    contents, labels = (tuple([told(side)(n) for n in nodes] for side, nodes in zip(sides, (a, b), strict=True)) for told in (_content, _label))
+    heavy = [[i for i, n in enumerate(nodes) if side.heavy(n)] for side, nodes in zip(sides, (a, b), strict=True)]
+    found = [(heavy[0][i], heavy[1][j]) for i, j in align(*([of[i] for i in at] for of, at in zip(contents, heavy, strict=True)))]
+    for told in (contents, labels):
+        found += _within_gaps(sorted(found), *told)
+        found += _rest(found, *told)
+    return [(a[i], b[j]) for i, j in found]
+
+
+def _content(side: _Side) -> Callable[[int], Hashable]:
+    return side.content.__getitem__
+
+
+def _label(side: _Side) -> Callable[[int], Hashable]:
+    return side.label
+
+
+def _rest(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
+    """Of the elements that ``found`` leaves over the k-th of each kind on one side with the k-th on the other."""
+    done_a, done_b = {i for i, _ in found}, {j for _, j in found}
+    return equal_in_turn([(i, e) for i, e in enumerate(a) if i not in done_a], [(j, e) for j, e in enumerate(b) if j not in done_b])
+
+
+def _within_gaps(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
+    """Align what lies between neighbouring pairs that stand in order on both sides."""
+    anchors, last = [], -1
+    for i, j in found:
+        if j > last:
+            anchors.append((i, j))
+            last = j
+    taken_a, taken_b = {i for i, _ in found}, {j for _, j in found}
+    out = []
+    for (i0, j0), (i1, j1) in zip([(-1, -1), *anchors], [*anchors, (len(a), len(b))], strict=True):
+        gap_a = [i for i in range(i0 + 1, i1) if i not in taken_a]
+        gap_b = [j for j in range(j0 + 1, j1) if j not in taken_b]
+        out += [(gap_a[i], gap_b[j]) for i, j in align([a[i] for i in gap_a], [b[j] for j in gap_b])]
+    return out
+
+
+def _pair_left_over(pairing: Pairing, sides: tuple[_Side, _Side]) -> None:
+    """Operators whose parents have no partner: in order of call within their phase and module, by operator and shapes."""
+    places: list[dict[Hashable, list[int]]] = []
+    for side, taken in zip(sides, (pairing.test_of, pairing.control_of), strict=True):
+        place: dict[Hashable, list[int]] = defaultdict(list)
+        where: list[Hashable] = []
+        for node, call in enumerate(side.tree.calls):
+            above = where[call.parent] if call.parent >= 0 else ()
+            where.append((above, call.label) if call.kind in ("phase", "module") else above)
+            if call.kind == "op" and node not in taken:
+                place[where[node]].append(node)
+        places.append({key: _in_call_order(side, nodes) for key, nodes in place.items()})
+    for key in places[0].keys() & places[1].keys():
+        for pair in _pair_in_order(sides, places[0][key], places[1][key]):
+            pairing.add(*pair)
+
+
+def _in_call_order(side: _Side, nodes: list[int]) -> list[int]:
+    """``nodes`` in the order in which they are called: parents before children, siblings in turn."""
+    wanted, out = set(nodes), []
+    stack = list(reversed(side.children[-1]))
+    while stack:
+        node = stack.pop()
+        if node in wanted:
+            out.append(node)
+        stack += reversed(side.children[node])
+    return out
+
+
+def _shapes_count(control: CallTree, test: CallTree) -> tuple[bool, bool]:
+    """(whether shapes are to be compared, whether they agree): not where a side has none, nor where all differ by one ratio."""
+    shaped = [_shapes_by_op(tree) for tree in (control, test)]
+    if not shaped[0] or not shaped[1]:
+        return False, True
+    if any(set(shaped[0][op]) & set(shaped[1][op]) for op in shaped[0].keys() & shaped[1].keys()):
+        return True, True
+    return (False, False) if _one_ratio(*shaped) else (True, True)
+
+
+def _shapes_by_op(tree: CallTree) -> dict[str, list[tuple[str, ...]]]:
+    out: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for call in tree.calls:
+        if call.kind == "op" and (key := shape_key(call.label, call.shapes)):
+            out[call.label].append(key)
+    return out
+
+
+def _one_ratio(a: dict[str, list[tuple[str, ...]]], b: dict[str, list[tuple[str, ...]]]) -> bool:
+    """Whether the k-th shapes of every operator differ in no dimension but by one ratio."""
+    ratios = set()
+    for op in a.keys() & b.keys():
+        for x, y in zip(a[op], b[op], strict=False):
+            p, q = json.loads(f"[{','.join(x)}]"), json.loads(f"[{','.join(y)}]")
+            dims = list(_dimensions(p)), list(_dimensions(q))
+            if len(dims[0]) != len(dims[1]) or 0 in dims[0]:
+                return False
+            ratios |= {t / c for c, t in zip(*dims, strict=True) if c != t}
+    return len(ratios) == 1
+
+
+def _dimensions(nested: object) -> Iterator[float]:
+    if isinstance(nested, list):
+        for inner in nested:
+            yield from _dimensions(inner)
+    elif isinstance(nested, int | float):
+        yield nested

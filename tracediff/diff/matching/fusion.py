@@ -1,0 +1,161 @@
+"""Level fusion: a fused kernel against the operators that it computes.
+
+What was matched before gives anchors (matrix products, mostly) that stand in the same order on both sides. Between the same two anchors an operator
+belongs to the first fused kernel of the other side that lists it; a kernel shares its group with another that lists one of the same operators.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+
+from tracediff.diff.matching.align import align, equal_in_turn
+from tracediff.diff.matching.calls import STEADY, shape_key
+from tracediff.diff.matching.groups import Leftover, Match
+from tracediff.diff.matching.items import Item, computes
+from tracediff.diff.matching.origins import VIEWS, base_name
+from tracediff.profile.calltree import CallTree
+
+PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
+"""Matrix products by base name → position of their first factor."""
+
+
+def by_fusion(left: Leftover, matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
+    """Groups of fused kernels with the operators they compute, phase by phase."""
+    found: list[Match] = []
+    for phase in dict.fromkeys(i.phase for i in (*left.control, *left.test)):
+        a, b = ([i for i in items if i.phase == phase] for items in (left.control, left.test))
+        both = {i.name for i in a if i.fused} & {i.name for i in b if i.fused}  # their partners are each other, which other levels find
+        a, b = ([i for i in items if i.name not in both] for items in (a, b))
+        if a and b and any(i.fused for i in (*a, *b)):
+            found += _in_phase(a, b, [m for m in matches if m[1][0].phase == phase], trees)
+    return found
+
+
+def _in_phase(a: list[Item], b: list[Item], matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
+    products = _products(a, b, trees)
+    heavy = [m for m in matches if m[1][0].family in STEADY]
+    anchors = _in_order([(_first(m[1]), _first(m[2])) for m in heavy] + [(i.order, j.order) for i, j in products])
+    groups = _Groups()
+    for i, j in products:
+        groups.join(i, j)
+    sides = (_by_gap(a, [x for x, _ in anchors]), _by_gap(b, [y for _, y in anchors]))
+    for gap in sorted(sides[0].keys() & sides[1].keys()):
+        here = sides[0][gap], sides[1][gap]
+        for items, others, tree in ((here[0], here[1], trees[0]), (here[1], here[0], trees[1])):
+            _give_to_kernels(items, [k for k in others if k.fused], tree, groups)
+    return groups.matches(a, b)
+
+
+class _Groups:
+    """Items that belong together, joined two by two."""
+
+    def __init__(self) -> None:
+        self._root: dict[int, int] = {}
+
+    def _find(self, at: int) -> int:
+        while self._root.setdefault(at, at) != at:
+            at = self._root[at]
+        return at
+
+    def join(self, a: Item, b: Item) -> None:
+        """Put two items into one group."""
+        self._root[self._find(id(a))] = self._find(id(b))
+
+    def matches(self, a: list[Item], b: list[Item]) -> list[Match]:
+        """The groups that hold items of both sides."""
+        of: dict[int, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
+        for side, items in enumerate((a, b)):
+            for item in items:
+                if id(item) in self._root:
+                    of[self._find(id(item))][side].append(item)
+        return [("fusion", *sides, None) for sides in of.values() if all(sides)]
+
+
+def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, groups: _Groups) -> None:
+    """Join each item to the first of ``kernels`` that computes its operator (or one further out), and kernels that share an operator."""
+    owner: dict[str, Item] = {}
+    for item in items:
+        for op in _lists(item, tree):
+            computing = [k for k in kernels if k.name != item.name and computes(k.fused, op)]
+            if not computing:
+                continue
+            groups.join(item, owner.setdefault(op, computing[0]))
+            if not VIEWS.match(op):
+                for kernel in computing[1:]:
+                    groups.join(kernel, computing[0])
+            break
+
+
+def _lists(item: Item, tree: CallTree) -> Iterable[str]:
+    """Base names that may stand in a fused kernel's list for ``item``: its operators from the innermost outwards, those that move data first."""
+    if item.fused:
+        return item.fused if len(item.fused) > 1 else (item.fused[0],)
+    chain, node = [base_name(item.name)] if item.op is None or item.name == item.op else [], item.node
+    while node >= 0 and tree.calls[node].kind == "op":
+        chain.append(base_name(tree.calls[node].name))
+        node = tree.calls[node].parent
+    chain = list(dict.fromkeys(chain))
+    return sorted(chain, key=lambda op: VIEWS.match(op) is not None)
+
+
+def _products(a: list[Item], b: list[Item], trees: tuple[CallTree, CallTree]) -> list[tuple[Item, Item]]:
+    """Matrix products of equal dimensions, in order: compiled code computes a biased product as a plain one and adds the bias elsewhere."""
+    sides = []
+    for items, tree in ((a, trees[0]), (b, trees[1])):
+        sides.append([(i, d) for i in items if (d := _dimensions(i, tree)) and (i.family == "gemm" or not i.fused)])
+    dims = [d for _, d in sides[0]], [d for _, d in sides[1]]
+    pairs = align(*dims)
+    done = {i for i, _ in pairs}, {j for _, j in pairs}
+    pairs += equal_in_turn(*([(k, d) for k, d in enumerate(dims[s]) if k not in done[s]] for s in (0, 1)))
+    return [(sides[0][i][0], sides[1][j][0]) for i, j in pairs]
+
+
+def _dimensions(item: Item, tree: CallTree) -> Hashable:
+    """(rows, inner, columns) of the matrix product that ``item`` belongs to, None for other work."""
+    node = item.node
+    if node < 0 or tree.calls[node].kind != "op":
+        return None
+    call = tree.calls[node]
+    first = PRODUCTS.get(base_name(call.name))
+    shapes = shape_key(call.label, call.shapes)
+    if first is None or len(shapes) < first + 2:
+        return None
+    try:
+        x, y = json.loads(shapes[first]), json.loads(shapes[first + 1])
+        return (*x, y[-1])
+    except (ValueError, TypeError, IndexError):
+        return None
+
+
+def _first(items: list[Item]) -> int:
+    return min(item.order for item in items)
+
+
+def _in_order(anchors: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """A longest chain of anchors that ascends on both sides (patience sorting)."""
+    anchors = sorted(set(anchors))
+    tops: list[int] = []
+    piles: list[int] = []
+    before: list[int] = []
+    for k, (_, y) in enumerate(anchors):
+        at = bisect_left(tops, y)
+        before.append(piles[at - 1] if at else -1)
+        tops[at : at + 1] = [y]
+        piles[at : at + 1] = [k]
+    chain, k = [], piles[-1] if piles else -1
+    while k >= 0:
+        chain.append(anchors[k])
+        k = before[k]
+    chain.reverse()
+    return [p for p, q in zip(chain, [(-1, -1), *chain], strict=False) if p[0] > q[0]]
+
+
+def _by_gap(items: list[Item], anchors: list[int]) -> dict[int, list[Item]]:
+    """Items by how many anchors ran before them."""
+    out: dict[int, list[Item]] = defaultdict(list)
+    for item in items:
+        out[bisect_right(anchors, item.order)].append(item)
+    return out

@@ -1,0 +1,166 @@
+"""The calls of a step: a tree of phase, annotation, module and operators, in which the same call of every step is one node.
+
+An operator is told from its siblings by name, shapes and, among equals, by their order: the third `aten::mm` of a module in step 5 is the third of
+step 6. Wrappers (compiled regions, autograd's nodes) are seen through. What runs on the GPU hangs below the operator that launched it, or below the scope
+where no operator did (graph replays).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.codes import combined, ordinals
+from tracediff.profile.lanes import Lane
+from tracediff.profile.names import is_wrapper
+from tracediff.profile.profile import CallTable, grouped
+from tracediff.profile.scopes import PHASES, Paths, Scopes, scopes_of
+from tracediff.profile.steps import Steps
+
+KINDS = ("phase", "annotation", "module", "op")
+PHASE, ANNOTATION, MODULE, OP = range(len(KINDS))
+MOST_CALLS = 300_000
+"""Nodes of one file beyond which equal siblings share one."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The tree of one file's calls, and where in it the ops lane's scopes stand.
+
+    Attributes:
+        table: the nodes and their rows per step.
+        node: int64[n] by position in the ops lane: of an operator its own node; of a wrapper or a runtime call that of the operator or scope around it.
+        position: int64[events of the trace] position in the ops lane, −1 for others.
+        operator: bool[n] by position: whether it is an operator and no wrapper.
+    """
+
+    table: CallTable
+    node: Int64
+    position: Int64
+    operator: NDArray[np.bool_]
+
+
+def build_calls(trace: Trace, steps: Steps, ops: Lane, notes: Notes) -> Calls:
+    """The calls in the steps of ``trace``."""
+    operator = (trace.category[ops.rows] == cat.CPU_OP) & ~np.array([is_wrapper(n) for n in trace.names], bool)[trace.name[ops.rows]]
+    step = steps.of(ops.start)
+    around = _operator_around(ops, operator)
+    scope, tree = _scope_nodes(ops, scopes_of(trace, ops))
+    name = trace.name[ops.rows].astype(np.int64)
+    shapes = trace.text_column("Input Dims", cat.CPU_OP)[ops.rows].astype(np.int64)
+    in_step = operator & (step >= 0)
+    node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=True)
+    if len(nodes.name) > MOST_CALLS:
+        notes.add("calls-merged", "a step holds so many calls that equal ones of a parent were taken together", len(nodes.name))
+        node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=False)
+    position = np.full(len(trace), -1, np.int64)
+    position[ops.rows] = np.arange(len(ops.rows))
+    rows = np.flatnonzero(in_step)
+    (s, c), (count, total, own) = grouped(
+        [step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]]
+    )
+    return Calls(CallTable(*nodes.columns(), step=s, node=c, count=count, total_ns=total, self_ns=own), node, position, operator)
+
+
+@dataclass
+class _Nodes:
+    """Nodes in the making: lists of columns."""
+
+    parent: list[int]
+    kind: list[int]
+    name: list[int]
+    shapes: list[int]
+    ordinal: list[int]
+
+    def add(self, parent: list[int], kind: int, name: list[int], shapes: list[int], ordinal: list[int]) -> int:
+        """Append nodes; the number of the first."""
+        first = len(self.parent)
+        self.parent += parent
+        self.kind += [kind] * len(parent)
+        self.name += name
+        self.shapes += shapes
+        self.ordinal += ordinal
+        return first
+
+    def columns(self) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+        """Each column as int64."""
+        parent, kind, name, shapes, ordinal = (np.array(c, np.int64) for c in (self.parent, self.kind, self.name, self.shapes, self.ordinal))
+        return parent, kind, name, shapes, ordinal
+
+
+def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
+    """int64[n]: position of the nearest operator around each scope, −1 for none."""
+    around = np.full(len(ops.rows), -1, np.int64)
+    for depth in range(1, int(ops.depth.max(initial=0)) + 1):
+        at = np.flatnonzero(ops.depth == depth)
+        parent = ops.parent[at]
+        around[at] = np.where(operator[parent], parent, around[parent])
+    return around
+
+
+def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, _Nodes]:
+    """(node of the scope around each of the ops lane's scopes, the scopes' nodes)."""
+    code, first = combined(scopes.phase, scopes.annotation, scopes.module)
+    nodes = _Nodes([], [], [], [], [])
+    known: dict[tuple[int, int, int], int] = {}
+
+    def node(parent: int, kind: int, name: int) -> int:
+        key = (parent, kind, name)
+        if key not in known:
+            known[key] = nodes.add([parent], kind, [name], [-1], [0])
+        return known[key]
+
+    for phase in range(len(PHASES)):
+        node(-1, PHASE, phase)
+    of_code = np.zeros(len(first), np.int64)
+    for i in np.argsort(ops.start[first], kind="stable").tolist():
+        at = first[i]
+        here = node(-1, PHASE, int(scopes.phase[at]))
+        for kind, paths, end in ((ANNOTATION, scopes.annotations, scopes.annotation), (MODULE, scopes.modules, scopes.module)):
+            here = _descend(node, here, kind, paths, int(end[at]))
+        of_code[i] = here
+    return of_code[code], nodes
+
+
+def _descend(node: Callable[[int, int, int], int], here: int, kind: int, paths: Paths, end: int) -> int:
+    for name in paths.chain(end):
+        here = node(here, kind, name)
+    return here
+
+
+def _number(
+    ops: Lane, counted: NDArray[np.bool_], around: Int64, scope: Int64, step: Int64, label: tuple[Int64, Int64], scopes: _Nodes, *, apart: bool
+) -> tuple[Int64, _Nodes]:
+    """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the same label and ordinal as one."""
+    nodes = _Nodes(list(scopes.parent), list(scopes.kind), list(scopes.name), list(scopes.shapes), list(scopes.ordinal))
+    node = scope.copy()
+    name, shapes = label
+    known, _ = combined(name, shapes)
+    level = np.flatnonzero(counted & (around < 0))
+    parent_event = np.full(len(ops.rows), -1, np.int64)
+    while len(level):
+        level = level[np.lexsort((level, ops.start[level]))]
+        siblings, _ = combined(parent_event[level], np.where(around[level] < 0, step[level], 0), np.where(around[level] < 0, scope[level], 0), known[level])
+        ordinal = ordinals(siblings) if apart else np.zeros(len(level), np.int64)
+        above = np.where(around[level] < 0, scope[level], node[around[level]])
+        code, first = combined(above, known[level], ordinal)
+        by_time = np.argsort(first, kind="stable")  # siblings are numbered in order of their first occurrence
+        rank = np.empty(len(first), np.int64)
+        rank[by_time] = np.arange(len(first))
+        first = first[by_time]
+        begin = nodes.add(above[first].tolist(), OP, name[level][first].tolist(), shapes[level][first].tolist(), ordinal[first].tolist())
+        node[level] = begin + rank[code]
+        reached = np.zeros(len(ops.rows), bool)
+        reached[level] = True
+        level = np.flatnonzero(counted & (around >= 0) & reached[np.maximum(around, 0)])
+        parent_event[level] = around[level]
+    outer = ~counted & (around >= 0)
+    node[outer] = node[around[outer]]
+    return node, nodes

@@ -1,0 +1,84 @@
+"""Work: what the kernel account is made of. GPU events by the call that launched them; without a GPU the self time of operators."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.calls import OP, Calls
+from tracediff.profile.codes import combined, ordinals
+from tracediff.profile.lanes import Lane
+from tracediff.profile.launches import GpuEvents
+from tracediff.profile.names import is_generated
+from tracediff.profile.profile import WorkTable
+from tracediff.profile.steps import Steps
+
+
+def kernel_work(trace: Trace, gpu: GpuEvents, calls: Calls) -> tuple[WorkTable, list[str]]:
+    """(the GPU events of the file, the grids and blocks that `launch_shape` refers to)."""
+    rows = gpu.rows
+    launched = np.where(gpu.launch >= 0, calls.position[gpu.launch], -1)
+    placed = (launched >= 0) & (gpu.step >= 0)
+    node = np.where(placed, calls.node[launched] if len(calls.node) else -1, -1)
+    op = calls.table.kind[node] == OP if len(calls.table.kind) else np.zeros(len(rows), bool)
+    shape, texts = _launch_shapes(trace, rows)
+    stream = trace.integer_column("stream", cat.GPU)[rows]
+    place = np.lexsort((gpu.start, stream, gpu.device))
+    table = _table(gpu.step, node, op & (node >= 0), *_codes(trace, rows), shape, place, gpu.end - gpu.start)
+    return table, texts
+
+
+def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
+    """The self time of the operators in the steps of a file without GPU events; wrappers do no work of their own."""
+    at = np.flatnonzero(calls.operator)
+    step = steps.of(ops.start[at])
+    at, step = at[step >= 0], step[step >= 0]
+    rows = ops.rows[at]
+    none = np.full(len(at), -1, np.int64)
+    place = np.lexsort((ops.start[at],))
+    return _table(step, calls.node[at], calls.operator[at], *_codes(trace, rows), none, place, ops.self_ns[at])
+
+
+def _table(
+    step: Int64, node: Int64, has_op: NDArray[np.bool_], category: Int64, name: Int64, launch_shape: Int64, place: Int64, ns: Int64
+) -> WorkTable:
+    """Rows with equal keys summed; ``place`` sorts the events within their step, ``has_op`` says which hang below an operator."""
+    order = np.empty(len(place), np.int64)
+    order[place] = ordinals(step[place])
+    ordinal = np.zeros(len(step), np.int64)
+    bare = place[((step >= 0) & ~has_op)[place]]
+    equal, _ = combined(step[bare], node[bare], category[bare], name[bare], launch_shape[bare])
+    ordinal[bare] = ordinals(equal)
+    code, first = combined(step + 1, node, category, name, launch_shape, ordinal)
+    earliest = np.full(len(first), np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(earliest, code, order)
+    total = np.zeros(len(first), np.int64)
+    np.add.at(total, code, ns)
+    count = np.bincount(code, minlength=len(first)).astype(np.int64)
+    at, below, of, called, shape, among = (c[first] for c in (step, node, category, name, launch_shape, ordinal))
+    return WorkTable(at, below, of, called, shape, among, earliest, count, total)
+
+
+def _codes(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
+    """(category, name) of events."""
+    return trace.category[rows].astype(np.int64), trace.name[rows].astype(np.int64)
+
+
+def empty_work() -> WorkTable:
+    """No work at all."""
+    return WorkTable(*(np.zeros(0, np.int64) for _ in range(9)))
+
+
+def _launch_shapes(trace: Trace, rows: Int64) -> tuple[Int64, list[str]]:
+    """(code of grid and block of generated kernels, −1 of others; what the codes stand for)."""
+    generated = np.array([is_generated(name) for name in trace.names], bool)[trace.name[rows]]
+    grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in ("grid", "block"))
+    at = np.flatnonzero(generated)
+    code, first = combined(grid[at], block[at])
+    out = np.full(len(rows), -1, np.int64)
+    out[at] = code
+    text = ["?", *trace.texts]
+    return out, [f"{text[g + 1]} × {text[b + 1]}" for g, b in zip(grid[at][first].tolist(), block[at][first].tolist(), strict=True)]
