@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import lcm
 
+from tracediff.diff.findings.finding import Finding
 from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
 from tracediff.diff.groups import WorkTime, match_work
 from tracediff.diff.matching.calls import Pairing
@@ -13,7 +15,7 @@ from tracediff.diff.preflight import REFUSED, Comparability, preflight
 from tracediff.diff.step_time import StepTime, compare_step_time
 from tracediff.diff.verdict import Verdict, refused, untested
 from tracediff.ingest.health import Note
-from tracediff.profile.average import UsedStep, call_tree, kernel_average, op_average, step_average
+from tracediff.profile.average import UsedStep, call_tree, communication_us, host_us, kernel_average, op_average, step_average
 from tracediff.profile.calltree import CallTree
 from tracediff.profile.families import family_of_kernel
 from tracediff.profile.traceset import TraceSet
@@ -30,6 +32,9 @@ class Side:
         gpu: device names. torch: version, where recorded.
         steps: run name → its used steps.
         notes: health notes.
+        host_us: mean duration of a used step on the host, in µs.
+        communication_us: rank → communication kernels per used step, in µs.
+        graph_breaks: where and why the graph broke, None without a manifest that says.
         unprofiled_us: median over runs of the median step without the profiler, in µs, where the collector measured it.
     """
 
@@ -46,6 +51,9 @@ class Side:
     steps: dict[str, list[UsedStep]]
     notes: tuple[Note, ...]
     unprofiled_us: float | None
+    host_us: float
+    communication_us: dict[int, float]
+    graph_breaks: tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,13 @@ class Comparison:
     def number(self, numerator: int) -> float:
         """Events per step of a count numerator: the one division."""
         return numerator / self.scale
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What explains the change, the largest part of it first."""
+        from tracediff.diff.findings.find import find
+
+        return find(self)
 
     @property
     def was_refused(self) -> bool:
@@ -135,4 +150,12 @@ def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
         steps,
         traces.notes,
         traces.manifest.unprofiled_us if traces.manifest else None,
+        host_us(traces),
+        communication_us(traces),
+        _graph_breaks(traces),
     )
+
+
+def _graph_breaks(traces: TraceSet) -> tuple[str, ...] | None:
+    runs = [r.compile for r in traces.manifest.runs if r.compile] if traces.manifest else []
+    return tuple(f"{b.file}:{b.line}: {b.reason.splitlines()[0] if b.reason else ''}" for b in runs[-1].graph_breaks) if runs else None

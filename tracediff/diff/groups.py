@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tracediff.diff.matching.calls import Pairing, pair_calls
+from tracediff.diff.matching.calls import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.groups import TURNED, Match
 from tracediff.diff.matching.items import FamilyOf, Item, items_of
@@ -18,10 +18,19 @@ from tracediff.profile.names import is_generated, match_name, readable
 
 @dataclass(frozen=True)
 class Member:
-    """Work of one kind on one side; count and ns are numerators over scale."""
+    """Work of one kind on one side; count and ns are numerators over scale.
+
+    Attributes:
+        name: as recorded. category: of the trace. op: the operator that launched it, None for none.
+        family, phase: kind of work, part of the step. module: path, None where unknown.
+    """
 
     name: str
+    category: str
     op: str | None
+    family: str
+    phase: str
+    module: str | None
     count: int
     ns: int
 
@@ -36,6 +45,7 @@ class Group:
         family: what kind of work. phase: part of the step. module: path, None where unknown or several.
         control, test: members, the largest first.
         control_ops, test_ops: occurrences of the operator that all members share, None where they share none.
+        call: that operator with its shapes, None where they share none.
     """
 
     level: str
@@ -47,6 +57,7 @@ class Group:
     test: tuple[Member, ...]
     control_ops: int | None = None
     test_ops: int | None = None
+    call: str | None = None
 
     @property
     def control_ns(self) -> int:
@@ -190,7 +201,7 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
     family = max(families, key=lambda f: (families[f], f))
     modules = {i.module for i in items if i.module}
     phases = {i.phase for i in items}
-    ops = [tree.calls[node].count * (scale // tree.denominator) for tree, node in zip(trees, shared, strict=True)] if shared else [None, None]
+    ops = [tree.calls[node].count * (scale // tree.denominator) for tree, node in zip(trees, shared, strict=True)] if shared else (None, None)
     return Group(
         level,
         readable(largest.work.name if is_generated(largest.work.name) else match_name(largest.work.name)),
@@ -199,15 +210,24 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
         modules.pop() if len(modules) == 1 else None,
         _members(control),
         _members(test),
-        *ops,
+        ops[0],
+        ops[1],
+        _call(trees[0], shared[0]) if shared else None,
     )
 
 
+def _call(tree: CallTree, node: int) -> str:
+    """An operator with its shapes, for eyes."""
+    call = tree.calls[node]
+    shapes = ", ".join(shape_key(call.label, call.shapes))
+    return f"{call.name}({shapes})" if shapes else call.name
+
+
 def _members(items: list[Item]) -> tuple[Member, ...]:
-    sums: dict[tuple[str, str | None], list[int]] = {}
+    sums: dict[tuple[str, str, str | None, str, str, str | None], list[int]] = {}
     for item in items:
-        entry = sums.setdefault((item.work.name, item.op), [0, 0])
+        entry = sums.setdefault((item.work.name, item.work.category, item.op, item.family, item.phase, item.module), [0, 0])
         entry[0] += item.count
         entry[1] += item.ns
-    members = [Member(name, op, count, ns) for (name, op), (count, ns) in sums.items()]
-    return tuple(sorted(members, key=lambda m: (-m.ns, m.name, m.op or "")))
+    members = [Member(*kind, count, ns) for kind, (count, ns) in sums.items()]
+    return tuple(sorted(members, key=lambda m: (-m.ns, m.name, m.op or "", m.module or "")))

@@ -14,6 +14,7 @@ from math import lcm
 import numpy as np
 
 from tracediff.profile.calltree import CallTree, merge
+from tracediff.profile.names import is_communication
 from tracediff.profile.profile import Profile
 from tracediff.profile.states import GPU_STATES, STATES
 from tracediff.profile.traceset import Run, TraceSet
@@ -163,3 +164,27 @@ def op_average(traces: TraceSet) -> OpAverage:
             entry[1] += weight * total
             entry[2] += weight * own
     return average
+
+
+def host_us(traces: TraceSet) -> float:
+    """Mean duration of the used steps on the host, in µs."""
+    steps = [ns for p in traces.profiles for ns in p.host_ns[traces.selection.used(p)].tolist()]
+    return sum(steps) / len(steps) / 1000 if steps else 0.0
+
+
+def communication_us(traces: TraceSet) -> dict[int, float]:
+    """Rank → time of its communication kernels per used step, in µs; empty where no rank has any."""
+    out: dict[int, list[float]] = defaultdict(list)
+    for run in traces.runs:
+        for rank, files in run.ranks.items():
+            total = steps = 0
+            for profile in files:
+                used = np.flatnonzero(traces.selection.used(profile))
+                table = profile.kernels
+                spoken = np.array([is_communication(name) for name in profile.names], bool)
+                rows = np.isin(table.step, used) & spoken[table.name] & (np.array(profile.categories, object)[table.category] == "kernel")
+                total += int(table.total_ns[rows].sum())
+                steps += len(used)
+            out[rank].append(total / max(steps, 1) / 1000)
+    means = {rank: sum(runs) / len(runs) for rank, runs in sorted(out.items())}
+    return means if any(means.values()) else {}

@@ -1,0 +1,187 @@
+"""Families of kernels and ops, on the real traces and by a user's own rules."""
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from traces import FILES, NAMES, needs_traces
+
+from tracediff.errors import TracediffError
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.read import read_trace
+from tracediff.profile.families import DEFAULT, RULES, Families, family_of, family_of_kernel, read_rules
+from tracediff.profile.lanes import LANES, build_lane
+from tracediff.profile.launches import gpu_events
+from tracediff.profile.names import is_wrapper
+from tracediff.profile.steps import find_steps
+
+DEFINED = frozenset(("gemm", "conv", "attention", "norm", "softmax", "pointwise", "reduction", "pool", "loss", "embedding", "optimizer", "quantise")) | {
+    *("copy", "memset", "communication", "rng", "sort", "wait", "fused", "other")
+}
+
+
+def kernels_with_ops(path):
+    """Counter of (kernel, launching op or None) → ns: the innermost op around the launch that is no wrapper."""
+    trace = read_trace(str(path))
+    notes = Notes()
+    gpu = gpu_events(trace, find_steps(trace, None, notes), notes)
+    lane = build_lane(trace, LANES["ops"], notes)
+    position = {row: i for i, row in enumerate(lane.rows.tolist())}
+    passed = [trace.category[r] != cat.CPU_OP or is_wrapper(trace.names[trace.name[r]]) for r in lane.rows.tolist()]
+    time = Counter()
+    for row, launch in zip(gpu.rows.tolist(), gpu.launch.tolist(), strict=True):
+        at = position.get(launch, -1)
+        while at >= 0 and passed[at]:
+            at = int(lane.parent[at])
+        op = trace.names[trace.name[lane.rows[at]]] if at >= 0 else None
+        time[trace.names[trace.name[row]], op] += int(trace.dur[row])
+    return time
+
+
+@needs_traces
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_nearly_all_kernel_time_has_a_family(path):
+    time = kernels_with_ops(path)
+    by_family = Counter()
+    for (name, op), ns in time.items():
+        by_family[family_of_kernel(name, op)] += ns
+    assert set(by_family) <= DEFINED
+    assert by_family["other"] <= 0.03 * time.total()
+
+
+@needs_traces
+@pytest.mark.parametrize("path", [p for p in FILES if "cpu_only" in str(p)], ids=lambda p: p.parent.name)
+def test_cpu_ops_that_compute_have_a_family(path):
+    trace = read_trace(str(path))
+    ops = np.unique(trace.name[trace.category == cat.CPU_OP])
+    other = {trace.names[n] for n in ops if family_of(trace.names[n]) == "other"}
+    computing = ("mm", "add", "mul", "sum", "relu", "softmax", "copy", "norm", "embedding", "index")
+    assert not [name for name in other if name.startswith("aten::") and any(word in name for word in computing)]
+
+
+def test_every_rule_is_of_a_defined_family():
+    assert {family for family, _ in RULES} == DEFINED - {"other"}
+
+
+LOOP = "void at::native::vectorized_elementwise_kernel<4, at::native::{}, std::array<char*, 3ul> >(int)"
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("at::cuda::(anonymous namespace)::spin_kernel(long)", "wait"),
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "communication"),
+        ("triton_poi_fused_add_mm_0", "fused"),
+        ("triton_red_fused__softmax_3", "fused"),
+        ("graph_0_cpp_fused_add_3", "fused"),
+        ("triton_tem_fused_mm_relu_4", "gemm"),
+        ("triton_tem_fused_flex_attention_1", "attention"),
+        ("triton_tem_fused_convolution_2", "conv"),
+        ("Memset (Device)", "memset"),
+        (LOOP.format("FillFunctor<float>"), "memset"),
+        (LOOP.format("CUDAFunctor_add<float>"), "pointwise"),
+        (LOOP.format("direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}"), "copy"),
+        (LOOP.format("mse_kernel_cuda(at::TensorIteratorBase&)::{lambda(float, float)#1}"), "loss"),
+        ("Memcpy DtoH (Device -> Pageable)", "copy"),
+        ("pytorch_flash::flash_fwd_kernel<X>(Flash_fwd_params)", "attention"),
+        ("vllm::reshape_and_cache_flash_kernel<float>", "copy"),
+        ("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bEEvPT0_", "norm"),
+        ("fbgemm_gpu::_compute_FP8_quantize_cuda_kernel<float>", "quantise"),
+        ("fbgemm_gpu::permute_2D_data_kernel<false, int, int>", "copy"),
+        ("split_embedding_backward_codegen_rowwise_adagrad_unweighted_kernel_cta_per_row_1<float>", "embedding"),
+        ("vllm::rotary_embedding_kernel<c10::BFloat16, true>", "pointwise"),
+        ("nvjet_tst_128x64_64x8_2x2_h_bz_TNT", "gemm"),
+        ("volta_scudnn_128x64_relu_medium_nn_v1", "conv"),
+        ("void cudnn::ops::nchwToNhwcKernel<float, float>", "copy"),
+        ("igemm_wrw_gtcx2_nhwc_bf16", "conv"),
+        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::NormTwoOps<float, float, float> > >", "reduction"),
+        ("void at::native::index_elementwise_kernel<128, 4, X>", "copy"),
+        ("void cub::DeviceRadixSortOnesweepKernel<X>", "sort"),
+        ("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<A, FusedAdamMathFunctor<float, 4> >", "optimizer"),
+        ("aten::addmm", "gemm"),
+        ("aten::linear", "gemm"),
+        ("aten::add_", "pointwise"),
+        ("aten::sum", "reduction"),
+        ("aten::linalg_vector_norm", "reduction"),
+        ("aten::native_layer_norm", "norm"),
+        ("aten::normal_", "rng"),
+        ("aten::gather", "copy"),
+        ("aten::index_select", "embedding"),
+        ("aten::view", "other"),
+        ("aten::transpose", "other"),
+        ("aten::empty", "other"),
+        ("aten::max_pool2d", "pool"),
+        ("aten::_fused_adamw_", "optimizer"),
+        ("aten::_foreach_add_", "optimizer"),
+        ("aten::_local_scalar_dense", "copy"),
+        ("AddmmBackward0", "gemm"),
+        ("SumBackward1", "reduction"),
+        ("BinaryCrossEntropyWithLogitsBackward0", "loss"),
+        ("TransposeBackward0", "other"),
+        ("autograd::engine::evaluate_function: AddmmBackward0", "other"),
+        ("CompiledFunctionBackward", "other"),
+        ("Torch-Compiled Region: 0/0", "other"),
+        ("", "other"),
+    ],
+)
+def test_families(name, family):
+    assert family_of(name) == family
+
+
+def test_where_the_kernel_says_nothing_the_op_decides():
+    assert family_of("my_kernel") == "other"
+    assert family_of_kernel("my_kernel", "aten::mm") == "gemm"
+    assert family_of_kernel("softmax_warp_forward", "aten::mm") == "softmax"
+    assert family_of_kernel("my_kernel", None) == "other"
+
+
+def rules(tmp_path, text):
+    path = tmp_path / "families.toml"
+    path.write_text(text)
+    return path
+
+
+def test_own_rules_come_first_and_the_built_in_ones_stay(tmp_path):
+    text = '[[family]]\nname = "gemm"\npatterns = ["my gemm", "^corp_.*_mm$"]\n[[family]]\nname = "router"\npatterns = ["softmax"]\n'
+    own = read_rules(rules(tmp_path, text))
+    assert [own.of(n) for n in ("a my gemm b", "corp_x_mm", "x_corp_mm_", "softmax_warp", "aten::sum")] == ["gemm", "gemm", "other", "router", "reduction"]
+    assert own.of_kernel("silent", "corp_x_mm") == "gemm"
+    assert DEFAULT.of("softmax_warp") == "softmax"
+
+
+def test_rules_travel_to_worker_processes():
+    own = Families((("gemm", "mine"),))
+    assert pickle.loads(pickle.dumps(own)) == own
+    assert pickle.loads(pickle.dumps(own)).of("mine") == "gemm"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[[family", "is no TOML"),
+        ("", "is not a list of"),
+        ("family = 3", "is not a list of"),
+        ('[[families]]\nname = "gemm"', "is not a list of"),
+        ('[[family]]\npatterns = ["a"]', "has no name"),
+        ('[[family]]\nname = " "\npatterns = ["a"]', "has no name"),
+        ('[[family]]\nname = "gemm"', "has no list of patterns"),
+        ('[[family]]\nname = "gemm"\npatterns = "a"', "has no list of patterns"),
+        ('[[family]]\nname = "gemm"\npatterns = [1]', "has no list of patterns"),
+        ('[[family]]\nname = "gemm"\npatterns = ["("]', "is no regular expression"),
+    ],
+)
+def test_wrong_rules_are_refused_in_one_line(tmp_path, text, reason):
+    path = rules(tmp_path, text)
+    with pytest.raises(TracediffError) as error:
+        read_rules(path)
+    assert str(path) in error.value.subject
+    assert reason in error.value.reason
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_of_rules_is_refused_in_one_line(tmp_path):
+    with pytest.raises(TracediffError) as error:
+        read_rules(tmp_path / "absent.toml")
+    assert error.value.reason == "No such file or directory"

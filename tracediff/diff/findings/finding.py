@@ -1,0 +1,36 @@
+"""`Finding`: one reason for the change, and what shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One thing that shows a finding; times in µs per step, counts per step; None where the thing has none."""
+
+    name: str
+    control_count: float | None = None
+    test_count: float | None = None
+    control_us: float | None = None
+    test_us: float | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason for the change.
+
+    Attributes:
+        code: stable short name, told in docs/findings.md.
+        title: a line. detail: what it means here, in a sentence or two.
+        delta_us: its part of the change in µs per step, 0 where it has none of its own.
+        weight_us: what findings are sorted by: the part of the step's change that it can be.
+        evidence: names, counts and times.
+    """
+
+    code: str
+    title: str
+    detail: str
+    delta_us: float = 0.0
+    weight_us: float = 0.0
+    evidence: tuple[Evidence, ...] = field(default=())

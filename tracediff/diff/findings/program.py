@@ -1,0 +1,167 @@
+"""Findings about what the program did: graphs, breaks, compiling, ranks, and whether both sides do the same work."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from tracediff.diff.findings.finding import Evidence, Finding
+from tracediff.diff.findings.wording import change, number, part, plural, time
+from tracediff.diff.matching.calls import shape_key
+from tracediff.profile.calltree import CallTree
+
+if TYPE_CHECKING:
+    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.ops import Op
+
+GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip)GraphLaunch")
+REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
+COMPILING = re.compile(r"\(dynamo_timed\)|^(?:fx_codegen|compile_fx|inductor_codegen)")
+STRAGGLING = 0.1
+"""Part of the step by which waiting in communication must differ between ranks."""
+OTHER_WORKLOAD = 0.1
+"""Part of the work with shapes that has no equal shapes on the other side."""
+
+
+def _evidence(comparison: Comparison, ops: list[Op]) -> tuple[Evidence, ...]:
+    us, count = comparison.us, comparison.number
+    return tuple(Evidence(op.name, count(op.control_count), count(op.test_count), us(op.control_total), us(op.test_total)) for op in ops[:5])
+
+
+def cuda_graphs(comparison: Comparison) -> list[Finding]:
+    """cuda-graph: one side replays graphs, the other launches kernel by kernel (or another number of graphs)."""
+    ops = [op for op in comparison.ops if GRAPH_LAUNCH.match(op.raw_name)]
+    counts = [comparison.number(sum(op.control_count for op in ops)), comparison.number(sum(op.test_count for op in ops))]
+    if counts[0] == counts[1]:
+        return []
+    step, us = comparison.step_time, comparison.us
+    host = [comparison.control.host_us, comparison.test.host_us]
+    title = f"graph launches {number(counts[0])} → {number(counts[1])} a step"
+    moved = f"the step itself {change(us(step.control), us(step.test))}"
+    detail = f"The host's step went {change(*host)} ({100 * (host[1] / host[0] - 1):+.0f} %), {moved}." if host[0] else f"The step went {moved}."
+    if abs(step.delta) < 0.02 * max(step.control, 1):
+        detail += " No speed-up: the host ran ahead of the GPU before, too."
+    return [Finding("cuda-graph", title, detail, 0.0, us(step.delta), _evidence(comparison, ops))]
+
+
+def graph_breaks(comparison: Comparison) -> list[Finding]:
+    """graph-breaks: another number of breaks in the manifests, or of compiled regions where both sides compile."""
+    control, test = comparison.control, comparison.test
+    regions = [op for op in comparison.ops if REGION.match(op.raw_name)]
+    counts = [comparison.number(sum(op.control_count for op in regions)), comparison.number(sum(op.test_count for op in regions))]
+    breaks = control.graph_breaks, test.graph_breaks
+    told = None not in breaks and len(breaks[0] or ()) != len(breaks[1] or ())
+    if not told and (counts[0] == counts[1] or not all(counts)):
+        return _standing_breaks(comparison, counts)
+    title = f"compiled regions a step {number(counts[0])} → {number(counts[1])}"
+    detail = "Each break ends a compiled graph: Python runs between them, and nothing is fused across."
+    if told:
+        title = f"graph breaks {len(breaks[0] or ())} → {len(breaks[1] or ())}"
+    evidence = tuple(Evidence(text) for text in (breaks[1] or breaks[0] or ())[:5]) or _evidence(comparison, regions)
+    return [Finding("graph-breaks", title, detail, 0.0, 0.0, evidence)]
+
+
+def _standing_breaks(comparison: Comparison, counts: list[float]) -> list[Finding]:
+    """Breaks of the one side that compiles."""
+    found = []
+    for side, regions in ((comparison.control, counts[0]), (comparison.test, counts[1])):
+        if side.graph_breaks and not all(counts):
+            title = f"{side.label} breaks its graph {len(side.graph_breaks)} times: {plural(regions, 'compiled region')} a step"
+            detail = "Each break ends a compiled graph: Python runs between them, and nothing is fused across."
+            found.append(Finding("graph-breaks", title, detail, 0.0, 0.0, tuple(Evidence(text) for text in side.graph_breaks[:5])))
+    return found
+
+
+def compiling(comparison: Comparison) -> list[Finding]:
+    """compile-in-window and recompile-in-window: torch.compile at work in the used steps, or regions that were compiled again."""
+    found = []
+    for name, which in ((comparison.control.label, 0), (comparison.test.label, 1)):
+        ops = [op for op in comparison.ops if COMPILING.search(op.raw_name) and (op.control_count, op.test_count)[which]]
+        if ops:
+            total = sum((op.control_self, op.test_self)[which] for op in ops)
+            detail = f"torch.compile works {time(comparison.us(total))} a step in {name}'s used steps: they are no steady steps. Record more warm-up steps."
+            found.append(Finding("compile-in-window", f"{name} compiles inside of the recorded steps", detail, 0.0, comparison.us(total), _evidence(comparison, ops)))
+        matched = [(op, REGION.match(op.raw_name)) for op in comparison.ops if (op.control_count, op.test_count)[which]]
+        again = [op for op, match in matched if match and int(match[2]) > 0]
+        if again:
+            detail = f"{plural(len(again), 'compiled region')} of {name} run in a version compiled again (the number behind the slash): a guard failed before."
+            found.append(Finding("recompile-in-window", f"{name} runs recompiled regions", detail, 0.0, 0.0, _evidence(comparison, again)))
+    return found
+
+
+def stragglers(comparison: Comparison) -> list[Finding]:
+    """straggler: a rank that waits least in communication is the one that the others wait for."""
+    found = []
+    step = comparison.us(max(comparison.step_time.control, comparison.step_time.test))
+    for side in (comparison.control, comparison.test):
+        waits = side.communication_us
+        if len(waits) < 2 or max(waits.values()) - min(waits.values()) < STRAGGLING * step:
+            continue
+        late, early = min(waits, key=lambda r: (waits[r], r)), max(waits, key=lambda r: (waits[r], -r))
+        title = f"rank {late} of {side.label} comes late: the others wait for it"
+        detail = f"Rank {late} spends {time(waits[late])} a step in communication kernels, rank {early} {time(waits[early])}: who waits least comes last."
+        evidence = tuple(Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1]))
+        found.append(Finding("straggler", title, detail, 0.0, waits[early] - waits[late], evidence))
+    return found
+
+
+def spilled(comparison: Comparison) -> list[Finding]:
+    """spilled-kernels: GPU events whose launch is not in the file; a sum over the file would count them."""
+    events = comparison.gpu_time.spilled
+    if not events.control_count and not events.test_count:
+        return []
+    title = f"GPU events launched before the capture: {events.control_count:,} → {events.test_count:,}"
+    detail = f"They run {change(events.control_ns / 1000, events.test_ns / 1000)} in the whole files and are in no step's account: a sum over all kernels would mislead."
+    return [Finding("spilled-kernels", title, detail)]
+
+
+def workload(comparison: Comparison) -> list[Finding]:
+    """workload-changed and shape-change: operators whose shapes the other side does not have."""
+    found = shapes_without_partner(comparison)
+    if found is None:
+        return []
+    share, examples = found
+    if not examples:
+        return []
+    us = comparison.us
+    evidence = tuple(Evidence(name, None, None, us(c), us(t)) for name, c, t in examples[:5])
+    if share >= OTHER_WORKLOAD:
+        title = f"{100 * share:.0f} % of the work has shapes that the other side does not have"
+        return [Finding("workload-changed", title, "The sides do not do the same work: compare like with like before reading times.", 0.0, 0.0, evidence)]
+    if share >= 0.01:
+        title = f"{part(share, 1)} of the work has other shapes"
+        return [Finding("shape-change", title, "These calls have no call of equal shapes on the other side.", 0.0, 0.0, evidence)]
+    return []
+
+
+def shapes_without_partner(comparison: Comparison) -> tuple[float, list[tuple[str, int, int]]] | None:
+    """(part of the work with shapes whose operator runs on both sides but never with these shapes, the largest such calls)."""
+    compiled = [op for op in comparison.ops if REGION.match(op.raw_name) or op.raw_name.startswith("CompiledFunction")]
+    if any(op.control_count for op in compiled) != any(op.test_count for op in compiled):  # compiled code calls operators with shapes of its own
+        return None
+    sides = [_time_by_shapes(tree, comparison.scale // tree.denominator) for tree in comparison.trees]
+    if not all(sides):
+        return None
+    shared = {label for label, _ in sides[0]} & {label for label, _ in sides[1]}
+    total = sum(ns for sums in sides for (label, _), ns in sums.items() if label in shared)
+    alone = [
+        (f"{label}({', '.join(key)})", sides[0].get((label, key), 0), sides[1].get((label, key), 0))
+        for label, key in dict.fromkeys((*sides[0], *sides[1]))
+        if label in shared and ((label, key) in sides[0]) != ((label, key) in sides[1])
+    ]
+    alone.sort(key=lambda entry: (-max(entry[1:]), entry[0]))
+    return sum(c + t for _, c, t in alone) / max(total, 1), alone
+
+
+def _time_by_shapes(tree: CallTree, factor: int) -> dict[tuple[str, tuple[str, ...]], int]:
+    """(operator, shapes) → time of its work."""
+    sums: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
+    for work in tree.work:
+        call = tree.calls[work.node] if work.node >= 0 else None
+        if call is not None and call.kind == "op" and (key := shape_key(call.label, call.shapes)):
+            sums[call.label, key] += factor * work.ns
+    return sums
+
+
+RULES = (cuda_graphs, graph_breaks, compiling, stragglers, spilled, workload)

@@ -1,0 +1,117 @@
+"""Findings of the step account: what bounds the step, and which state its change lies in."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tracediff.diff.findings.finding import Evidence, Finding
+from tracediff.diff.findings.wording import change, part, plural, rose, time
+
+if TYPE_CHECKING:
+    from tracediff.diff.comparison import Comparison, Side
+
+GPU_WORK = ("gpu_compute", "gpu_comm", "gpu_copy")
+HOST_BOUND, GPU_BOUND = 0.5, 0.1
+"""Idle part of the period from which, up to which, on both sides."""
+PART_OF_CHANGE = 0.25
+"""Part of the step's change that a state must make up to explain it."""
+LEAST_CHANGE = 0.01
+"""Part of the period below which a change of the step is none to explain."""
+OUTLIER_SD = 5.0
+
+
+def bound(comparison: Comparison) -> list[Finding]:
+    """host-bound and gpu-bound: how much of the period the GPU has nothing to do, on both sides."""
+    if not (comparison.control.has_gpu and comparison.test.has_gpu):
+        return []
+    step, us = comparison.step_time, comparison.us
+    if not step.control or not step.test:
+        return []
+    busy = [sum(s.control for s in step.states if s.name in GPU_WORK), sum(s.test for s in step.states if s.name in GPU_WORK)]
+    idle = [1 - busy[0] / step.control, 1 - busy[1] / step.test]
+    shown = f"the GPU is idle {100 * idle[0]:.0f} % → {100 * idle[1]:.0f} % of the step"
+    evidence = (Evidence("GPU busy", None, None, us(busy[0]), us(busy[1])), Evidence("GPU idle", None, None, us(step.control - busy[0]), us(step.test - busy[1])))
+    if min(idle) >= HOST_BOUND:
+        detail = f"{shown}: the step takes as long as the host needs. GPU work changed {change(us(busy[0]), us(busy[1]))} and hardly counts."
+        return [Finding("host-bound", "the host sets the pace on both sides", detail, 0.0, us(step.delta), evidence)]
+    if max(idle) <= GPU_BOUND:
+        detail = f"{shown}: the step takes as long as the GPU works. What the host saves does not shorten it."
+        return [Finding("gpu-bound", "the GPU sets the pace on both sides", detail, 0.0, us(step.delta), evidence)]
+    return []
+
+
+def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str, advice: str) -> list[Finding]:
+    """A state whose change is a large part of the step's."""
+    step, us = comparison.step_time, comparison.us
+    control = sum(s.control for s in step.states if s.name in names)
+    test = sum(s.test for s in step.states if s.name in names)
+    delta = test - control
+    if not step.delta or abs(step.delta) < LEAST_CHANGE * max(step.control, step.test) or abs(delta) < PART_OF_CHANGE * abs(step.delta):
+        return []
+    same_way = (delta > 0) == (step.delta > 0)
+    much = "more than all" if abs(delta) > abs(step.delta) else part(abs(delta), abs(step.delta))
+    whole = f"{much} of the change of the step ({time(us(step.delta))})" if same_way else f"against the change of the step ({time(us(step.delta))})"
+    title = f"{what} {rose(control, test)}: {change(us(control), us(test))} a step"
+    return [Finding(code, title, f"That is {whole}. {advice}", us(delta), us(delta), (Evidence(what, None, None, us(control), us(test)),))]
+
+
+def data_loading(comparison: Comparison) -> list[Finding]:
+    """data-loading: waiting for the DataLoader."""
+    return _state(comparison, ("data_loading",), "data-loading", "waiting for the DataLoader", "Kernels are not the reason: look at workers, prefetch and storage.")
+
+
+def launch_bound(comparison: Comparison) -> list[Finding]:
+    """launch-bound: the GPU waits while work is being launched."""
+    return _state(comparison, ("launching", "gpu_queued"), "launch-bound", "waiting for launches", "Fewer, larger kernels or CUDA graphs shorten it.")
+
+
+def exposed_communication(comparison: Comparison) -> list[Finding]:
+    """exposed-communication: communication that nothing overlaps."""
+    advice = "It is communication that no kernel overlaps; a rank that comes late makes the others wait in it."
+    return _state(comparison, ("gpu_comm",), "exposed-communication", "communication not overlapped by kernels", advice)
+
+
+def new_sync(comparison: Comparison) -> list[Finding]:
+    """new-sync: more or fewer calls that wait for the device."""
+    number, us = comparison.number, comparison.us
+    calls = [
+        op
+        for op in comparison.ops
+        if op.category in ("cuda_runtime", "cuda_driver") and ("Synchronize" in op.raw_name or op.raw_name in ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream"))
+    ]
+    control, test = sum(op.control_count for op in calls), sum(op.test_count for op in calls)
+    waits = [sum(op.control_total for op in calls), sum(op.test_total for op in calls)]
+    if control == test or abs(number(test - control)) < 1:
+        return []
+    state = next((s for s in comparison.step_time.states if s.name == "synchronising"), None)
+    delta = us(state.delta) if state else 0.0
+    title = f"waiting for the device {number(control):,.0f} → {number(test):,.0f} times a step"
+    detail = f"The host waits {change(us(waits[0]), us(waits[1]))} in synchronising calls; the GPU is idle meanwhile for {time(delta)} more or less of the step."
+    evidence = tuple(Evidence(op.raw_name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total)) for op in calls[:5])
+    return [Finding("new-sync", title, detail, delta, delta, evidence)]
+
+
+def outlier_steps(comparison: Comparison) -> list[Finding]:
+    """outlier-step: used steps far from their run's median."""
+    found = []
+    for side in (comparison.control, comparison.test):
+        named = [text for run, steps in side.steps.items() for text in _outliers(side, run, [(s.number, s.period_ns) for s in steps])]
+        if named:
+            detail = f"{side.label}: {'; '.join(named[:3])}{' …' if len(named) > 3 else ''}. They are kept, and count in the mean but not in the median."
+            found.append(Finding("outlier-step", f"{plural(len(named), 'step')} of {side.label} took far longer or shorter than its others", detail))
+    return found
+
+
+def _outliers(side: Side, run: str, steps: list[tuple[int, int]]) -> list[str]:
+    """Steps more than OUTLIER_SD robust standard deviations from the run's median; none among fewer than five."""
+    if len(steps) < 5:
+        return []
+    middle = median(period for _, period in steps)
+    spread = 1.4826 * median(abs(period - middle) for _, period in steps)
+    spread = max(spread, 0.005 * middle)
+    where = f"{run}, " if side.runs > 1 else ""
+    return [f"{where}step {n} {time(p / 1000)} (median {time(middle / 1000)})" for n, p in steps if abs(p - middle) > OUTLIER_SD * spread]
+
+
+RULES = (bound, data_loading, launch_bound, exposed_communication, new_sync, outlier_steps)

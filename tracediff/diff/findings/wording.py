@@ -1,0 +1,38 @@
+"""How findings word times, counts and changes."""
+
+from __future__ import annotations
+
+
+def time(us: float) -> str:
+    """A time with its unit: three figures that matter."""
+    size = abs(us)
+    if size >= 1e6:
+        return f"{us / 1e6:.2f} s"
+    if size >= 1000:
+        return f"{us / 1000:.{1 if size >= 20_000 else 2}f} ms"
+    return f"{us:.{0 if size >= 100 else 1}f} µs"
+
+
+def change(control: float, test: float) -> str:
+    """``56.7 ms → 0.6 ms``."""
+    return f"{time(control)} → {time(test)}"
+
+
+def part(x: float, of: float) -> str:
+    """``47 %``."""
+    return f"{100 * x / of:.0f} %" if of else "0 %"
+
+
+def number(n: float) -> str:
+    """Events per step: whole where it is whole."""
+    return f"{n:,.0f}" if abs(n - round(n)) < 1e-9 else f"{n:,.1f}"
+
+
+def plural(n: float, noun: str) -> str:
+    """``1 kernel``, ``2 kernels``."""
+    return f"{number(n)} {noun}" + ("" if n == 1 else "s")
+
+
+def rose(control: float, test: float) -> str:
+    """rose or fell."""
+    return "rose" if test > control else "fell"

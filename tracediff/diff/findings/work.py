@@ -1,0 +1,205 @@
+"""Findings of the matched work: what was fused, replaced, added, moved to other kernels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tracediff.diff.findings.finding import Evidence, Finding
+from tracediff.diff.findings.wording import change, number, part, plural, time
+from tracediff.diff.groups import Group, Member, WorkTime
+from tracediff.profile.names import is_generated, match_name, readable
+from tracediff.profile.tensor_cores import uses_tensor_cores
+
+if TYPE_CHECKING:
+    from tracediff.diff.comparison import Comparison
+
+LEAST = 0.01
+"""Part of all work below which a change is not told."""
+LEAST_RELATIVE = 0.05
+"""Change of a kernel's own time below which it counts as the same."""
+SAME_TIME = 0.15
+"""Change of all convolutions that run other kernels up to which it is a choice of names only."""
+SHOWN = 5
+
+
+def _work(comparison: Comparison) -> WorkTime:
+    return comparison.gpu_time if comparison.gpu_time.groups else comparison.host_time
+
+
+def _matters(comparison: Comparison, delta: int) -> bool:
+    work = _work(comparison)
+    return abs(delta) >= LEAST * max(work.control, work.test, 1)
+
+
+def _weight(comparison: Comparison, delta: int) -> float:
+    """What a change of kernel time can be of the step's: all of it where the GPU is always busy, little where it is mostly idle."""
+    step = comparison.step_time
+    if not (comparison.control.has_gpu and comparison.test.has_gpu):
+        return comparison.us(delta)
+    busy = sum(s.control + s.test for s in step.states if s.name in ("gpu_compute", "gpu_comm", "gpu_copy"))
+    return comparison.us(delta) * busy / max(step.control + step.test, 1)
+
+
+def _evidence(comparison: Comparison, group: Group, name: str | None = None) -> Evidence:
+    number, us = comparison.number, comparison.us
+    return Evidence(name or group.name, number(group.control_count), number(group.test_count), us(group.control_ns), us(group.test_ns))
+
+
+def _largest(groups: Iterable[Group]) -> list[Group]:
+    return sorted(groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.name))[:SHOWN]
+
+
+def fused(comparison: Comparison) -> list[Finding]:
+    """fused: operators that one compiled kernel computes on the other side."""
+    groups = [g for g in _work(comparison).groups if g.level == "fusion"]
+    if not groups:
+        return []
+    kernels = [sum(m.count for g in groups for m in side(g) if is_generated(m.name)) for side in (_control, _test)]
+    into = kernels[1] >= kernels[0]
+    counts = [sum(g.control_count for g in groups), sum(g.test_count for g in groups)]
+    delta = sum(g.delta for g in groups)
+    us = comparison.us
+    what = "kernels" if comparison.gpu_time.groups else "operators"
+    title = f"{number(comparison.number(counts[0]))} {what} became {number(comparison.number(counts[1]))} by {'fusion' if into else 'undoing fusion'}"
+    times = change(us(sum(g.control_ns for g in groups)), us(sum(g.test_ns for g in groups)))
+    detail = f"{plural(len(groups), 'group')} of fused kernels and what they compute: {times} a step."
+    evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in _largest(groups))
+    return [Finding("fused", title, detail, us(delta), _weight(comparison, delta), evidence)]
+
+
+def _control(group: Group) -> tuple[Member, ...]:
+    return group.control
+
+
+def _test(group: Group) -> tuple[Member, ...]:
+    return group.test
+
+
+def _fusion_name(group: Group, into: bool) -> str:
+    """``native_layer_norm, add → triton_poi_fused_add_native_layer_norm_0``."""
+    before, after = (group.control, group.test) if into else (group.test, group.control)
+    ops = list(dict.fromkeys((m.op or readable(m.name)).removeprefix("aten::") for m in before))
+    names = list(dict.fromkeys(readable(m.name) for m in after if is_generated(m.name)))
+    shown = ", ".join(ops[:4]) + (f" and {len(ops) - 4} more" if len(ops) > 4 else "")
+    return f"{shown} → {', '.join(names[:2])}{' …' if len(names) > 2 else ''}"
+
+
+def swapped(comparison: Comparison) -> list[Finding]:
+    """algorithm-swap and cudnn-choice: the same operators run other kernels, and their time moved or did not."""
+    families: dict[str, list[Group]] = defaultdict(list)
+    for group in _work(comparison).groups:
+        if group.level == "op" and _kernel_names(group.control) != _kernel_names(group.test):
+            families[group.family].append(group)
+    found = []
+    us = comparison.us
+    for family, groups in families.items():
+        control, test = sum(g.control_ns for g in groups), sum(g.test_ns for g in groups)
+        delta = test - control
+        times = f"{change(us(control), us(test))} a step"
+        ops = plural(len(groups), f"{family} operator")
+        evidence = tuple(_evidence(comparison, g, _swap_name(g)) for g in _largest(groups))
+        if _matters(comparison, delta):
+            detail = f"Other kernels than before in {ops}: {times}."
+            found.append(Finding("algorithm-swap", f"other {family} kernels: {time(abs(us(delta)))} {_more(delta)}", detail, us(delta), _weight(comparison, delta), evidence))
+        elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
+            detail = f"Other kernels in {ops}, which take as long as before ({times}): the library picked other algorithms. That is no cause."
+            found.append(Finding("cudnn-choice", "convolution kernels changed their names, not their time", detail, us(delta), _weight(comparison, delta), evidence))
+    return found
+
+
+def _kernel_names(members: tuple[Member, ...]) -> set[str]:
+    return {match_name(m.name) for m in members}
+
+
+def _swap_name(group: Group) -> str:
+    return f"{group.call or group.name}: {readable(group.control[0].name)} → {readable(group.test[0].name)}"
+
+
+def _more(delta: int) -> str:
+    return "more" if delta > 0 else "less"
+
+
+def same_kernels(comparison: Comparison) -> list[Finding]:
+    """slower-kernel and faster-kernel: the same kernel below the same operators takes another time."""
+    kernels: dict[tuple[str, str], list[Group]] = defaultdict(list)
+    for group in _work(comparison).groups:
+        if group.level in ("exact", "sequence") and group.family != "communication":  # those wait for other ranks
+            kernels[group.name, group.family].append(group)
+    found = []
+    us = comparison.us
+    for (name, _), groups in kernels.items():
+        control, test = sum(g.control_ns for g in groups), sum(g.test_ns for g in groups)
+        delta = test - control
+        if not _matters(comparison, delta) or abs(delta) < LEAST_RELATIVE * max(control, test):
+            continue
+        code = "slower-kernel" if delta > 0 else "faster-kernel"
+        title = f"{name} is {part(abs(delta), control)} {'slower' if delta > 0 else 'faster'}"
+        detail = f"The same kernel below the same {plural(len(groups), 'call')}: {change(us(control), us(test))} a step."
+        evidence = tuple(_evidence(comparison, g, g.call or g.name) for g in _largest(groups))
+        found.append(Finding(code, title, detail, us(delta), _weight(comparison, delta), evidence))
+    return sorted(found, key=lambda f: -abs(f.delta_us))[:SHOWN]
+
+
+def counts(comparison: Comparison) -> list[Finding]:
+    """count-change: work that one side does more often."""
+    sums: dict[str, list[int]] = {}
+    for group in _work(comparison).groups:
+        if group.level in ("added", "removed"):
+            name = group.call or (group.control or group.test)[0].op or group.name
+            entry = sums.setdefault(name, [0, 0, 0, 0])
+            for at, members in ((0, group.control), (1, group.test)):
+                entry[at] += sum(m.count for m in members)
+                entry[at + 2] += sum(m.ns for m in members)
+    delta = sum(e[3] - e[2] for e in sums.values())
+    moved = sum(abs(e[3] - e[2]) for e in sums.values())
+    if not sums or not _matters(comparison, moved):
+        return []
+    us = comparison.us
+    largest = sorted(sums.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))[:SHOWN]
+    came, went = (sum(e[k] for e in sums.values()) for k in (1, 0))
+    title = f"work that only one side does: {number(comparison.number(went))} a step went, {number(comparison.number(came))} came"
+    detail = f"{change(us(sum(e[2] for e in sums.values())), us(sum(e[3] for e in sums.values())))} a step, without a partner on the other side at any level."
+    evidence = tuple(Evidence(n, comparison.number(e[0]), comparison.number(e[1]), us(e[2]), us(e[3])) for n, e in largest)
+    return [Finding("count-change", title, detail, us(delta), _weight(comparison, delta), evidence)]
+
+
+def copies(comparison: Comparison) -> list[Finding]:
+    """new-copies: more or fewer copies, by direction."""
+    found = []
+    us, count = comparison.us, comparison.number
+    for op in comparison.ops:
+        if op.category == "gpu_memcpy" and abs(count(op.test_count - op.control_count)) >= 1 and _matters(comparison, op.total_delta):
+            title = f"{op.name}: {number(count(op.control_count))} → {number(count(op.test_count))} copies a step"
+            detail = f"They take {change(us(op.control_total), us(op.test_total))} a step."
+            evidence = (Evidence(op.name, count(op.control_count), count(op.test_count), us(op.control_total), us(op.test_total)),)
+            found.append(Finding("new-copies", title, detail, us(op.total_delta), _weight(comparison, op.total_delta), evidence))
+    return found
+
+
+def tensor_cores(comparison: Comparison) -> list[Finding]:
+    """tensor-core-share: the part of kernel time on tensor cores moved by five points or more."""
+    shares = tensor_core_shares(comparison)
+    if shares is None or abs(shares[1] - shares[0]) < 0.05:
+        return []
+    gpu, us = comparison.gpu_time, comparison.us
+    title = f"kernel time on tensor cores {100 * shares[0]:.0f} % → {100 * shares[1]:.0f} %"
+    detail = "By the kernels' names; kernels whose names do not say are not counted as using them."
+    evidence = (Evidence("on tensor cores", None, None, us(gpu.control) * shares[0], us(gpu.test) * shares[1]),)
+    return [Finding("tensor-core-share", title, detail, 0.0, 0.0, evidence)]
+
+
+def tensor_core_shares(comparison: Comparison) -> tuple[float, float] | None:
+    """Part of each side's kernel time in kernels whose names say that they use tensor cores (MFMA on AMD); None without a GPU on both sides."""
+    shares = []
+    for side in (_control, _test):
+        members = [m for g in comparison.gpu_time.groups for m in side(g) if m.category == "kernel"]
+        total = sum(m.ns for m in members)
+        if not total:
+            return None
+        shares.append(sum(m.ns for m in members if uses_tensor_cores(m.name)) / total)
+    return shares[0], shares[1]
+
+
+RULES = (fused, swapped, same_kernels, counts, copies, tensor_cores)

@@ -1,0 +1,88 @@
+"""Views: the same work summed by family, phase, module, operator or kernel; and by what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracediff.diff.groups import Group, Member, WorkTime
+from tracediff.profile.names import is_generated, match_name, readable
+
+UNKNOWN = "(unknown)"
+
+
+@dataclass
+class Sum:
+    """One line of a view: numerators over the comparison's scale."""
+
+    name: str
+    control: int = 0
+    test: int = 0
+    control_count: int = 0
+    test_count: int = 0
+
+    @property
+    def delta(self) -> int:
+        """test − control."""
+        return self.test - self.control
+
+
+VIEWS: dict[str, Callable[[Member], str]] = {
+    "family": lambda m: m.family,
+    "phase": lambda m: m.phase,
+    "module": lambda m: m.module or UNKNOWN,
+    "op": lambda m: m.op or "(no operator)",
+    "kernel": lambda m: readable(m.name if is_generated(m.name) else match_name(m.name)),
+}
+"""What work can be summed by."""
+
+CAUSES = {
+    "exact": "the same kernels",
+    "op": "other kernels of the same operators",
+    "module": "other operators of the same modules",
+    "fusion": "fusion",
+    "layout": "changes of layout",
+    "sequence": "replayed work, by its order",
+    "sequence~family": "replayed work, by its place and family",
+    "family": "the rest, by family",
+    "added": "only in the test",
+    "removed": "only in the control",
+}
+"""What a change of kernel time is put down to: the level of its group, and layout where all members only reorder data."""
+
+LAYOUT_WORDS = ("nchwtonhwc", "nhwctonchw", "transpose", "permute", "tensortransform", "batchedtranspose", "nchw2nhwc", "nhwc2nchw")
+
+
+def summed(work: WorkTime, view: str) -> list[Sum]:
+    """All of ``work`` by one of VIEWS, the largest change first; the lines add up to the account."""
+    key = VIEWS[view]
+    sums: dict[str, Sum] = {}
+    for group in work.groups:
+        for members, side in ((group.control, "control"), (group.test, "test")):
+            for member in members:
+                name = key(member)
+                line = sums.setdefault(name, Sum(name))
+                setattr(line, side, getattr(line, side) + member.ns)
+                setattr(line, f"{side}_count", getattr(line, f"{side}_count") + member.count)
+    return _sorted(sums)
+
+
+def by_cause(work: WorkTime) -> list[Sum]:
+    """All of ``work`` by CAUSES; the lines add up to the account."""
+    sums: dict[str, Sum] = {}
+    for group in work.groups:
+        name = CAUSES["layout" if _is_layout(group) else group.level]
+        line = sums.setdefault(name, Sum(name))
+        line.control += group.control_ns
+        line.test += group.test_ns
+        line.control_count += group.control_count
+        line.test_count += group.test_count
+    return _sorted(sums)
+
+
+def _is_layout(group: Group) -> bool:
+    return all(any(word in m.name.lower().replace("_", "") for word in LAYOUT_WORDS) for m in (*group.control, *group.test))
+
+
+def _sorted(sums: dict[str, Sum]) -> list[Sum]:
+    return sorted(sums.values(), key=lambda s: (-abs(s.delta), -max(s.control, s.test), s.name))
