@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 from tracediff.diff.comparison import Comparison, compare_sets
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
+from tracediff.diff.views import Sum, summed
 from tracediff.engine import Where, load_sets
+from tracediff.profile.families import DEFAULT, read_rules
 from tracediff.profile.traceset import Selection, TraceSet
-from tracediff.report.to_csv import GROUP_COLUMNS, HEALTH_COLUMNS, OP_COLUMNS, STEP_COLUMNS, group_rows, health_rows, step_rows
+from tracediff.report.to_csv import GROUP_COLUMNS, HEALTH_COLUMNS, OP_COLUMNS, STEP_COLUMNS, TREE_COLUMNS, group_rows, health_rows, step_rows, tree_rows
+from tracediff.report.to_folded import to_folded
 from tracediff.report.to_json import document, to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.write import write_text
+
+VIEW_COLUMNS = ("name", "control_count", "test_count", "control_us", "test_us", "delta_us")
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +34,7 @@ def load(
     skip_first: int | None = None,
     steps: tuple[int, int] | None = None,
     step_marker: str | None = None,
+    families: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
 ) -> TraceSet:
     """Read a set of traces.
@@ -40,6 +46,7 @@ def load(
         skip_first: leave out the first N steps of each file; by default the first of three or more.
         steps: use the steps numbered first..last (inclusive) instead.
         step_marker: regular expression; annotations that match are the steps instead of ProfilerStep#N.
+        families: a TOML file of rules of your own that tell what kind of work a name is (docs/families.md).
         jobs: processes to read with; by default the number of cores for large files.
 
     Raises:
@@ -47,7 +54,8 @@ def load(
     """
     selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
     wanted = frozenset(ranks) if ranks is not None else None
-    return load_sets([path], labels=[label], selections=[selection], ranks=[wanted], step_marker=step_marker, jobs=jobs)[0]
+    rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
+    return load_sets([path], labels=[label], selections=[selection], ranks=[wanted], step_marker=step_marker, jobs=jobs, families=rules)[0]
 
 
 def compare(control: TraceSet | Where, test: TraceSet | Where, *, force: bool = False, jobs: int | None = None) -> Diff:
@@ -111,8 +119,28 @@ class Diff:
 
     @cached_property
     def groups(self) -> pd.DataFrame:
-        """One row a group of GPU events: level, name, family, counts, µs on both sides, delta_us = count_part_us + mean_part_us."""
+        """One row a group of work that is the same: level, name, family, module, phase, counts, µs on both sides, delta_us = count_part_us + mean_part_us.
+
+        Of GPU events; where neither side has a GPU of the self time of operators.
+        """
         return _frame(group_rows(self._document), GROUP_COLUMNS)
+
+    def by(self, view: str) -> pd.DataFrame:
+        """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel`` or ``cause`` (index): counts and µs per step, largest change first.
+
+        Raises:
+            KeyError: another view.
+        """
+        return _frame([_line(self.comparison, s) for s in summed(self.comparison.work, view)], VIEW_COLUMNS).set_index("name")
+
+    @cached_property
+    def tree(self) -> pd.DataFrame:
+        """The merged call tree, one row a call, parents before children (index ``node``).
+
+        parent (−1 for a phase), depth, kind (phase, annotation, module, op), name, shapes, side (both, control, test), counts per step, host µs with
+        everything below, work µs below (GPU time; without a GPU self time of operators), delta_us of the work.
+        """
+        return _frame(tree_rows(self.comparison), TREE_COLUMNS).rename_axis("node")
 
     @cached_property
     def ops(self) -> pd.DataFrame:
@@ -138,12 +166,28 @@ class Diff:
         """The JSON document (schema tracediff.diff/1); also written to ``path`` where given."""
         return _written(to_json(self.comparison), path)
 
+    def to_folded(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Stacks with the work of both sides in ns, as flame-graph tools read them; also written to ``path`` where given."""
+        return _written(to_folded(self.comparison), path)
+
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
         """The answer as GitHub-flavoured Markdown; also written to ``path`` where given."""
         return _written(to_markdown(self.comparison), path)
 
     def __repr__(self) -> str:
         return f"<Diff {self.comparison.control.label} → {self.comparison.test.label}: {self.verdict.sentence}>"
+
+
+def _line(comparison: Comparison, line: Sum) -> dict[str, Any]:
+    us, number = comparison.us, comparison.number
+    return {
+        "name": line.name,
+        "control_count": number(line.control_count),
+        "test_count": number(line.test_count),
+        "control_us": us(line.control),
+        "test_us": us(line.test),
+        "delta_us": us(line.delta),
+    }
 
 
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
 from tracediff.profile.build import ARGUMENTS, build_profile
+from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.profile import Profile
 from tracediff.profile.traceset import Selection, TraceSet, arrange
 
@@ -27,13 +28,13 @@ WORTH_A_PROCESS = 4 << 20
 """Bytes on disk from which files are read by processes of their own."""
 
 
-def profile_file(file: TraceFile, step_marker: str | None = None) -> Profile:
+def profile_file(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Profile:
     """The profile of one file: a pure function of it.
 
     Raises:
         TracediffError: the file cannot be read, or is no trace.
     """
-    return build_profile(read_trace(file, only=ARGUMENTS), step_marker)
+    return build_profile(read_trace(file, only=ARGUMENTS), step_marker, families)
 
 
 def load_sets(
@@ -44,6 +45,7 @@ def load_sets(
     ranks: Sequence[frozenset[int] | None] | None = None,
     step_marker: str | None = None,
     jobs: int | None = None,
+    families: Families = DEFAULT,
     progress: Progress | None = None,
 ) -> list[TraceSet]:
     """The sets at ``wheres``, all their files read side by side.
@@ -53,13 +55,14 @@ def load_sets(
         labels, selections, ranks: per set; None for the defaults.
         step_marker: see `build_profile`.
         jobs: processes; by default as many as there are cores, and none for small files.
+        families: rules that tell what kind of work a name is.
         progress: told of every finished file.
 
     Raises:
         TracediffError: a set without traces, or a file that cannot be read.
     """
     files = [find_traces(where) for where in wheres]
-    found = _profiles(list(dict.fromkeys(f for of in files for f in of)), step_marker, jobs, progress)
+    found = _profiles(list(dict.fromkeys(f for of in files for f in of)), step_marker, jobs, families, progress)
     named = labels_for(wheres)
     given = labels or [None] * len(wheres)
     sets = []
@@ -69,6 +72,7 @@ def load_sets(
         label = given[i] or named[i]
         arranged = arrange(label, profiles, selections[i] if selections else Selection(), ranks[i] if ranks else None, notes.list())
         arranged.manifest = _manifest(where)
+        arranged.families = families
         sets.append(arranged)
     return sets
 
@@ -94,20 +98,22 @@ def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Wh
     return profiles
 
 
-def _profiles(files: list[TraceFile], step_marker: str | None, jobs: int | None, progress: Progress | None) -> dict[TraceFile, Profile | TracediffError]:
+def _profiles(
+    files: list[TraceFile], step_marker: str | None, jobs: int | None, families: Families, progress: Progress | None
+) -> dict[TraceFile, Profile | TracediffError]:
     jobs = min(jobs if jobs is not None else _default_jobs(files), len(files))
     done: dict[TraceFile, Profile | TracediffError] = {}
     tell = progress or (lambda _done, _all: None)
     tell(0, len(files))
     if jobs <= 1:
         for file in files:
-            done[file] = _attempt(file, step_marker)
+            done[file] = _attempt(file, step_marker, families)
             tell(len(done), len(files))
         return done
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(jobs, context)
     try:
-        futures = {pool.submit(_attempt, file, step_marker): file for file in sorted(files, key=_size, reverse=True)}
+        futures = {pool.submit(_attempt, file, step_marker, families): file for file in sorted(files, key=_size, reverse=True)}
         for future in as_completed(futures):
             done[futures[future]] = future.result()
             tell(len(done), len(files))
@@ -120,9 +126,9 @@ def _profiles(files: list[TraceFile], step_marker: str | None, jobs: int | None,
     return done
 
 
-def _attempt(file: TraceFile, step_marker: str | None) -> Profile | TracediffError:
+def _attempt(file: TraceFile, step_marker: str | None, families: Families) -> Profile | TracediffError:
     try:
-        return profile_file(file, step_marker)
+        return profile_file(file, step_marker, families)
     except TracediffError as error:
         return error
 

@@ -12,6 +12,7 @@ from tracediff_cli.sets import two_sets
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
+VIEWS = ("family", "phase", "module", "op", "kernel", "cause")
 SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 
 
@@ -19,6 +20,8 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @two_sets
 @click.option("--top", type=click.IntRange(0), metavar="N", help="Rows of each table of changes [default: 10 in all].")
 @click.option("--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Order of the tables of changes.")
+@click.option("--by", type=click.Choice(VIEWS), help="Instead of the tables of changes: the work summed by this.")
+@click.option("--explain", "explained", metavar="NAME", help="Instead: how the work of a kernel or operator was matched, and why.")
 @click.option("--device", type=click.Choice(["cpu", "gpu", "all"]), default="all", help="Changes of which device.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the whole comparison as JSON (- is standard output).")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Write the answer as Markdown (- is standard output).")
@@ -28,6 +31,8 @@ def compare(
     load: Callable[[], Comparison],
     top: int | None,
     sort: str,
+    by: str | None,
+    explained: str | None,
     device: str,
     json_file: str | None,
     markdown_file: str | None,
@@ -44,6 +49,8 @@ def compare(
       tracediff compare a.json.gz b.json.gz --top 20 --device gpu
       tracediff compare runs/old runs/new --rank 0 --json diff.json --markdown diff.md
       tracediff compare job.json.gz job.json.gz --step ctrl=5 --step test=9
+      tracediff compare old/ new/ --by family
+      tracediff compare old/ new/ --explain layer_norm
       tracediff compare old/ new/ --where cudaStreamSynchronize
     """
     if name is not None:
@@ -52,6 +59,11 @@ def compare(
         list_events(where, name, top if top is not None else 10)
         return 0
     comparison = load()
+    if explained is not None:
+        from tracediff.report.explain import explain
+
+        click.echo(explain(comparison, explained, top if top is not None else 10), nl=False)
+        return 3 if comparison.was_refused else 0
     from tracediff.report.write import write_text
 
     if json_file:
@@ -67,5 +79,5 @@ def compare(
 
         from tracediff.report.to_terminal import show
 
-        show(comparison, Console(), device=device, sort=sort, top=top)
+        show(comparison, Console(), device=device, sort=sort, top=top, by=by)
     return 3 if comparison.was_refused else 0

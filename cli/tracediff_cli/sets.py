@@ -29,6 +29,7 @@ def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--step", "steps", multiple=True, metavar="[ctrl=|test=]A..B", help="Only the steps numbered A to B.")
     @click.option("--skip-first", "skips", multiple=True, metavar="[ctrl=|test=]N", help="Leave out the first N steps of each file [default: 1 of 3 or more].")
     @click.option("--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N.")
+    @click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
     @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Read files in N processes [default: the cores, for large files].")
     @click.option("--force", is_flag=True, help="Compare even what the preflight refuses.")
     @wraps(command)
@@ -40,6 +41,7 @@ def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
         steps: tuple[str, ...],
         skips: tuple[str, ...],
         step_marker: str | None,
+        families: str | None,
         jobs: int | None,
         force: bool,
         **options: Any,
@@ -47,7 +49,7 @@ def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
         def load() -> Comparison:
             from tracediff.diff.comparison import compare_sets
 
-            a, b = _load(control, test, labels, ranks, steps, skips, step_marker, jobs)
+            a, b = _load(control, test, labels, ranks, steps, skips, step_marker, families, jobs)
             return compare_sets(a, b, force)
 
         return command(where=(control, test), load=load, **options)
@@ -63,15 +65,19 @@ def _load(
     steps: Sequence[str],
     skips: Sequence[str],
     step_marker: str | None,
+    families: str | None,
     jobs: int | None,
 ) -> list[TraceSet]:
     from tracediff.engine import load_sets
+    from tracediff.profile.families import DEFAULT, read_rules
+
+    rules = read_rules(families) if families is not None else DEFAULT
 
     selections = [_selection(s, k) for s, k in zip(_last(_by_side("--step", steps)), _last(_by_side("--skip-first", skips)), strict=True)]
     wanted = [frozenset(_number("--rank", r) for r in of) or None for of in _by_side("--rank", ranks)]
     with progress() as tell:
         return load_sets(
-            [control, test], labels=_labels(labels), selections=selections, ranks=wanted, step_marker=step_marker, jobs=jobs, progress=tell
+            [control, test], labels=_labels(labels), selections=selections, ranks=wanted, step_marker=step_marker, jobs=jobs, families=rules, progress=tell
         )
 
 

@@ -99,7 +99,8 @@ def test_torch_compile_leaves_its_facts(tmp_path):
     graphs = read_manifest(tmp_path / "out" / "compile").provenance
     assert {"aten.sin.default", "aten.cos.default"} <= {n.op for graph in graphs for n in graph.nodes}
     fused = {kernel: nodes for graph in graphs for kernel, nodes in graph.kernels.items() if "_sin_" in kernel}
-    assert fused and all(set(nodes) <= {n.name for graph in graphs for n in graph.nodes} for nodes in fused.values())
+    assert fused
+    assert all(set(nodes) <= {n.name for graph in graphs for n in graph.nodes} for nodes in fused.values())
     (compiled,) = load_sets([tmp_path / "out" / "compile"])
     assert any("cpp_fused" in name for p in compiled.profiles for name in p.names)
 

@@ -84,7 +84,7 @@ ATEN = "void at::native::"
         ("ProfilerStep #12", "ProfilerStep#"),
         ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD"),
         ("CopyDeviceToHost", "Memcpy DtoH"),
-        ("Memset (Device)", "Memset (Device)"),
+        ("Memset (Device)", "Memset"),
         ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"),
         ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t"),
         ("rccl_main_kernel(ncclDevComm*)", "rccl_main_kernel"),

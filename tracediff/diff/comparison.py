@@ -8,7 +8,7 @@ from math import lcm
 
 from tracediff.diff.findings.finding import Finding
 from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
-from tracediff.diff.groups import WorkTime, match_work
+from tracediff.diff.groups import Matched, WorkTime, match_work
 from tracediff.diff.matching.calls import Pairing
 from tracediff.diff.ops import Op, compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, preflight
@@ -17,7 +17,6 @@ from tracediff.diff.verdict import Verdict, refused, untested
 from tracediff.ingest.health import Note
 from tracediff.profile.average import UsedStep, call_tree, communication_us, host_us, kernel_average, op_average, step_average
 from tracediff.profile.calltree import CallTree
-from tracediff.profile.families import family_of_kernel
 from tracediff.profile.traceset import TraceSet
 
 
@@ -97,6 +96,11 @@ class Comparison:
         return find(self)
 
     @property
+    def work(self) -> WorkTime:
+        """What matching was done on: GPU events where there are any, else the self time of operators."""
+        return self.gpu_time if self.gpu_time.groups else self.host_time
+
+    @property
     def was_refused(self) -> bool:
         """Whether the sides were not compared."""
         return self.comparability.level == REFUSED and not self.ops
@@ -115,10 +119,11 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False) -> Comp
     ops = op_average(control), op_average(test)
     scale = lcm(*(a.denominator for a in (*steps, *kernels, *ops)))
     step_time = compare_step_time(*steps, scale)
-    matched = match_work(trees, scale, family_of_kernel, (control.manifest, test.manifest))
-    gpu_time = compare_gpu_time(matched.groups if on_gpu else (), *kernels, scale)
+    matched = match_work(trees, scale, control.families.of_kernel, (control.manifest, test.manifest))
+    nothing = Matched((), (0, 0), matched.pairing)
+    gpu_time = compare_gpu_time(matched if on_gpu else nothing, *kernels, scale)
     host_time = WorkTime(() if on_gpu else matched.groups)
-    table = compare_ops(*ops, scale)
+    table = compare_ops(*ops, scale, control.families.of)
     shared = any(op.control_count and op.test_count and op.category != "user_annotation" for op in table) or not table
     comparability = preflight(control, test, shared)
     labels = control.label, test.label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracediff.diff.groups import Group, WorkTime
+from tracediff.diff.groups import Matched, WorkTime
 from tracediff.profile.average import KernelAverage
 
 
@@ -33,7 +33,8 @@ class GpuTime(WorkTime):
     outside: Outside = Outside(0, 0, 0, 0)
 
 
-def compare_gpu_time(groups: tuple[Group, ...], control: KernelAverage, test: KernelAverage, scale: int) -> GpuTime:
-    """The kernel account made of ``groups``, on one ``scale`` (a multiple of both denominators)."""
+def compare_gpu_time(matched: Matched, control: KernelAverage, test: KernelAverage, scale: int) -> GpuTime:
+    """The kernel account made of what was matched, on one ``scale`` (a multiple of both denominators)."""
     c, t = scale // control.denominator, scale // test.denominator
-    return GpuTime(groups, 0, c * control.busy, t * test.busy, Outside(*control.spilled, *test.spilled), Outside(*control.outside, *test.outside))
+    outside = Outside(*control.spilled, *test.spilled), Outside(*control.outside, *test.outside)
+    return GpuTime(matched.groups, *matched.unattributed, c * control.busy, t * test.busy, *outside)

@@ -14,6 +14,7 @@ from tracediff.diff.matching.origins import Origins
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.calltree import CallTree
 from tracediff.profile.names import is_generated, match_name, readable
+from tracediff.profile.work import UNMATCHED
 
 
 @dataclass(frozen=True)
@@ -103,21 +104,27 @@ class WorkTime:
 
     Attributes:
         groups: all of it, the largest change first.
-        unattributed: change by work that a health note keeps out of matching.
+        unattributed_control, unattributed_test: work that a health note keeps out of matching.
     """
 
     groups: tuple[Group, ...]
-    unattributed: int = 0
+    unattributed_control: int = 0
+    unattributed_test: int = 0
+
+    @property
+    def unattributed(self) -> int:
+        """Change by work that is kept out of matching."""
+        return self.unattributed_test - self.unattributed_control
 
     @property
     def control(self) -> int:
         """Σ durations on the control side."""
-        return sum(g.control_ns for g in self.groups)
+        return sum(g.control_ns for g in self.groups) + self.unattributed_control
 
     @property
     def test(self) -> int:
         """Σ durations on the test side."""
-        return sum(g.test_ns for g in self.groups)
+        return sum(g.test_ns for g in self.groups) + self.unattributed_test
 
     @property
     def delta(self) -> int:
@@ -152,9 +159,10 @@ def split_change(control_count: int, control_ns: int, test_count: int, test_ns: 
 
 @dataclass(frozen=True)
 class Matched:
-    """What matching made of two call trees: the groups, and how their calls were paired."""
+    """What matching made of two call trees: the groups, the time that is kept out of them on each side, and how their calls were paired."""
 
     groups: tuple[Group, ...]
+    unattributed: tuple[int, int]
     pairing: Pairing
 
 
@@ -167,6 +175,7 @@ def match_work(trees: Trees, scale: int, family_of: FamilyOf, manifests: Manifes
 
     Swapped sides give the same groups turned round: matching sees the sides in an order of their own.
     """
+    left_out = tuple(sum(scale // tree.denominator * w.ns for w in tree.work if w.ordinal == UNMATCHED) for tree in trees)
     turned = _content(trees[1]) < _content(trees[0])
     if turned:
         trees, manifests = (trees[1], trees[0]), (manifests[1], manifests[0])
@@ -182,7 +191,7 @@ def match_work(trees: Trees, scale: int, family_of: FamilyOf, manifests: Manifes
         matches = [(TURNED.get(level, level), b, a, shared and (shared[1], shared[0])) for level, a, b, shared in matches]
     groups = [_group(match, trees, scale) for match in matches]
     groups.sort(key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
-    return Matched(tuple(groups), pairing)
+    return Matched(tuple(groups), (left_out[0], left_out[1]), pairing)
 
 
 def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracediff.profile.average import OpAverage
-from tracediff.profile.families import family_of
 from tracediff.profile.names import readable, table_name
 
 GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation")
@@ -61,8 +61,8 @@ class Op:
         return "same" if not self.total_delta else "slower" if self.total_delta > 0 else "faster"
 
 
-def compare_ops(control: OpAverage, test: OpAverage, scale: int) -> tuple[Op, ...]:
-    """All operations of either side on one ``scale``, largest change of self time first."""
+def compare_ops(control: OpAverage, test: OpAverage, scale: int, family_of: Callable[[str], str]) -> tuple[Op, ...]:
+    """All operations of either side on one ``scale``, largest change of self time first; ``family_of`` tells the family of a name."""
     spellings: dict[tuple[str, str], Counter[str]] = {}
     sums: dict[tuple[str, str], list[int]] = {}
     for offset, average in ((0, control), (1, test)):

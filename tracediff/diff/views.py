@@ -54,7 +54,9 @@ LAYOUT_WORDS = ("nchwtonhwc", "nhwctonchw", "transpose", "permute", "tensortrans
 
 
 def summed(work: WorkTime, view: str) -> list[Sum]:
-    """All of ``work`` by one of VIEWS, the largest change first; the lines add up to the account."""
+    """All of ``work`` by one of VIEWS or by ``cause``, the largest change first; the lines add up to the account."""
+    if view == "cause":
+        return by_cause(work)
     key = VIEWS[view]
     sums: dict[str, Sum] = {}
     for group in work.groups:

@@ -12,6 +12,7 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.calls import build_calls
+from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.intervals import union
 from tracediff.profile.lanes import LANES, Lane, build_lane
 from tracediff.profile.launches import GpuEvents, gpu_events
@@ -20,18 +21,22 @@ from tracediff.profile.states import step_account
 from tracediff.profile.steps import Steps, find_steps
 from tracediff.profile.work import empty_work, host_work, kernel_work
 
-ARGUMENTS = frozenset(("correlation", "device", "Input Dims", "grid", "block", "stream", "Sequence number", "External id", "Ev Idx", "Python id"))
+LAUNCHES = ("correlation", "device", "stream", "grid", "block")
+INPUTS = ("Input Dims", "Input type", "Input Strides")
+ORDER = ("Sequence number", "External id", "Ev Idx", "Python id")
+ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER))
 """The arguments that a profile is made of."""
 
 NOT_MEASURED = (cat.SPAN, cat.METADATA)
 """Categories whose complete events are no work: the profiler's own span."""
 
 
-def build_profile(trace: Trace, step_marker: str | None = None) -> Profile:
+def build_profile(trace: Trace, step_marker: str | None = None, families: Families = DEFAULT) -> Profile:
     """The accounts of ``trace``.
 
     Args:
         step_marker: a regular expression; annotations with a matching name are the steps instead of ProfilerStep#N.
+        families: tell what kind of work an operator is.
 
     Raises:
         TracediffError: the marker is no regular expression, or nothing matches it.
@@ -43,10 +48,10 @@ def build_profile(trace: Trace, step_marker: str | None = None) -> Profile:
     gpu = gpu_events(trace, steps, notes)
     lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
     completions = steps.completions(gpu.end, gpu.step)
-    account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"])
+    account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"], families)
     calls = build_calls(trace, steps, lanes["ops"], notes)
     table, texts = _with_own_texts(trace, calls.table)
-    kernels, launch_shapes = kernel_work(trace, gpu, calls)
+    kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
     return Profile(
         origin=_origin(trace, gpu),
@@ -126,6 +131,8 @@ def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]
 
 def _with_own_texts(trace: Trace, table: CallTable) -> tuple[CallTable, list[str]]:
     """``table`` with codes of the texts it needs, and those texts."""
-    codes = np.unique(table.shapes)
+    columns = {"shapes": table.shapes, "types": table.types, "strides": table.strides}
+    codes = np.unique(np.concatenate(list(columns.values())))
     codes = codes[codes >= 0]
-    return replace(table, shapes=np.where(table.shapes >= 0, np.searchsorted(codes, table.shapes), -1)), [trace.texts[c] for c in codes.tolist()]
+    own = {name: np.where(column >= 0, np.searchsorted(codes, column), -1) for name, column in columns.items()}
+    return replace(table, **own), [trace.texts[c] for c in codes.tolist()]

@@ -56,6 +56,7 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, notes: Notes) -> Calls:
     name = trace.name[ops.rows].astype(np.int64)
     shapes = trace.text_column("Input Dims", cat.CPU_OP)[ops.rows].astype(np.int64)
     in_step = operator & (step >= 0)
+    told = (trace.text_column("Input type", cat.CPU_OP)[ops.rows].astype(np.int64), trace.text_column("Input Strides", cat.CPU_OP)[ops.rows].astype(np.int64))
     node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=True)
     if len(nodes.name) > MOST_CALLS:
         notes.add("calls-merged", "a step holds so many calls that equal ones of a parent were taken together", len(nodes.name))
@@ -63,10 +64,18 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, notes: Notes) -> Calls:
     position = np.full(len(trace), -1, np.int64)
     position[ops.rows] = np.arange(len(ops.rows))
     rows = np.flatnonzero(in_step)
+    types, strides = (_first_of(node[rows], of[rows], len(nodes.name)) for of in told)
     (s, c), (count, total, own) = grouped(
         [step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]]
     )
-    return Calls(CallTable(*nodes.columns(), step=s, node=c, count=count, total_ns=total, self_ns=own), node, position, operator)
+    return Calls(CallTable(*nodes.columns(), types, strides, step=s, node=c, count=count, total_ns=total, self_ns=own), node, position, operator)
+
+
+def _first_of(node: Int64, values: Int64, size: int) -> Int64:
+    """int64[size]: each node's value at its first occurrence, −1 for nodes that have none."""
+    out = np.full(size, -1, np.int64)
+    out[node[::-1]] = values[::-1]
+    return out
 
 
 @dataclass

@@ -27,6 +27,7 @@ class Call:
         kind: phase, annotation, module or op. name: as recorded; of a phase its name.
         shapes: input shapes as recorded, None where they are not. ordinal: among equal siblings.
         label: what it is paired by: the match name; of a module its class and ordinal among siblings of that class.
+        types, strides: dtypes and strides of its inputs as recorded, None where they are not.
         count, total, own: numerators per step of an operator: occurrences, duration, self time.
     """
 
@@ -36,6 +37,8 @@ class Call:
     shapes: str | None
     ordinal: int
     label: str = ""
+    types: str | None = None
+    strides: str | None = None
     count: int = 0
     total: int = 0
     own: int = 0
@@ -47,7 +50,7 @@ class Work:
 
     Attributes:
         node: position in the tree, −1 where nothing is known.
-        category, name: as recorded. launch_shape: grid × block of generated kernels.
+        category, name: as recorded. launch_shape: grid × block, None where not recorded.
         ordinal, order: see `WorkTable`.
     """
 
@@ -127,9 +130,9 @@ def _merge_nodes(tree: CallTree, known: dict[tuple[int, str, str, str | None, in
     sums = np.zeros((3, len(table.parent)), np.int64)
     for total, column in zip(sums, (table.count, table.total_ns, table.self_ns), strict=True):
         np.add.at(total, table.node[rows], column[rows])
-    columns = zip(*(c.tolist() for c in (table.parent, table.kind, table.name, table.shapes, table.ordinal, *sums)), strict=True)
+    columns = zip(*(c.tolist() for c in (table.parent, table.kind, table.name, table.shapes, table.ordinal, table.types, table.strides, *sums)), strict=True)
     nodes: list[int] = []
-    for parent, kind, name, shapes, ordinal, count, total, own in columns:
+    for parent, kind, name, shapes, ordinal, types, strides, count, total, own in columns:
         if kind == OP and not count:
             nodes.append(-1)
             continue
@@ -137,19 +140,23 @@ def _merge_nodes(tree: CallTree, known: dict[tuple[int, str, str, str | None, in
             nodes[parent] if parent >= 0 else -1,
             KINDS[kind],
             PHASES[name] if kind == PHASE else profile.names[name],
-            profile.texts[shapes] if shapes >= 0 else None,
+            _text(profile, shapes),
             ordinal,
         )
         at = known.get(key)
         if at is None:
             at = known[key] = len(tree.calls)
-            tree.calls.append(Call(*key))
+            tree.calls.append(Call(*key, types=_text(profile, types), strides=_text(profile, strides)))
         call = tree.calls[at]
         call.count += weight * count
         call.total += weight * total
         call.own += weight * own
         nodes.append(at)
     return nodes
+
+
+def _text(profile: Profile, code: int) -> str | None:
+    return profile.texts[code] if code >= 0 else None
 
 
 def _merge_work(
@@ -160,7 +167,7 @@ def _merge_work(
     sums, (count, ns) = grouped(keys, [table.count[rows], table.total_ns[rows]])
     order = _earliest(keys, table.order[rows])
     for node, category, name, shape, ordinal, first, n, total in zip(*(c.tolist() for c in (*sums, order, count, ns)), strict=True):
-        key = (nodes[node] if node >= 0 else -1, profile.categories[category], profile.names[name], profile.texts[shape] if shape >= 0 else None, ordinal)
+        key = (nodes[node] if node >= 0 else -1, profile.categories[category], profile.names[name], _text(profile, shape), ordinal)
         work = works.get(key)
         if work is None:
             work = works[key] = Work(*key, order=first)

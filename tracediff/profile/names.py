@@ -20,6 +20,7 @@ ADDRESS = re.compile(r"(?<!\d)0x[0-9a-fA-F]+")
 COUNTER = re.compile(r"_\d+(?:d\w*)?$")
 GRAPH = re.compile(r"^graph_\d+_")
 HASH = re.compile(r"(?<![A-Za-z0-9])(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{40,}(?![A-Za-z0-9])")
+MEMSET = re.compile(r"^Memset \([\w ]*\)$")
 STEP = re.compile(r"^ProfilerStep\s*#\s*\d+$")
 
 WIDTH = 80
@@ -104,6 +105,8 @@ def match_name(raw: str) -> str:
     if copy:
         direction = copy["short"] or f"{copy['src'][0]}to{copy['dst'][0]}"
         return f"Memcpy {direction[0].upper()}to{direction[-1].upper()}"
+    if MEMSET.match(raw):
+        return "Memset"
     if STEP.match(raw):
         return "ProfilerStep#"
     name = HASH.sub("#", ADDRESS.sub("0x#", raw))

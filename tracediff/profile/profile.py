@@ -61,6 +61,7 @@ class CallTable:
         kind: int64[k] index into `calls.KINDS`.
         name: int64[k] code of the profile's names; of a phase index into `scopes.PHASES`.
         shapes: int64[k] code of the profile's texts, −1 where not recorded. ordinal: int64[k] among equal siblings.
+        types, strides: int64[k] codes of the profile's texts: dtypes and strides of the inputs at the first occurrence, −1 where not recorded.
         step, node, count, total_ns, self_ns: int64[r] occurrences of operators.
     """
 
@@ -69,6 +70,8 @@ class CallTable:
     name: Int64
     shapes: Int64
     ordinal: Int64
+    types: Int64
+    strides: Int64
     step: Int64
     node: Int64
     count: Int64
@@ -84,8 +87,8 @@ class WorkTable:
         step: position, −1 outside every step, −2 spilled.
         node: of the call tree: the operator that launched it, else the scope around its launch; −1 where step is negative or nothing is known.
         category, name: codes of the profile.
-        launch_shape: code of grid and block of generated kernels, −1 for others.
-        ordinal: among equal work that no operator launched, 0 for other.
+        launch_shape: code of grid and block, −1 where not recorded.
+        ordinal: among equal work that no operator launched, 0 for other; work.UNMATCHED where a health note keeps it out of matching.
         order: earliest position in the step by (stream, start).
         count, total_ns: sums.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.families import family_of
+from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.intervals import Intervals, union
 from tracediff.profile.lanes import Lane
 from tracediff.profile.launches import GpuEvents
@@ -52,12 +52,12 @@ class Layer:
     where: Intervals
 
 
-def step_account(trace: Trace, steps: Steps, completions: Int64, gpu: GpuEvents, ops: Lane, annotations: Lane) -> StepAccount:
-    """Paint every instant between ``completions`` (int64[s + 1] ns) with its state."""
+def step_account(trace: Trace, steps: Steps, completions: Int64, gpu: GpuEvents, ops: Lane, annotations: Lane, families: Families = DEFAULT) -> StepAccount:
+    """Paint every instant between ``completions`` (int64[s + 1] ns) with its state; ``families`` name the parts of the state op."""
     names = list(STATES)
     layers = list(_gpu_layers(trace, gpu))
     layers += _host_layers(trace, gpu, annotations)
-    layers += list(_op_layers(trace, steps, ops, names)) if not len(gpu.rows) else [_covered_by(trace, ops)]
+    layers += list(_op_layers(trace, steps, ops, names, families)) if not len(gpu.rows) else [_covered_by(trace, ops)]
     low, high = int(completions[0]), int(completions[-1])
     layers = [Layer(x.state, x.owner, x.where.clipped(low, high)) for x in layers]
     edges = np.sort(np.concatenate([completions, *(e for x in layers for e in (x.where.start, x.where.end))]))
@@ -119,9 +119,9 @@ def _covered_by(trace: Trace, ops: Lane) -> Layer:
     return _layer("op", trace, ops.rows[ops.parent < 0])
 
 
-def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str]) -> Iterator[Layer]:
+def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_families: Families) -> Iterator[Layer]:
     """Per thread, the steps' own first and then in order of thread id, where the innermost scope is of each family."""
-    families = [family_of(name) for name in trace.names]
+    families = [known_families.of(name) for name in trace.names]
     known = sorted(set(families))
     family = np.array([known.index(f) for f in families], np.int64)
     for thread in _thread_order(trace, steps, ops):

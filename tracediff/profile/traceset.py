@@ -14,6 +14,7 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.discover import rank_in_name, run_in_path, worker_of
 from tracediff.ingest.health import Note, Notes
 from tracediff.ingest.manifest import Manifest
+from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.profile import Profile
 
 RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
@@ -71,6 +72,7 @@ class TraceSet:
         selection: the steps used.
         notes: health notes of the set and of all its files.
         manifest: what the collector wrote of it, None for traces from elsewhere.
+        families: rules that tell what kind of work a name is.
     """
 
     label: str
@@ -78,6 +80,7 @@ class TraceSet:
     selection: Selection
     notes: tuple[Note, ...]
     manifest: Manifest | None = None
+    families: Families = DEFAULT
 
     @property
     def profiles(self) -> list[Profile]:

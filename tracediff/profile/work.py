@@ -6,20 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.calls import OP, Calls
 from tracediff.profile.codes import combined, ordinals
 from tracediff.profile.lanes import Lane
 from tracediff.profile.launches import GpuEvents
-from tracediff.profile.names import is_generated
 from tracediff.profile.profile import WorkTable
 from tracediff.profile.steps import Steps
 
+UNMATCHED = -1
+"""Ordinal of work that is kept out of matching."""
 
-def kernel_work(trace: Trace, gpu: GpuEvents, calls: Calls) -> tuple[WorkTable, list[str]]:
-    """(the GPU events of the file, the grids and blocks that `launch_shape` refers to)."""
+
+def kernel_work(trace: Trace, gpu: GpuEvents, calls: Calls, periods: Int64, notes: Notes) -> tuple[WorkTable, list[str]]:
+    """(the GPU events of the file, the grids and blocks that `launch_shape` refers to); ``periods`` are int64[steps] ns."""
     rows = gpu.rows
+    ns = gpu.end - gpu.start
+    long = (gpu.step >= 0) & (ns > periods[np.maximum(gpu.step, 0)]) if len(periods) else np.zeros(len(rows), bool)
+    notes.add("long-kernels", "GPU events last longer than the step that launched them: kept out of matching", int(long.sum()))
     launched = np.where(gpu.launch >= 0, calls.position[gpu.launch], -1)
     placed = (launched >= 0) & (gpu.step >= 0)
     node = np.where(placed, calls.node[launched] if len(calls.node) else -1, -1)
@@ -27,7 +33,7 @@ def kernel_work(trace: Trace, gpu: GpuEvents, calls: Calls) -> tuple[WorkTable, 
     shape, texts = _launch_shapes(trace, rows)
     stream = trace.integer_column("stream", cat.GPU)[rows]
     place = np.lexsort((gpu.start, stream, gpu.device))
-    table = _table(gpu.step, node, op & (node >= 0), *_codes(trace, rows), shape, place, gpu.end - gpu.start)
+    table = _table(gpu.step, node, op & (node >= 0), *_codes(trace, rows), shape, place, ns, long)
     return table, texts
 
 
@@ -39,11 +45,19 @@ def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
     rows = ops.rows[at]
     none = np.full(len(at), -1, np.int64)
     place = np.lexsort((ops.start[at],))
-    return _table(step, calls.node[at], calls.operator[at], *_codes(trace, rows), none, place, ops.self_ns[at])
+    return _table(step, calls.node[at], calls.operator[at], *_codes(trace, rows), none, place, ops.self_ns[at], np.zeros(len(at), bool))
 
 
 def _table(
-    step: Int64, node: Int64, has_op: NDArray[np.bool_], category: Int64, name: Int64, launch_shape: Int64, place: Int64, ns: Int64
+    step: Int64,
+    node: Int64,
+    has_op: NDArray[np.bool_],
+    category: Int64,
+    name: Int64,
+    launch_shape: Int64,
+    place: Int64,
+    ns: Int64,
+    unmatched: NDArray[np.bool_],
 ) -> WorkTable:
     """Rows with equal keys summed; ``place`` sorts the events within their step, ``has_op`` says which hang below an operator."""
     order = np.empty(len(place), np.int64)
@@ -52,6 +66,7 @@ def _table(
     bare = place[((step >= 0) & ~has_op)[place]]
     equal, _ = combined(step[bare], node[bare], category[bare], name[bare], launch_shape[bare])
     ordinal[bare] = ordinals(equal)
+    ordinal[unmatched] = UNMATCHED
     code, first = combined(step + 1, node, category, name, launch_shape, ordinal)
     earliest = np.full(len(first), np.iinfo(np.int64).max, np.int64)
     np.minimum.at(earliest, code, order)
@@ -73,10 +88,9 @@ def empty_work() -> WorkTable:
 
 
 def _launch_shapes(trace: Trace, rows: Int64) -> tuple[Int64, list[str]]:
-    """(code of grid and block of generated kernels, −1 of others; what the codes stand for)."""
-    generated = np.array([is_generated(name) for name in trace.names], bool)[trace.name[rows]]
+    """(code of grid and block, −1 where not recorded; what the codes stand for)."""
     grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in ("grid", "block"))
-    at = np.flatnonzero(generated)
+    at = np.flatnonzero((grid >= 0) | (block >= 0))
     code, first = combined(grid[at], block[at])
     out = np.full(len(rows), -1, np.int64)
     out[at] = code

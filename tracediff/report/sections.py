@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.findings.work import tensor_core_shares
+from tracediff.diff.matching.groups import LEVELS
 from tracediff.diff.ops import Op
+from tracediff.diff.views import summed
 from tracediff.ingest.health import Note
 from tracediff.report.text import state_label
 
@@ -77,6 +80,53 @@ def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tup
     us, number = comparison.us, comparison.number
     rows = [Row(op.name, us(op.control_self), us(op.test_self), us(op.delta), number(op.control_count), number(op.test_count)) for op in ops[:top]]
     return rows, max(len(ops) - top, 0)
+
+
+BY_TITLES = {
+    "family": "by family",
+    "phase": "by phase",
+    "module": "by module",
+    "op": "by operator",
+    "kernel": "by kernel",
+    "cause": "by what became of it",
+}
+"""Views of the work, and what they are called."""
+
+
+def work_title(comparison: Comparison, view: str) -> str:
+    """The title of a view."""
+    return f"{'GPU time' if comparison.gpu_time.groups else 'Time of operators'} {BY_TITLES[view]}"
+
+
+def view_rows(comparison: Comparison, view: str, top: int) -> tuple[list[Row], int]:
+    """The ``top`` lines of a view of the work, and how many more there are."""
+    lines = summed(comparison.work, view)
+    us, number = comparison.us, comparison.number
+    rows = [Row(s.name, us(s.control), us(s.test), us(s.delta), number(s.control_count), number(s.test_count)) for s in lines[:top]]
+    return rows, max(len(lines) - top, 0)
+
+
+def shows_causes(comparison: Comparison) -> bool:
+    """Whether what became of the work is worth a table: some of it was fused."""
+    return any(group.level == "fusion" for group in comparison.work.groups)
+
+
+def tensor_core_line(comparison: Comparison) -> str | None:
+    """The part of kernel time on tensor cores of both sides; None without a GPU."""
+    shares = tensor_core_shares(comparison)
+    return f"on tensor cores {100 * shares[0]:.0f} % → {100 * shares[1]:.0f} % of kernel time" if shares else None
+
+
+def matched_line(comparison: Comparison) -> str:
+    """How much of the work has a partner, by the trust in it."""
+    work = comparison.work
+    whole = sum(g.control_ns + g.test_ns for g in work.groups)
+    parts: dict[str, int] = {}
+    for group in work.groups:
+        name = {"added": "one-sided", "removed": "one-sided"}.get(group.level, group.level)
+        parts[name] = parts.get(name, 0) + group.control_ns + group.test_ns
+    shown = [f"{level} {100 * parts[level] / whole:.{0 if parts[level] / whole > 0.1 else 1}f} %" for level in (*LEVELS, "one-sided") if parts.get(level)]
+    return f"matched in {len(work.groups):,} groups: {', '.join(shown)}" if whole else ""
 
 
 def gpu_summary(comparison: Comparison) -> Row:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tracediff.diff.comparison import Comparison, Side
+from tracediff.diff.findings.finding import Evidence
 
 MINUS = "−"
 STATE_LABELS = {
@@ -65,6 +66,17 @@ def count(value: float) -> str:
 def counts(control: float, test: float) -> str:
     """``3`` or ``3 → 5``."""
     return count(control) if control == test else f"{count(control)} → {count(test)}"
+
+
+def evidence_line(evidence: Evidence) -> str:
+    """``aten::copy_: 98 → 2, 6.95 → 0.04 ms``."""
+    parts = []
+    if evidence.control_count is not None and evidence.test_count is not None:
+        parts.append(counts(evidence.control_count, evidence.test_count))
+    if evidence.control_us is not None and evidence.test_us is not None:
+        unit = unit_for([evidence.control_us, evidence.test_us])
+        parts.append(f"{unit.plain(evidence.control_us)} → {unit.plain(evidence.test_us)} {unit.name}")
+    return f"{', '.join(parts)}  {evidence.name}" if parts else evidence.name
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -8,29 +8,36 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.tree import merge_trees
 from tracediff.report.to_json import document
 
 STATE_COLUMNS = ("name", "control_us", "test_us", "delta_us")
 GROUP_COLUMNS = (
     "level", "name", "family", "module", "phase", "control_count", "test_count", "control_us", "test_us", "delta_us", "count_part_us", "mean_part_us",
 )  # fmt: skip
-MEMBER_COLUMNS = ("group", "side", "name", "raw_name", "op", "count", "us")
+MEMBER_COLUMNS = ("group", "side", "name", "raw_name", "op", "family", "count", "us")
 OP_COLUMNS = (
     "name", "raw_name", "device", "category", "family", "control_counts", "test_counts", "control_total_us", "test_total_us",
     "control_self_us", "test_self_us", "diff_counts", "diff_us", "counts_change", "time_change", "p_value", "q_value",
 )  # fmt: skip
+TREE_COLUMNS = (
+    "parent", "depth", "kind", "name", "shapes", "side", "control_count", "test_count", "control_host_us", "test_host_us", "control_us", "test_us", "delta_us",
+)  # fmt: skip
 STEP_COLUMNS = ("side", "run", "step", "rank", "period_us")
+FINDING_COLUMNS = ("code", "title", "detail", "delta_us")
 HEALTH_COLUMNS = ("side", "code", "message", "count")
 SIDES = ("control", "test")
 
 
 def to_csv(comparison: Comparison) -> dict[str, str]:
-    """File name → content. Line k of gpu_groups.csv (from 0) is the group that gpu_members.csv numbers k."""
+    """File name → content. Line k of groups.csv (from 0) is the group that members.csv numbers k."""
     whole = document(comparison)
     return {
         "step_time.csv": _written(STATE_COLUMNS, whole["step_time"]["states"]),
-        "gpu_groups.csv": _written(GROUP_COLUMNS, group_rows(whole)),
-        "gpu_members.csv": _written(MEMBER_COLUMNS, member_rows(whole)),
+        "groups.csv": _written(GROUP_COLUMNS, group_rows(whole)),
+        "members.csv": _written(MEMBER_COLUMNS, member_rows(whole)),
+        "tree.csv": _written(TREE_COLUMNS, tree_rows(comparison)),
+        "findings.csv": _written(FINDING_COLUMNS, whole["findings"]),
         "ops.csv": _written(OP_COLUMNS, whole["ops"]),
         "steps.csv": _written(STEP_COLUMNS, step_rows(comparison)),
         "health.csv": _written(HEALTH_COLUMNS, health_rows(whole)),
@@ -39,13 +46,34 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
 
 def group_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The groups of the document with the sums of their members."""
-    groups = whole["gpu_time"]["groups"]
-    return [{**g, **{f"{side}_{key}": sum(m[key] for m in g[side]) for side in SIDES for key in ("count", "us")}} for g in groups]
+    return [{**g, **{f"{side}_{key}": sum(m[key] for m in g[side]) for side in SIDES for key in ("count", "us")}} for g in _groups(whole)]
+
+
+def _groups(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    return list((whole["host_time"] or whole["gpu_time"])["groups"])
 
 
 def member_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The members of all groups."""
-    return [{"group": i, "side": side, **member} for i, g in enumerate(whole["gpu_time"]["groups"]) for side in SIDES for member in g[side]]
+    return [{"group": i, "side": side, **member} for i, g in enumerate(_groups(whole)) for side in SIDES for member in g[side]]
+
+
+def tree_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """The merged call tree; line k (from 0) is the call that `parent` numbers k."""
+    us, number = comparison.us, comparison.number
+    return [
+        {
+            **{key: getattr(n, key) for key in ("parent", "depth", "kind", "name", "shapes", "side")},
+            "control_count": number(n.control_count),
+            "test_count": number(n.test_count),
+            "control_host_us": us(n.control_host),
+            "test_host_us": us(n.test_host),
+            "control_us": us(n.control_work),
+            "test_us": us(n.test_work),
+            "delta_us": us(n.delta),
+        }
+        for n in merge_trees(comparison.trees, comparison.pairing, comparison.scale)
+    ]
 
 
 def health_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:

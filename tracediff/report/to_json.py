@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tracediff.diff.comparison import Comparison, Side
+from tracediff.diff.findings.finding import Finding
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.ops import Op
 from tracediff.ingest.health import Note
@@ -31,7 +32,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "gpu_time": _gpu_time(comparison),
         "host_time": _work_time(comparison, comparison.host_time) if comparison.host_time.groups else None,
         "ops": [_op(comparison, op) for op in comparison.ops],
-        "findings": [],
+        "findings": [_finding(f) for f in comparison.findings],
         "health": {"control": _notes(comparison.control.notes), "test": _notes(comparison.test.notes)},
     }
 
@@ -126,8 +127,19 @@ def _member(comparison: Comparison, member: Member) -> dict[str, Any]:
         "name": readable(member.name),
         "raw_name": member.name,
         "op": member.op,
+        "family": member.family,
         "count": comparison.number(member.count),
         "us": comparison.us(member.ns),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "title": finding.title,
+        "detail": finding.detail,
+        "delta_us": finding.delta_us,
+        "evidence": [vars(e) for e in finding.evidence],
     }
 
 

@@ -32,6 +32,9 @@ def to_markdown(comparison: Comparison, *, device: str | None = None, sort: str 
             name = "Largest changes on the GPU" if one == "gpu" else "Largest changes on the host (self time)"
             lines += [f"### {name}", "", *_table("name", rows, with_counts=True), ""]
             lines += [f"{more:,} more are not shown.", ""] if more else []
+        if sections.shows_causes(comparison):
+            lines += _view(comparison, "cause")
+        lines += _findings(comparison)
     lines += _remarks("Health of the traces", sections.health_lines(comparison))
     return "\n".join(lines).rstrip() + "\n"
 
@@ -46,6 +49,17 @@ def _step(comparison: Comparison) -> list[str]:
     total = Row("**step**", comparison.us(step.control), comparison.us(step.test), comparison.us(step.delta))
     table = _table("where the step went", sections.step_rows(comparison), with_counts=False, total=total)
     return ["### Where the step went", "", *table, "", f"Adds up: {step.residual / comparison.scale:g} ns left over.", ""]
+
+
+def _view(comparison: Comparison, view: str) -> list[str]:
+    rows, _ = sections.view_rows(comparison, view, len(comparison.work.groups))
+    return [f"### {sections.work_title(comparison, view)}", "", *_table("work", rows, with_counts=True), ""]
+
+
+def _findings(comparison: Comparison) -> list[str]:
+    if not comparison.findings:
+        return []
+    return ["### Findings", "", *(f"- **{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in comparison.findings), ""]
 
 
 def _table(title: str, rows: Sequence[Row], with_counts: bool, total: Row | None = None) -> list[str]:

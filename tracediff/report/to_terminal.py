@@ -12,23 +12,26 @@ from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
 from tracediff.report import sections
 from tracediff.report.sections import Row
-from tracediff.report.text import Unit, counts, facts, headline, unit_for, unprofiled
+from tracediff.report.text import Unit, counts, evidence_line, facts, headline, unit_for, unprofiled
 
 FASTER, SLOWER = "cyan", "yellow"
 BAR = 14
 BESIDE_NAMES = 64
 """Columns of text that counts, times and bars need."""
+FINDINGS, EVIDENCE = 4, 1
+"""Findings shown, and lines of evidence below each, where --top does not say otherwise; JSON and the library have all."""
 CLOSING = "adds up: 0 ns left"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def render(comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int | None = None) -> RenderableType:
+def render(comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int | None = None, by: str | None = None) -> RenderableType:
     """The answer as rich renderables.
 
     Args:
         device: cpu, gpu, or None for both where there is a GPU.
         sort: one of `sections.SORTS`.
         top: rows of each table of changes; by default 5 each of two tables, 10 of one.
+        by: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
     """
     c, t = comparison.control, comparison.test
     parts: list[RenderableType] = [Text(printable(f"{c.label} → {t.label}"), style="bold"), Text(printable(facts(comparison)), style="dim"), Text()]
@@ -38,19 +41,56 @@ def render(comparison: Comparison, *, device: str | None = None, sort: str = "ch
     parts += _remarks("Compared with caution" if comparison.comparability.level == "caution" else "Not comparable", sections.caution_lines(comparison))
     if not comparison.was_refused:
         parts.append(_step_table(comparison))
-        shown = sections.devices(comparison, device)
-        for one in shown:
-            parts.append(_changes(comparison, one, sort, top if top is not None else 10 // len(shown)))
+        parts += _work(comparison, device, sort, top, by)
+        parts += _findings(comparison, top if top is not None else FINDINGS)
     parts += _remarks("Health of the traces", sections.health_lines(comparison))
     return Group(*parts)
 
 
-def show(comparison: Comparison, console: Console, *, device: str | None = None, sort: str = "change", top: int | None = None) -> None:
+def show(
+    comparison: Comparison, console: Console, *, device: str | None = None, sort: str = "change", top: int | None = None, by: str | None = None
+) -> None:
     """Print the answer; see `render`."""
     with console.capture() as screen:
-        console.print(render(comparison, device=device, sort=sort, top=top), highlight=False, soft_wrap=False)
+        console.print(render(comparison, device=device, sort=sort, top=top, by=by), highlight=False, soft_wrap=False)
     console.file.write("\n".join(line.rstrip() for line in screen.get().split("\n")))
     console.file.flush()
+
+
+def _work(comparison: Comparison, device: str | None, sort: str, top: int | None, by: str | None) -> list[RenderableType]:
+    """The tables of what changed."""
+    if by:
+        return [_view(comparison, by, top if top is not None else 15)]
+    shown = sections.devices(comparison, device)
+    return [_changes(comparison, one, sort, top if top is not None else 10 // len(shown)) for one in shown]
+
+
+def _view(comparison: Comparison, by: str, top: int) -> RenderableType:
+    rows, more = sections.view_rows(comparison, by, top)
+    title = sections.work_title(comparison, by)
+    if not rows:
+        return Group(Text(f"{title}: nothing was matched", style="bold"), Text())
+    unit = unit_for([r.control_us for r in rows] + [r.test_us for r in rows])
+    table = _table("", unit, with_counts=True)
+    for row in rows:
+        _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True)
+    remarks = [sections.matched_line(comparison), sections.tensor_core_line(comparison), f"{more:,} more (--top)" if more else None]
+    said = [Padding(Text(r, style="dim"), (0, 2)) for r in remarks if r]
+    return Group(Text(title, style="bold"), _no_wider(table, rows), *said, Text())
+
+
+def _findings(comparison: Comparison, top: int) -> list[RenderableType]:
+    """A line of code and title each, what it means below."""
+    if not comparison.findings:
+        return []
+    parts: list[RenderableType] = [Text("Findings", style="bold")]
+    for finding in comparison.findings[:top]:
+        parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.title)), (0, 2)))
+        parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
+        parts += [Padding(Text(printable(evidence_line(e)), style="dim", no_wrap=True, overflow="ellipsis"), (0, 4)) for e in finding.evidence[:EVIDENCE]]
+    if len(comparison.findings) > top:
+        parts.append(Padding(Text(f"{len(comparison.findings) - top:,} more (--top)", style="dim"), (0, 2)))
+    return [*parts, Text()]
 
 
 def _step_table(comparison: Comparison) -> RenderableType:

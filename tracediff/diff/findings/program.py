@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.wording import change, number, part, plural, time
 from tracediff.diff.matching.calls import shape_key
-from tracediff.profile.calltree import CallTree
+from tracediff.profile.calltree import Call, CallTree
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -81,7 +82,8 @@ def compiling(comparison: Comparison) -> list[Finding]:
         if ops:
             total = sum((op.control_self, op.test_self)[which] for op in ops)
             detail = f"torch.compile works {time(comparison.us(total))} a step in {name}'s used steps: they are no steady steps. Record more warm-up steps."
-            found.append(Finding("compile-in-window", f"{name} compiles inside of the recorded steps", detail, 0.0, comparison.us(total), _evidence(comparison, ops)))
+            title = f"{name} compiles inside of the recorded steps"
+            found.append(Finding("compile-in-window", title, detail, 0.0, comparison.us(total), _evidence(comparison, ops)))
         matched = [(op, REGION.match(op.raw_name)) for op in comparison.ops if (op.control_count, op.test_count)[which]]
         again = [op for op, match in matched if match and int(match[2]) > 0]
         if again:
@@ -112,7 +114,8 @@ def spilled(comparison: Comparison) -> list[Finding]:
     if not events.control_count and not events.test_count:
         return []
     title = f"GPU events launched before the capture: {events.control_count:,} → {events.test_count:,}"
-    detail = f"They run {change(events.control_ns / 1000, events.test_ns / 1000)} in the whole files and are in no step's account: a sum over all kernels would mislead."
+    times = change(events.control_ns / 1000, events.test_ns / 1000)
+    detail = f"They run {times} in the whole files and are in no step's account: a sum over all kernels would mislead."
     return [Finding("spilled-kernels", title, detail)]
 
 
@@ -164,4 +167,56 @@ def _time_by_shapes(tree: CallTree, factor: int) -> dict[tuple[str, tuple[str, .
     return sums
 
 
-RULES = (cuda_graphs, graph_breaks, compiling, stragglers, spilled, workload)
+def inputs(comparison: Comparison) -> list[Finding]:
+    """dtype-change and layout-change: the same operator on the same shapes gets inputs of another dtype or with other strides."""
+    moved: dict[str, dict[str, list[int]]] = {"dtype-change": {}, "layout-change": {}}
+    work = [_work_of_calls(tree, comparison.scale // tree.denominator) for tree in comparison.trees]
+    for a, b in comparison.pairing.test_of.items():
+        x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
+        times = work[0].get(a, 0), work[1].get(b, 0)
+        if x.kind != "op" or not any(times) or shape_key(x.label, x.shapes) != shape_key(y.label, y.shapes):
+            continue
+        code, change = _inputs_changed(x, y)
+        if code:
+            entry = moved[code].setdefault(f"{x.name}: {change}", [0, 0, 0])
+            entry[0], entry[1], entry[2] = entry[0] + 1, entry[1] + times[0], entry[2] + times[1]
+    whole = max(sum(work[0].values()), sum(work[1].values()), 1)
+    return [_inputs_finding(comparison, code, calls) for code, calls in moved.items() if sum(max(c[1:]) for c in calls.values()) >= 0.01 * whole]
+
+
+def _work_of_calls(tree: CallTree, factor: int) -> dict[int, int]:
+    out: dict[int, int] = defaultdict(int)
+    for work in tree.work:
+        out[work.node] += factor * work.ns
+    return out
+
+
+def _inputs_changed(x: Call, y: Call) -> tuple[str, str]:
+    """(dtype-change, layout-change or nothing; what became what)."""
+    for code, word, a, b in (("dtype-change", "", x.types, y.types), ("layout-change", "strides ", x.strides, y.strides)):
+        pairs = zip(json.loads(a), json.loads(b), strict=False) if a and b else ()
+        differing = next(((p, q) for p, q in pairs if p and q and p != q and p not in NO_TENSOR and q not in NO_TENSOR), None)
+        if differing:
+            return code, f"{word}{_plain(differing[0])} → {_plain(differing[1])}"
+    return "", ""
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _inputs_finding(comparison: Comparison, code: str, calls: dict[str, list[int]]) -> Finding:
+    us = comparison.us
+    largest = sorted(calls.items(), key=lambda item: (-max(item[1][1:]), item[0]))
+    many = sum(c[0] for c in calls.values())
+    times = change(us(sum(c[1] for c in calls.values())), us(sum(c[2] for c in calls.values())))
+    delta = us(sum(c[2] - c[1] for c in calls.values()))
+    what = "of another dtype" if code == "dtype-change" else "in another layout"
+    evidence = tuple(Evidence(name, c[0], c[0], us(c[1]), us(c[2])) for name, c in largest[:5])
+    return Finding(code, f"{plural(many, 'operator call')} get inputs {what}", f"Same operators, same shapes: {times} a step.", delta, delta, evidence)
+
+
+NO_TENSOR = ("Scalar", "ScalarList", "TensorList", "GenericList", "Device")
+"""Types of arguments that are no single tensor."""
+
+RULES = (inputs, cuda_graphs, graph_breaks, compiling, stragglers, spilled, workload)

@@ -19,6 +19,7 @@ PART_OF_CHANGE = 0.25
 LEAST_CHANGE = 0.01
 """Part of the period below which a change of the step is none to explain."""
 OUTLIER_SD = 5.0
+WAITING_COPIES = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")
 
 
 def bound(comparison: Comparison) -> list[Finding]:
@@ -31,7 +32,8 @@ def bound(comparison: Comparison) -> list[Finding]:
     busy = [sum(s.control for s in step.states if s.name in GPU_WORK), sum(s.test for s in step.states if s.name in GPU_WORK)]
     idle = [1 - busy[0] / step.control, 1 - busy[1] / step.test]
     shown = f"the GPU is idle {100 * idle[0]:.0f} % → {100 * idle[1]:.0f} % of the step"
-    evidence = (Evidence("GPU busy", None, None, us(busy[0]), us(busy[1])), Evidence("GPU idle", None, None, us(step.control - busy[0]), us(step.test - busy[1])))
+    waiting = us(step.control - busy[0]), us(step.test - busy[1])
+    evidence = (Evidence("GPU busy", None, None, us(busy[0]), us(busy[1])), Evidence("GPU idle", None, None, *waiting))
     if min(idle) >= HOST_BOUND:
         detail = f"{shown}: the step takes as long as the host needs. GPU work changed {change(us(busy[0]), us(busy[1]))} and hardly counts."
         return [Finding("host-bound", "the host sets the pace on both sides", detail, 0.0, us(step.delta), evidence)]
@@ -58,7 +60,8 @@ def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str,
 
 def data_loading(comparison: Comparison) -> list[Finding]:
     """data-loading: waiting for the DataLoader."""
-    return _state(comparison, ("data_loading",), "data-loading", "waiting for the DataLoader", "Kernels are not the reason: look at workers, prefetch and storage.")
+    advice = "Kernels are not the reason: look at workers, prefetch and storage."
+    return _state(comparison, ("data_loading",), "data-loading", "waiting for the DataLoader", advice)
 
 
 def launch_bound(comparison: Comparison) -> list[Finding]:
@@ -78,7 +81,7 @@ def new_sync(comparison: Comparison) -> list[Finding]:
     calls = [
         op
         for op in comparison.ops
-        if op.category in ("cuda_runtime", "cuda_driver") and ("Synchronize" in op.raw_name or op.raw_name in ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream"))
+        if op.category in ("cuda_runtime", "cuda_driver") and ("Synchronize" in op.raw_name or op.raw_name in WAITING_COPIES)
     ]
     control, test = sum(op.control_count for op in calls), sum(op.test_count for op in calls)
     waits = [sum(op.control_total for op in calls), sum(op.test_total for op in calls)]
@@ -87,7 +90,8 @@ def new_sync(comparison: Comparison) -> list[Finding]:
     state = next((s for s in comparison.step_time.states if s.name == "synchronising"), None)
     delta = us(state.delta) if state else 0.0
     title = f"waiting for the device {number(control):,.0f} → {number(test):,.0f} times a step"
-    detail = f"The host waits {change(us(waits[0]), us(waits[1]))} in synchronising calls; the GPU is idle meanwhile for {time(delta)} more or less of the step."
+    idle = f"{time(abs(delta))} {'more' if delta > 0 else 'less'} of the step"
+    detail = f"The host waits {change(us(waits[0]), us(waits[1]))} in synchronising calls; the GPU is idle meanwhile for {idle}."
     evidence = tuple(Evidence(op.raw_name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total)) for op in calls[:5])
     return [Finding("new-sync", title, detail, delta, delta, evidence)]
 

@@ -7,10 +7,12 @@ def time(us: float) -> str:
     """A time with its unit: three figures that matter."""
     size = abs(us)
     if size >= 1e6:
-        return f"{us / 1e6:.2f} s"
-    if size >= 1000:
-        return f"{us / 1000:.{1 if size >= 20_000 else 2}f} ms"
-    return f"{us:.{0 if size >= 100 else 1}f} µs"
+        text = f"{us / 1e6:.2f} s"
+    elif size >= 1000:
+        text = f"{us / 1000:.{1 if size >= 20_000 else 2}f} ms"
+    else:
+        text = f"{us:.{0 if size >= 100 else 1}f} µs"
+    return text.replace("-", "−")
 
 
 def change(control: float, test: float) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.wording import change, number, part, plural, time
-from tracediff.diff.groups import Group, Member, WorkTime
+from tracediff.diff.groups import Group, Member
 from tracediff.profile.names import is_generated, match_name, readable
 from tracediff.profile.tensor_cores import uses_tensor_cores
 
@@ -24,12 +24,8 @@ SAME_TIME = 0.15
 SHOWN = 5
 
 
-def _work(comparison: Comparison) -> WorkTime:
-    return comparison.gpu_time if comparison.gpu_time.groups else comparison.host_time
-
-
 def _matters(comparison: Comparison, delta: int) -> bool:
-    work = _work(comparison)
+    work = comparison.work
     return abs(delta) >= LEAST * max(work.control, work.test, 1)
 
 
@@ -53,7 +49,7 @@ def _largest(groups: Iterable[Group]) -> list[Group]:
 
 def fused(comparison: Comparison) -> list[Finding]:
     """fused: operators that one compiled kernel computes on the other side."""
-    groups = [g for g in _work(comparison).groups if g.level == "fusion"]
+    groups = [g for g in comparison.work.groups if g.level == "fusion"]
     if not groups:
         return []
     kernels = [sum(m.count for g in groups for m in side(g) if is_generated(m.name)) for side in (_control, _test)]
@@ -89,7 +85,7 @@ def _fusion_name(group: Group, into: bool) -> str:
 def swapped(comparison: Comparison) -> list[Finding]:
     """algorithm-swap and cudnn-choice: the same operators run other kernels, and their time moved or did not."""
     families: dict[str, list[Group]] = defaultdict(list)
-    for group in _work(comparison).groups:
+    for group in comparison.work.groups:
         if group.level == "op" and _kernel_names(group.control) != _kernel_names(group.test):
             families[group.family].append(group)
     found = []
@@ -102,10 +98,12 @@ def swapped(comparison: Comparison) -> list[Finding]:
         evidence = tuple(_evidence(comparison, g, _swap_name(g)) for g in _largest(groups))
         if _matters(comparison, delta):
             detail = f"Other kernels than before in {ops}: {times}."
-            found.append(Finding("algorithm-swap", f"other {family} kernels: {time(abs(us(delta)))} {_more(delta)}", detail, us(delta), _weight(comparison, delta), evidence))
+            title = f"other {family} kernels: {time(abs(us(delta)))} {_more(delta)}"
+            found.append(Finding("algorithm-swap", title, detail, us(delta), _weight(comparison, delta), evidence))
         elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
             detail = f"Other kernels in {ops}, which take as long as before ({times}): the library picked other algorithms. That is no cause."
-            found.append(Finding("cudnn-choice", "convolution kernels changed their names, not their time", detail, us(delta), _weight(comparison, delta), evidence))
+            title = "convolution kernels changed their names, not their time"
+            found.append(Finding("cudnn-choice", title, detail, us(delta), _weight(comparison, delta), evidence))
     return found
 
 
@@ -124,7 +122,7 @@ def _more(delta: int) -> str:
 def same_kernels(comparison: Comparison) -> list[Finding]:
     """slower-kernel and faster-kernel: the same kernel below the same operators takes another time."""
     kernels: dict[tuple[str, str], list[Group]] = defaultdict(list)
-    for group in _work(comparison).groups:
+    for group in comparison.work.groups:
         if group.level in ("exact", "sequence") and group.family != "communication":  # those wait for other ranks
             kernels[group.name, group.family].append(group)
     found = []
@@ -145,7 +143,7 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
 def counts(comparison: Comparison) -> list[Finding]:
     """count-change: work that one side does more often."""
     sums: dict[str, list[int]] = {}
-    for group in _work(comparison).groups:
+    for group in comparison.work.groups:
         if group.level in ("added", "removed"):
             name = group.call or (group.control or group.test)[0].op or group.name
             entry = sums.setdefault(name, [0, 0, 0, 0])

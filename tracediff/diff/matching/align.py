@@ -93,3 +93,19 @@ def equal_in_turn(a: Sequence[tuple[int, Hashable]], b: Sequence[tuple[int, Hash
             pairs.append((i, waiting[element][k]))
             taken[element] += 1
     return pairs
+
+
+def within_gaps(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
+    """Align what lies between neighbouring pairs that stand in order on both sides."""
+    anchors, last = [], -1
+    for i, j in found:
+        if j > last:
+            anchors.append((i, j))
+            last = j
+    taken_a, taken_b = {i for i, _ in found}, {j for _, j in found}
+    out = []
+    for (i0, j0), (i1, j1) in zip([(-1, -1), *anchors], [*anchors, (len(a), len(b))], strict=True):
+        gap_a = [i for i in range(i0 + 1, i1) if i not in taken_a]
+        gap_b = [j for j in range(j0 + 1, j1) if j not in taken_b]
+        out += [(gap_a[i], gap_b[j]) for i, j in align([a[i] for i in gap_a], [b[j] for j in gap_b])]
+    return out

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tracediff.diff.matching.align import Pairs, align, equal_in_turn
+from tracediff.diff.matching.align import Pairs, align, equal_in_turn, within_gaps
+from tracediff.diff.matching.origins import VIEWS, base_name
 from tracediff.profile.calltree import CallTree
 from tracediff.profile.families import family_of
 
@@ -17,6 +18,9 @@ TENSORS = {"aten::mm": 2, "aten::bmm": 2, "aten::mv": 2, "aten::dot": 2, "aten::
 
 STEADY = ("gemm", "conv", "attention", "embedding", "communication", "pool", "sort")
 """Families of work that compilers leave where it is."""
+
+MANY_TIMES = 4
+"""How much more often one side must call an operator to have it batched by the other."""
 
 
 @dataclass
@@ -96,12 +100,12 @@ def shape_key(op: str, shapes: str | None) -> tuple[str, ...]:
 
 
 def _write_contents(sides: tuple[_Side, _Side]) -> None:
-    """Give each call of both sides the number of its content: its label and its operators below, in order."""
+    """Give each call of both sides the number of its content: its label and its operators below, in order; views nest by chance of the clock."""
     numbers: dict[Hashable, int] = {}
     for side in sides:
         side.content = [0] * len(side.tree.calls)
         for node in range(len(side.tree.calls) - 1, -1, -1):  # children come after their parents
-            below = tuple(side.content[c] for c in side.children[node])
+            below = tuple(side.content[c] for c in side.children[node] if not VIEWS.match(base_name(side.tree.calls[c].name)))
             side.content[node] = numbers.setdefault((side.label(node), below), len(numbers))
 
 
@@ -117,13 +121,29 @@ def _pair_in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> li
     """Pair two lists of calls in order of calling: heavy operators first, which give the others their place; by content, then by label."""
     if not a or not b:
         return []
+    a, b = _called_alike(sides, a, b)
     contents, labels = (tuple([told(side)(n) for n in nodes] for side, nodes in zip(sides, (a, b), strict=True)) for told in (_content, _label))
     heavy = [[i for i, n in enumerate(nodes) if side.heavy(n)] for side, nodes in zip(sides, (a, b), strict=True)]
     found = [(heavy[0][i], heavy[1][j]) for i, j in align(*([of[i] for i in at] for of, at in zip(contents, heavy, strict=True)))]
     for told in (contents, labels):
-        found += _within_gaps(sorted(found), *told)
+        found += within_gaps(sorted(found), *told)
+    for told in (contents, labels):
         found += _rest(found, *told)
     return [(a[i], b[j]) for i, j in found]
+
+
+def _called_alike(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> tuple[list[int], list[int]]:
+    """Without calls that one side makes MANY_TIMES as often: one of many is no partner of what stands for all of them."""
+    counts = Counter(sides[0].label(n) for n in a), Counter(sides[1].label(n) for n in b)
+    batched = {e for e in counts[0].keys() & counts[1].keys() if _batched(counts[0][e], counts[1][e])}
+    if not batched:
+        return a, b
+    return [n for n in a if sides[0].label(n) not in batched], [n for n in b if sides[1].label(n) not in batched]
+
+
+def _batched(few: int, many: int) -> bool:
+    few, many = min(few, many), max(few, many)
+    return many >= MANY_TIMES * few and many - few >= 2 * MANY_TIMES
 
 
 def _content(side: _Side) -> Callable[[int], Hashable]:
@@ -138,22 +158,6 @@ def _rest(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
     """Of the elements that ``found`` leaves over the k-th of each kind on one side with the k-th on the other."""
     done_a, done_b = {i for i, _ in found}, {j for _, j in found}
     return equal_in_turn([(i, e) for i, e in enumerate(a) if i not in done_a], [(j, e) for j, e in enumerate(b) if j not in done_b])
-
-
-def _within_gaps(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
-    """Align what lies between neighbouring pairs that stand in order on both sides."""
-    anchors, last = [], -1
-    for i, j in found:
-        if j > last:
-            anchors.append((i, j))
-            last = j
-    taken_a, taken_b = {i for i, _ in found}, {j for _, j in found}
-    out = []
-    for (i0, j0), (i1, j1) in zip([(-1, -1), *anchors], [*anchors, (len(a), len(b))], strict=True):
-        gap_a = [i for i in range(i0 + 1, i1) if i not in taken_a]
-        gap_b = [j for j in range(j0 + 1, j1) if j not in taken_b]
-        out += [(gap_a[i], gap_b[j]) for i, j in align([a[i] for i in gap_a], [b[j] for j in gap_b])]
-    return out
 
 
 def _pair_left_over(pairing: Pairing, sides: tuple[_Side, _Side]) -> None:

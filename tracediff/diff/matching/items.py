@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tracediff.diff.matching.origins import Origins
 from tracediff.profile.calltree import CallTree, Work
 from tracediff.profile.names import is_generated, match_name
+from tracediff.profile.work import UNMATCHED
 
 FamilyOf = Callable[[str, str | None], str]
 """(name of the work, its operator) → family."""
@@ -63,7 +64,7 @@ def items_of(tree: CallTree, factor: int, family_of: FamilyOf, origins: Origins,
     phases, modules = _inherited(tree, qualified)
     launches: Counter[str] = Counter()
     items = []
-    for work in sorted(tree.work, key=lambda w: (w.order, w.name, w.node)):
+    for work in sorted((w for w in tree.work if w.ordinal != UNMATCHED), key=lambda w: (w.order, w.name, w.node)):
         name, op, inside = match_name(work.name), tree.op(work.node), work.node >= 0
         origin = None
         if is_generated(work.name):
@@ -72,7 +73,7 @@ def items_of(tree: CallTree, factor: int, family_of: FamilyOf, origins: Origins,
         items.append(
             Item(
                 work,
-                (work.category, name, work.launch_shape or ""),
+                (work.category, name, (work.launch_shape or "") if is_generated(work.name) else ""),
                 name,
                 op,
                 family_of(work.name, op),

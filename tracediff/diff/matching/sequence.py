@@ -1,7 +1,7 @@
 """Level sequence: work that no operator launched (graph replays), by the order in which it ran.
 
-Order is a hint, not a law: node order moves between captures. Equal names that stand in the same order are pairs; equal names a few anchors apart are
-pairs too; what lies between the same two anchors pairs by family.
+Order is a hint, not a law: node order moves between captures. Equal names and grids that stand in the same order are pairs; equal ones a few anchors
+apart are pairs too; what lies between the same two anchors pairs by family.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ def by_sequence(left: Leftover) -> list[Match]:
 
 
 def _in_phase(a: list[Item], b: list[Item]) -> list[Match]:
-    names = [i.match[:2] for i in a], [j.match[:2] for j in b]
-    pairs = [(i, j) for i, j in align(*names) if _bare(a[i], b[j])]
+    told = _name_and_grid if _has_grids(a) and _has_grids(b) else _name
+    keys = [told(i) for i in a], [told(j) for j in b]
+    pairs = [(i, j) for i, j in align(*keys) if _bare(a[i], b[j])]
     gaps = _gaps([i for i, _ in pairs], len(a)), _gaps([j for _, j in pairs], len(b))
-    moved = _moved(a, b, gaps, pairs)
+    moved = _moved(a, b, keys, gaps, pairs)
     matches: list[Match] = [("sequence", [a[i]], [b[j]], None) for i, j in (*pairs, *moved)]
     found = {"a": {i for i, _ in (*pairs, *moved)}, "b": {j for _, j in (*pairs, *moved)}}
     rest: dict[Hashable, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
@@ -45,6 +46,19 @@ def _in_phase(a: list[Item], b: list[Item]) -> list[Match]:
                 rest[gaps[side][at], item.family][side].append(item)
     matches += [("sequence~family", *sides, None) for sides in rest.values() if all(sides) and _between(*sides)]
     return matches
+
+
+def _name(item: Item) -> Hashable:
+    return item.match[:2]
+
+
+def _name_and_grid(item: Item) -> Hashable:
+    """The same kernel on another grid does other work; grids repeat over roles, which their order tells apart."""
+    return (*item.match[:2], item.work.launch_shape)
+
+
+def _has_grids(items: list[Item]) -> bool:
+    return any(item.work.launch_shape for item in items)
 
 
 def _between(a: list[Item], b: list[Item]) -> bool:
@@ -67,18 +81,18 @@ def _gaps(anchors: list[int], size: int) -> list[int]:
     return of
 
 
-def _moved(a: list[Item], b: list[Item], gaps: tuple[list[int], list[int]], anchors: Pairs) -> Pairs:
-    """Equal names left over at most NEAR anchors apart, the nearest first."""
+def _moved(a: list[Item], b: list[Item], keys: tuple[list[Hashable], list[Hashable]], gaps: tuple[list[int], list[int]], anchors: Pairs) -> Pairs:
+    """Equal keys left over at most NEAR anchors apart, the nearest first."""
     anchored = {i for i, _ in anchors}, {j for _, j in anchors}
     waiting: dict[Hashable, list[int]] = defaultdict(list)
-    for j, item in enumerate(b):
+    for j, key in enumerate(keys[1]):
         if j not in anchored[1]:
-            waiting[item.match[:2]].append(j)
+            waiting[key].append(j)
     near = [
         (abs(gaps[0][i] - gaps[1][j]), i + j, i, j)
         for i, item in enumerate(a)
         if i not in anchored[0]
-        for j in waiting[item.match[:2]]
+        for j in waiting[keys[0][i]]
         if abs(gaps[0][i] - gaps[1][j]) <= NEAR and _bare(item, b[j])
     ]
     pairs: Pairs = []

@@ -1,0 +1,188 @@
+"""How much of two traces' work is matched, pair by pair; writes the table into README.md beside it: python benchmarks/matching/bench.py"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tracediff.diff.comparison import Comparison, compare_sets
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.cascade import cascade
+from tracediff.diff.matching.items import items_of
+from tracediff.diff.matching.origins import Origins
+from tracediff.engine import load_sets
+from tracediff.profile.families import family_of_kernel
+from tracediff.profile.traceset import TraceSet
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+TRACES = Path(os.environ.get("TRACEDIFF_TRACES") or ROOT.parent / "shared" / "traces")
+SAMPLES = ROOT / "sample_traces"
+
+COUNTED = ("exact", "op", "module", "fusion", "sequence")
+APART = ("sequence~family", "family")
+
+PAIRS: tuple[tuple[str, Path, Path, int | None], ...] = (
+    ("bertsmall h100 → mi300", TRACES / "bertsmall_h100", TRACES / "bertsmall_mi300", 95),
+    ("falconsai h100 → mi300", TRACES / "falconsai_h100", TRACES / "falconsai_mi300", 95),
+    ("timesformer h100 → mi300", TRACES / "timesformer_h100", TRACES / "timesformer_mi300", 95),
+    ("tinylm compile → cudagraph", TRACES / "tinylm_compile", TRACES / "tinylm_cudagraph", 95),
+    ("resnet50 workers0 → workers4", TRACES / "resnet50_workers0", TRACES / "resnet50_workers4", None),
+    ("resnet50 workers0 → repeat", TRACES / "resnet50_workers0", TRACES / "resnet50_workers0_repeat", None),
+    ("transformer run1 → run2", TRACES / "transformer_h100_run1", TRACES / "transformer_h100_run2", None),
+    ("hta control → test", TRACES / "hta_control", TRACES / "hta_test", None),
+    ("vit eager → compile (CPU)", SAMPLES / "vit" / "eager", SAMPLES / "vit" / "compile", 90),
+    ("graph-breaks eager → compile (CPU)", SAMPLES / "graph-breaks" / "eager", SAMPLES / "graph-breaks" / "compile", 90),
+    ("ensemble loop → vmap (CPU)", SAMPLES / "ensemble" / "loop", SAMPLES / "ensemble" / "vmap", None),
+)
+"""(name, control, test, asked share in %)."""
+
+HTA_PAIR = "hta control → test"
+"""The pair whose share by name is counted in HTA's own frame as well."""
+
+COLUMNS = ("pair", "asked", "measured", *COUNTED, *APART, "one-sided", "same name", "groups", "largest", "widest", "over modules")
+BEGIN, END = "<!-- measured: written by bench.py -->", "<!-- end of measured -->"
+
+
+def main() -> None:
+    rows, missing, found = [], [], {}
+    for name, control, test, asked in PAIRS:
+        if not control.exists() or not test.exists():
+            missing.append(name)
+            continue
+        sets = load_sets([str(control), str(test)])
+        found[name] = compare_sets(*sets, force=True)
+        rows.append(line(row(name, found[name], asked, over_modules(found[name], sets))))
+        print(rows[-1])
+    text = "\n".join([BEGIN, line(COLUMNS), "|" + "---|" * len(COLUMNS), *rows, "", *notes(found, missing), END])
+    page = HERE / "README.md"
+    before, _, rest = page.read_text().partition(BEGIN)
+    page.write_text(before + text + rest.partition(END)[2])
+
+
+def line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def row(name: str, comparison: Comparison, asked: int | None, wide: str) -> list[str]:
+    """One line of the table."""
+    groups = groups_of(comparison)
+    share = shares(groups)
+    counted = [g for g in groups if g.level in COUNTED]
+    measured = sum(share[level] for level in COUNTED)
+    largest = max((time(g) for g in counted), default=0) / time(*groups)
+    widest = max(((g.control_count, g.test_count) for g in counted), key=max, default=(0, 0))
+    return [
+        name,
+        f"≥ {asked} %" if asked else "",
+        f"**{percent(measured)}**" + ((" ✓" if measured >= asked / 100 else " ✗") if asked else ""),
+        *(percent(share[level]) for level in (*COUNTED, *APART)),
+        percent(share["added"] + share["removed"]),
+        percent(share_by_name(groups)),
+        f"{len(groups):,}",
+        percent(largest),
+        " : ".join(f"{comparison.number(n):.3g}" for n in widest),
+        wide,
+    ]
+
+
+def over_modules(comparison: Comparison, sets: list[TraceSet]) -> str:
+    """How many counted groups hold work of more than one module instance on a side; – where the traces name no modules."""
+    known = [s.manifest for s in sets if s.manifest]
+    names = {k: v for m in known for k, v in m.modules.items()} if any(m.provenance for m in known) else {}
+    trees = comparison.trees
+    sides = [items_of(tree, comparison.scale // tree.denominator, family_of_kernel, Origins(s.manifest), names) for tree, s in zip(trees, sets, strict=True)]
+    if not all(any(item.module for item in items) for items in sides):
+        return "–"
+    groups = [match for match in cascade(*sides, trees, comparison.pairing) if match[0] in COUNTED]
+    return str(sum(max(len({i.module for i in items} - {None}) for items in match[1:3]) > 1 for match in groups))
+
+
+def groups_of(comparison: Comparison) -> tuple[Group, ...]:
+    """GPU work, or without a GPU the operators' self time."""
+    return comparison.gpu_time.groups or comparison.host_time.groups
+
+
+def time(*groups: Group) -> int:
+    """Time of both sides together."""
+    return sum(g.control_ns + g.test_ns for g in groups)
+
+
+def shares(groups: tuple[Group, ...]) -> dict[str, float]:
+    """Level → its share of the time of both sides."""
+    out: dict[str, float] = defaultdict(float)
+    for group in groups:
+        out[group.level] += time(group) / time(*groups)
+    return out
+
+
+def share_by_name(groups: tuple[Group, ...]) -> float:
+    """The share of both sides' time under raw names that occur on both sides: what a comparison by name can match."""
+    times: list[dict[str, int]] = [defaultdict(int), defaultdict(int)]
+    for group in groups:
+        for side, members in zip(times, (group.control, group.test), strict=True):
+            for member in members:
+                side[member.name] += member.ns
+    both = times[0].keys() & times[1].keys()
+    return sum(ns for side in times for name, ns in side.items() if name in both) / time(*groups)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share else "0"
+
+
+def notes(found: dict[str, Comparison], missing: list[str]) -> list[str]:
+    """What is to be said below the table."""
+    out = [f"Not measured, its traces are absent: {name}.\n" for name in missing]
+    if HTA_PAIR in found:
+        out.append(hta_check(found[HTA_PAIR]))
+    return out
+
+
+def hta_check(comparison: Comparison) -> str:
+    """The share by name once more, from the frame that HTA's own TraceDiff makes of the same two files and steps."""
+    try:
+        from hta.trace_diff import TraceDiff
+    except ImportError:
+        return "HTA (`traceinsight`) is not installed here: the shares by name are not checked against its frame."
+    control, test = next((c, t) for name, c, t, _ in PAIRS if name == HTA_PAIR)
+    try:
+        frame = hta_frame(TraceDiff, comparison, control, test)
+    except Exception as error:  # HTA's own: some of its releases fail on some traces and some pandas
+        return f"HTA (`traceinsight`) failed on {HTA_PAIR} ({type(error).__name__}): the shares by name are not checked against its frame."
+    both = frame[(frame.control_counts > 0) & (frame.test_counts > 0)]
+    columns = ["control_total_duration", "test_total_duration"]
+    share = both[columns].to_numpy().sum() / frame[columns].to_numpy().sum()
+    ours = share_by_name(groups_of(comparison))
+    return f"Share by name in HTA's own frame (`TraceDiff.compare_traces`, GPU, the same step) on {HTA_PAIR}: {percent(share)}; by our count: {percent(ours)}."
+
+
+def hta_frame(trace_diff: Any, comparison: Comparison, control: Path, test: Path) -> Any:
+    """HTA's frame of GPU events of the used steps."""
+    from hta.trace_diff import DeviceType, LabeledTrace
+
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        labelled = []
+        for side, folder in (("control", control), ("test", test)):
+            (Path(scratch) / side).symlink_to(folder)
+            labelled.append(LabeledTrace(side, trace_dir=str(Path(scratch) / side)))
+        steps = comparison.control.steps_used, comparison.test.steps_used
+        return trace_diff.compare_traces(
+            *labelled,
+            control_iteration=[int(n) for n in steps[0]],
+            test_iteration=[int(n) for n in steps[1]],
+            device_type=DeviceType.GPU,
+            use_short_name=False,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""``--explain NAME``: how the work of one name was matched, and why."""
+
+from __future__ import annotations
+
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group, Member
+from tracediff.errors import TracediffError, printable
+from tracediff.profile.names import match_name, readable
+from tracediff.report.text import count, unit_for
+
+WHY = {
+    "exact": "the same kernels below the same call of {call}",
+    "op": "other kernels below the same call of {call}",
+    "module": "what is left of the same module and phase",
+    "fusion": "a fused kernel and the operators that its name or its provenance lists, between the same neighbours",
+    "sequence": "no operator launched it (on one side at least): equal names in the same order",
+    "sequence~family": "no operator launched it: the same family between the same two neighbours",
+    "family": "nothing better: the same family and phase",
+    "added": "no partner on any level: only the test has it",
+    "removed": "no partner on any level: only the control has it",
+}
+
+
+def explain(comparison: Comparison, name: str, most: int = 10) -> str:
+    """Text on the groups that hold work called ``name`` (raw, match or readable name, operator, or a part of one), the largest first.
+
+    Raises:
+        TracediffError: no work of that name.
+    """
+    found = [g for g in comparison.work.groups if any(_called(m, name) for m in (*g.control, *g.test))]
+    if not found:
+        raise TracediffError("--explain", f"no kernel or operator is called {name!r}", "look at the names with --by kernel or in --json")
+    found.sort(key=lambda g: (-(g.control_ns + g.test_ns), g.name))
+    us = comparison.us
+    control, test = us(sum(g.control_ns for g in found)), us(sum(g.test_ns for g in found))
+    unit = unit_for([control, test])
+    lines = [f"{name}: {len(found):,} groups, {unit.plain(control)} → {unit.plain(test)} {unit.name} a step"]
+    for group in found[:most]:
+        lines += ["", *_group(comparison, group)]
+    if len(found) > most:
+        lines += ["", f"{len(found) - most:,} more groups (--top)"]
+    return "".join(f"{printable(line)}\n" for line in lines)
+
+
+def _called(member: Member, name: str) -> bool:
+    names = [member.name, match_name(member.name), readable(member.name), member.op or ""]
+    return any(name in one for one in names)
+
+
+def _group(comparison: Comparison, group: Group) -> list[str]:
+    why = WHY[group.level].format(call=group.call or "an operator")
+    where = [f"phase {group.phase}"] + ([f"module {group.module}"] if group.module else []) + [f"family {group.family}"]
+    lines = [f"{group.level}: {why}", f"  {', '.join(where)}"]
+    for side, members in (("control", group.control), ("test", group.test)):
+        lines += [f"  {side:<8}{_member(comparison, m)}" for m in members] or [f"  {side:<8}–"]
+    return lines
+
+
+def _member(comparison: Comparison, member: Member) -> str:
+    us = comparison.us(member.ns)
+    unit = unit_for([us])
+    below = f" below {member.op}" if member.op and member.op != member.name else ""
+    return f"{count(comparison.number(member.count))} × {readable(member.name)}{below}, {unit.plain(us)} {unit.name}"
