@@ -14,12 +14,24 @@ from tracediff.diff.views import Sum, summed
 from tracediff.engine import Where, load_sets
 from tracediff.profile.families import DEFAULT, read_rules
 from tracediff.profile.traceset import Selection, TraceSet
-from tracediff.report.to_csv import GROUP_COLUMNS, HEALTH_COLUMNS, OP_COLUMNS, STEP_COLUMNS, TREE_COLUMNS, group_rows, health_rows, step_rows, tree_rows
+from tracediff.report.to_csv import (
+    GROUP_COLUMNS,
+    HEALTH_COLUMNS,
+    OP_COLUMNS,
+    STEP_COLUMNS,
+    TREE_COLUMNS,
+    fusion_rows,
+    group_rows,
+    health_rows,
+    step_rows,
+    tree_rows,
+)
 from tracediff.report.to_folded import to_folded
 from tracediff.report.to_json import document, to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.write import write_text
 
+FUSION_COLUMNS = ("ops", "kernels", "module", "phase", "control_count", "test_count", "control_us", "test_us", "delta_us")
 VIEW_COLUMNS = ("name", "control_count", "test_count", "control_us", "test_us", "delta_us")
 
 if TYPE_CHECKING:
@@ -132,6 +144,11 @@ class Diff:
             KeyError: another view.
         """
         return _frame([_line(self.comparison, s) for s in summed(self.comparison.work, view)], VIEW_COLUMNS).set_index("name")
+
+    @cached_property
+    def fusions(self) -> pd.DataFrame:
+        """One row a fusion: ops (what was computed one by one), kernels (fused), module, phase, counts and µs per step on both sides, delta_us."""
+        return _frame(fusion_rows(self.comparison), FUSION_COLUMNS)
 
     @cached_property
     def tree(self) -> pd.DataFrame:

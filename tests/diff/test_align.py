@@ -1,5 +1,7 @@
 """Aligning sequences: the longest common order, the same from both sides."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +24,7 @@ def test_the_longest_common_order_is_found(a, b):
     pairs = align(a, b)
     assert len(pairs) == longest_common(a, b)
     assert all(a[i] == b[j] for i, j in pairs)
-    assert all(x[0] < y[0] and x[1] < y[1] for x, y in zip(pairs, pairs[1:], strict=False))
+    assert all(x[0] < y[0] and x[1] < y[1] for x, y in pairwise(pairs))
 
 
 @given(WORDS, WORDS)

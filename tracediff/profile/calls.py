@@ -65,9 +65,7 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, notes: Notes) -> Calls:
     position[ops.rows] = np.arange(len(ops.rows))
     rows = np.flatnonzero(in_step)
     types, strides = (_first_of(node[rows], of[rows], len(nodes.name)) for of in told)
-    (s, c), (count, total, own) = grouped(
-        [step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]]
-    )
+    (s, c), (count, total, own) = grouped([step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]])
     return Calls(CallTable(*nodes.columns(), types, strides, step=s, node=c, count=count, total_ns=total, self_ns=own), node, position, operator)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.tree import merge_trees
+from tracediff.profile.names import is_generated, readable
 from tracediff.report.to_json import document
 
 STATE_COLUMNS = ("name", "control_us", "test_us", "delta_us")
@@ -56,6 +57,29 @@ def _groups(whole: dict[str, Any]) -> list[dict[str, Any]]:
 def member_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The members of all groups."""
     return [{"group": i, "side": side, **member} for i, g in enumerate(_groups(whole)) for side in SIDES for member in g[side]]
+
+
+def fusion_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """The groups of level fusion: operators one by one on one side, fused kernels on the other."""
+    us, number = comparison.us, comparison.number
+    rows = []
+    for group in comparison.work.groups:
+        if group.level == "fusion":
+            members = (*group.control, *group.test)
+            rows.append(
+                {
+                    "ops": ", ".join(dict.fromkeys(m.op or readable(m.name) for m in members if not is_generated(m.name))),
+                    "kernels": ", ".join(dict.fromkeys(readable(m.name) for m in members if is_generated(m.name))),
+                    "module": group.module,
+                    "phase": group.phase,
+                    "control_count": number(group.control_count),
+                    "test_count": number(group.test_count),
+                    "control_us": us(group.control_ns),
+                    "test_us": us(group.test_ns),
+                    "delta_us": us(group.delta),
+                }
+            )
+    return rows
 
 
 def tree_rows(comparison: Comparison) -> list[dict[str, Any]]:

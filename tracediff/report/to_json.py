@@ -9,6 +9,7 @@ import msgspec
 
 from tracediff.diff.comparison import Comparison, Side
 from tracediff.diff.findings.finding import Finding
+from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.ops import Op
 from tracediff.ingest.health import Note
@@ -93,6 +94,7 @@ def _gpu_time(comparison: Comparison) -> dict[str, Any]:
         "busy_test_us": us(gpu.busy_test),
         "overlap_control_us": us(gpu.control - gpu.busy_control),
         "overlap_test_us": us(gpu.test - gpu.busy_test),
+        "tensor_core_share": dict(zip(("control", "test"), tensor_core_shares(comparison) or (None, None), strict=True)),
     }
     for name, events in (("spilled", gpu.spilled), ("outside", gpu.outside)):
         out[name] = {

@@ -47,9 +47,7 @@ def render(comparison: Comparison, *, device: str | None = None, sort: str = "ch
     return Group(*parts)
 
 
-def show(
-    comparison: Comparison, console: Console, *, device: str | None = None, sort: str = "change", top: int | None = None, by: str | None = None
-) -> None:
+def show(comparison: Comparison, console: Console, *, device: str | None = None, sort: str = "change", top: int | None = None, by: str | None = None) -> None:
     """Print the answer; see `render`."""
     with console.capture() as screen:
         console.print(render(comparison, device=device, sort=sort, top=top, by=by), highlight=False, soft_wrap=False)

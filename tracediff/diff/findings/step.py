@@ -78,11 +78,7 @@ def exposed_communication(comparison: Comparison) -> list[Finding]:
 def new_sync(comparison: Comparison) -> list[Finding]:
     """new-sync: more or fewer calls that wait for the device."""
     number, us = comparison.number, comparison.us
-    calls = [
-        op
-        for op in comparison.ops
-        if op.category in ("cuda_runtime", "cuda_driver") and ("Synchronize" in op.raw_name or op.raw_name in WAITING_COPIES)
-    ]
+    calls = [op for op in comparison.ops if op.category in ("cuda_runtime", "cuda_driver") and ("Synchronize" in op.raw_name or op.raw_name in WAITING_COPIES)]
     control, test = sum(op.control_count for op in calls), sum(op.test_count for op in calls)
     waits = [sum(op.control_total for op in calls), sum(op.test_total for op in calls)]
     if control == test or abs(number(test - control)) < 1:

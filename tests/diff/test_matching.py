@@ -1,0 +1,151 @@
+"""The levels of matching, on traces whose partners can be told by hand; every level in its turn."""
+
+import pytest
+from build_trace import call, document, event, kernel, op, step, write
+
+from tracediff.diff.comparison import compare_sets
+from tracediff.diff.views import VIEWS, by_cause, summed
+from tracediff.engine import load_sets
+from tracediff.errors import TracediffError
+from tracediff.report.explain import explain
+
+
+def compare_events(folder, control, test):
+    paths = [write(folder / name / "trace.json", document(events)) for name, events in (("control", control), ("test", test))]
+    return compare_sets(*load_sets([str(p) for p in paths]))
+
+
+def launched(name, at, length, correlation, op_name, **args):
+    return [op(op_name, at, 4, **args), call("cudaLaunchKernel", at + 1, 2, correlation=correlation), kernel(name, at + 10, length, correlation=correlation)]
+
+
+def told(comparison):
+    """(level, control names, test names) of every group."""
+    return sorted((g.level, [m.name for m in g.control], [m.name for m in g.test]) for g in comparison.gpu_time.groups)
+
+
+def test_work_that_only_an_outer_operator_shares_joins_its_group(tmp_path):
+    """One side's attention clears a buffer before: flash_attention > zeros > fill_."""
+    attention = [op("aten::flash_attention", 0, 30), call("launch", 20, 2, correlation=2), kernel("flash", 40, 20, correlation=2)]
+    clearing = [op("aten::zeros", 1, 10), op("aten::fill_", 2, 8), call("launch", 3, 2, correlation=1), kernel("fill", 8, 2, correlation=1)]
+    comparison = compare_events(tmp_path, [step(1, 0, 100), *attention, *clearing], [step(1, 0, 100), *attention])
+    assert told(comparison) == [("op", ["flash", "fill"], ["flash"])]
+
+
+def test_vendors_operators_match_below_what_they_share(tmp_path):
+    def convolution(inner, name):
+        return [
+            step(1, 0, 100),
+            op("aten::_convolution", 0, 30),
+            op(inner, 2, 20),
+            call("launch", 3, 2, correlation=1),
+            kernel(name, 40, 10, correlation=1),
+        ]
+
+    comparison = compare_events(tmp_path, convolution("aten::cudnn_convolution", "implicit_gemm"), convolution("aten::miopen_convolution", "igemm_fwd"))
+    assert told(comparison) == [("op", ["implicit_gemm"], ["igemm_fwd"])]
+
+
+def test_optional_arguments_that_one_side_leaves_out_do_not_count(tmp_path):
+    def product(*shapes):
+        return [step(1, 0, 100), *launched("gemm", 0, 10, 1, "aten::mm", **{"Input Dims": list(shapes)})]
+
+    comparison = compare_events(tmp_path, product([4, 4], [4, 4]), product([4, 4], [4, 4], [], [4, 4]))  # compiled code passes the output too
+    assert [g.level for g in comparison.gpu_time.groups] == ["exact"]
+
+
+def test_what_is_left_of_a_module_goes_together(tmp_path):
+    def norm(*ops):
+        modules = [event("python_function", "nn.Module: Net_0", 0, 90, tid=100), event("python_function", "nn.Module: Norm_0", 1, 80, tid=100)]
+        return [step(1, 0, 100), *modules, *(e for k, name in enumerate(ops) for e in launched(f"kernel_{name}", 5 + 20 * k, 5, k, f"aten::{name}"))]
+
+    comparison = compare_events(tmp_path, norm("pow", "mean", "rsqrt"), norm("rms_norm"))
+    (group,) = comparison.gpu_time.groups
+    assert (group.level, group.module, len(group.control), len(group.test)) == ("module", "Net/Norm", 3, 1)
+
+
+def test_a_fused_kernel_against_the_operators_that_its_name_lists(tmp_path):
+    def gemm(at, correlation, **args):
+        return launched("gemm", at, 5, correlation, "aten::mm", **{"Input Dims": [[8, 8], [8, 8]]}, **args)
+
+    control = [step(1, 0, 200), *gemm(0, 1), *launched("add_kernel", 20, 6, 2, "aten::add"), *launched("gelu_kernel", 40, 7, 3, "aten::gelu"), *gemm(60, 4)]
+    test = [step(1, 0, 200), *gemm(0, 1), *launched("triton_poi_fused_add_gelu_0", 20, 4, 2, "triton_poi_fused_add_gelu_0"), *gemm(60, 4)]
+    comparison = compare_events(tmp_path, control, test)
+    assert ("fusion", ["gelu_kernel", "add_kernel"], ["triton_poi_fused_add_gelu_0"]) in told(comparison)
+    (cause,) = [s for s in by_cause(comparison.gpu_time) if s.name == "fusion"]
+    assert (cause.control, cause.test) == (13_000, 4_000)
+
+
+def test_a_fused_kernel_of_another_layer_is_no_partner(tmp_path):
+    """Two layers, each a product and an add; only the second layer's add is fused."""
+
+    def layer(at, correlation, fused):
+        name = "triton_poi_fused_add_0" if fused else "add_kernel"
+        return [
+            *launched("gemm", at, 5, correlation, "aten::mm", **{"Input Dims": [[8, 8], [8, 8]]}),
+            *launched(name, at + 20, 4, correlation + 1, name if fused else "aten::add"),
+        ]
+
+    control = [step(1, 0, 200), *layer(0, 1, fused=False), *layer(60, 3, fused=False)]
+    test = [step(1, 0, 200), *layer(0, 1, fused=False), *layer(60, 3, fused=True)]
+    comparison = compare_events(tmp_path, control, test)
+    assert sorted(g.level for g in comparison.gpu_time.groups) == ["exact", "exact", "exact", "fusion"]
+
+
+def graph(names):
+    launch = [step(1, 0, 500), op("CompiledFunction", 0, 10), call("cudaGraphLaunch", 1, 2, correlation=1)]
+    return launch + [kernel(name, 20 + 10 * k, 8, correlation=1) for k, name in enumerate(names)]
+
+
+def test_replayed_work_is_aligned_by_its_order(tmp_path):
+    comparison = compare_events(tmp_path, graph(["gemm", "relu", "gemm", "gelu"]), graph(["gemm", "new_elementwise", "relu", "gemm", "gelu"]))
+    assert [g.level for g in comparison.gpu_time.groups].count("sequence") == 4
+    assert ("added", [], ["new_elementwise"]) in told(comparison)
+
+
+def test_replayed_nodes_that_changed_places_are_still_partners(tmp_path):
+    comparison = compare_events(tmp_path, graph(["a", "dw_gemm", "dx_gemm", "b"]), graph(["a", "dx_gemm", "dw_gemm", "b"]))
+    assert {g.level for g in comparison.gpu_time.groups} == {"sequence"}
+    assert all([m.name for m in g.control] == [m.name for m in g.test] for g in comparison.gpu_time.groups)
+
+
+def test_between_two_anchors_work_of_one_family_goes_together(tmp_path):
+    comparison = compare_events(tmp_path, graph(["a", "ampere_sgemm_64x64_tn", "b"]), graph(["a", "ampere_sgemm_128x64_tn", "b"]))
+    assert ("sequence~family", ["ampere_sgemm_64x64_tn"], ["ampere_sgemm_128x64_tn"]) in told(comparison)
+
+
+def test_a_kernel_longer_than_its_step_is_kept_out_and_told(tmp_path):
+    # step 2's period is 10 µs, but its kernel began in step 1's and lasts 60
+    events = [
+        step(1, 0, 20),
+        *launched("gemm", 0, 5, 1, "aten::mm"),
+        call("launch", 22, 1, correlation=2),
+        step(2, 20, 10),
+        kernel("corrupt", 23, 70, correlation=2),
+    ]
+    events += [call("launch", 12, 1, correlation=3), kernel("late", 15, 75, correlation=3)]
+    comparison = compare_events(tmp_path, events, [step(1, 0, 20), *launched("gemm", 0, 5, 1, "aten::mm")])
+    gpu = comparison.gpu_time
+    assert comparison.us(gpu.unattributed) == -35  # 70 µs over two steps
+    assert gpu.matched + gpu.added + gpu.removed + gpu.unattributed == gpu.delta
+    assert "long-kernels" in {n.code for n in comparison.control.notes}
+
+
+def test_every_view_adds_up(tmp_path):
+    control = [step(1, 0, 100), *launched("gemm", 0, 10, 1, "aten::mm"), *launched("relu", 40, 20, 2, "aten::relu")]
+    comparison = compare_events(tmp_path, control, [step(1, 0, 100), *launched("gemm", 0, 7, 1, "aten::mm")])
+    for view in (*VIEWS, "cause"):
+        lines = summed(comparison.gpu_time, view)
+        assert sum(s.control for s in lines) == comparison.gpu_time.control
+        assert sum(s.test for s in lines) == comparison.gpu_time.test
+
+
+def test_explain_says_how_and_why(tmp_path):
+    control = [step(1, 0, 100), *launched("gemm_a", 0, 10, 1, "aten::mm", **{"Input Dims": [[4, 8], [8, 2]]})]
+    test = [step(1, 0, 100), *launched("gemm_b", 0, 7, 1, "aten::mm", **{"Input Dims": [[4, 8], [8, 2]]})]
+    comparison = compare_events(tmp_path, control, test)
+    text = explain(comparison, "gemm_a")
+    assert "op: other kernels below the same call of aten::mm([4,8], [8,2])" in text
+    assert "1 × gemm_b below aten::mm, 7.0 µs" in text
+    with pytest.raises(TracediffError, match="no kernel or operator is called 'nothing'"):
+        explain(comparison, "nothing")
