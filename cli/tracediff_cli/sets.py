@@ -19,6 +19,28 @@ T = TypeVar("T")
 SIDES = ("ctrl", "test")
 
 
+class Percent(click.ParamType):
+    """``3%`` or ``0.03``: a part, not below 0."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The part that ``value`` says."""
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            part = float(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            part = -1.0
+        if not 0 <= part < 10:
+            self.fail(f"{text!r} is no part of a whole: write 3% or 0.03", param, ctx)
+        return part
+
+
+PERCENT = Percent()
+
+
 def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the arguments CONTROL and TEST and the options that select ranks and steps; the command gets ``load`` and ``force``."""
 
@@ -31,6 +53,10 @@ def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N.")
     @click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
     @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Read files in N processes [default: the cores, for large files].")
+    @click.option("--paired", is_flag=True, help="Run k of both sides was taken together: test the pairs (five or more).")
+    @click.option("--assume-run-cv", metavar="PERCENT", type=PERCENT, help="Judge single runs, taking it that runs spread by this much.")
+    @click.option("--equivalence-band", metavar="PERCENT", type=PERCENT, default="5%", show_default=True, help="Changes within this are none.")
+    @click.option("--noise-floor", metavar="PERCENT", type=PERCENT, default="1%", show_default=True, help="Operators are not flagged for less.")
     @click.option("--force", is_flag=True, help="Compare even what the preflight refuses.")
     @wraps(command)
     def with_sets(
@@ -43,14 +69,19 @@ def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
         step_marker: str | None,
         families: str | None,
         jobs: int | None,
+        paired: bool,
+        assume_run_cv: float | None,
+        equivalence_band: float,
+        noise_floor: float,
         force: bool,
         **options: Any,
     ) -> Any:
         def load() -> Comparison:
             from tracediff.diff.comparison import compare_sets
+            from tracediff.diff.verdict import Judging
 
             a, b = _load(control, test, labels, ranks, steps, skips, step_marker, families, jobs)
-            return compare_sets(a, b, force)
+            return compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor))
 
         return command(where=(control, test), load=load, **options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,7 +80,8 @@ def collection_of(arguments: Sequence[str]) -> Collection | None:
         raise TracediffError("-o", "where to put the traces is missing", "add -o DIR")
     variants = _variants(options)
     device = options.device or _default_device()
-    _prepare(options.out, options.overwrite)
+    if os.environ.get("RANK", "0") == "0":  # the others come to a folder that the first has begun to fill
+        _prepare(options.out, options.overwrite)
     keys = ("workload", "target", "size", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
     settings: dict[str, Any] = {**{k: getattr(options, k) for k in keys}, "device": device, "arguments": rest}
     if options.target:

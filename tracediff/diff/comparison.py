@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
 
+from tracediff.diff.families import TestedFamily, compare_families
 from tracediff.diff.findings.finding import Finding
 from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
 from tracediff.diff.groups import Matched, WorkTime, match_work
@@ -13,10 +14,11 @@ from tracediff.diff.matching.calls import Pairing
 from tracediff.diff.ops import Op, compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, preflight
 from tracediff.diff.step_time import StepTime, compare_step_time
-from tracediff.diff.verdict import Verdict, refused, untested
+from tracediff.diff.verdict import Judging, Verdict, judge, refused
 from tracediff.ingest.health import Note
 from tracediff.profile.average import UsedStep, call_tree, communication_us, host_us, kernel_average, op_average, step_average
 from tracediff.profile.calltree import CallTree
+from tracediff.profile.samples import family_samples, op_samples
 from tracediff.profile.traceset import TraceSet
 
 
@@ -66,6 +68,8 @@ class Comparison:
         verdict, step_time, gpu_time, ops: see their classes; where `comparability` is refused and not forced, gpu_time has no groups and ops is empty.
         host_time: where neither side has a GPU, the self time of operators in groups; else empty.
         trees, pairing: the call trees of both sides, and which calls are the same.
+        families: what testing says of the work by family.
+        common_change: relative change that all tested operators have in common, 0 where none was tested.
     """
 
     scale: int
@@ -79,6 +83,8 @@ class Comparison:
     ops: tuple[Op, ...]
     trees: tuple[CallTree, CallTree]
     pairing: Pairing
+    families: tuple[TestedFamily, ...]
+    common_change: float
 
     def us(self, numerator: int) -> float:
         """Microseconds of a time numerator: the one division."""
@@ -106,24 +112,29 @@ class Comparison:
         return self.comparability.level == REFUSED and not self.ops
 
 
-def compare_sets(control: TraceSet, test: TraceSet, force: bool = False) -> Comparison:
+def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging: Judging | None = None) -> Comparison:
     """Compare two sets.
 
     Args:
         force: compute even what the preflight refuses.
+        judging: how strictly to judge.
     """
+    judging = judging or Judging()
     steps = step_average(control), step_average(test)
     kernels = kernel_average(control), kernel_average(test)
     on_gpu = control.has_gpu or test.has_gpu
     trees = call_tree(control, on_gpu), call_tree(test, on_gpu)
     ops = op_average(control), op_average(test)
     scale = lcm(*(a.denominator for a in (*steps, *kernels, *ops)))
-    step_time = compare_step_time(*steps, scale)
+    step_time = compare_step_time(*steps, scale, judging.noise_floor)
     matched = match_work(trees, scale, control.families.of_kernel, (control.manifest, test.manifest))
     nothing = Matched((), (0, 0), matched.pairing)
     gpu_time = compare_gpu_time(matched if on_gpu else nothing, *kernels, scale)
     host_time = WorkTime(() if on_gpu else matched.groups)
-    table = compare_ops(*ops, scale, control.families.of)
+    samples = op_samples(control), op_samples(test)
+    table, common = compare_ops(ops, samples, scale, control.families.of, judging.noise_floor)
+    family_of = control.families.of_kernel
+    families = compare_families((family_samples(control, on_gpu, family_of), family_samples(test, on_gpu, family_of)), judging.noise_floor)
     shared = any(op.control_count and op.test_count and op.category != "user_annotation" for op in table) or not table
     comparability = preflight(control, test, shared)
     labels = control.label, test.label
@@ -133,9 +144,9 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False) -> Comp
         table = ()
         verdict = refused(labels, step_time, scale, *steps)
     else:
-        verdict = untested(labels, step_time, scale, *steps)
+        verdict = judge(labels, step_time, scale, *steps, judging)
     sides = (_side(control, steps[0].runs), _side(test, steps[1].runs))
-    return Comparison(scale, *sides, comparability, verdict, step_time, gpu_time, host_time, table, trees, matched.pairing)
+    return Comparison(scale, *sides, comparability, verdict, step_time, gpu_time, host_time, table, trees, matched.pairing, families, common)
 
 
 def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:

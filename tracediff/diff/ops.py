@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from tracediff.diff.statistics.many import Tested, compare_many
 from tracediff.profile.average import OpAverage
 from tracediff.profile.names import readable, table_name
+from tracediff.profile.samples import Samples
 
 GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation")
 
@@ -20,6 +25,9 @@ class Op:
         name: readable. raw_name: as recorded (its most frequent spelling).
         device: cpu or gpu. category: of the trace. family: kind of work.
         *_total: every occurrence, recursion at each level. *_self: time in no child of the same lane.
+        time_change: faster, slower, same, unclear, or untested with fewer than three runs a side or little time.
+        p_value, q_value: of its self time, None where untested. relative: its change beyond what all operators have in common, None where untested.
+        counts_vary: whether its count differs from step to step on either side.
     """
 
     name: str
@@ -33,6 +41,11 @@ class Op:
     test_total: int
     control_self: int
     test_self: int
+    time_change: str = "untested"
+    p_value: float | None = None
+    q_value: float | None = None
+    relative: float | None = None
+    counts_vary: bool = False
 
     @property
     def delta(self) -> int:
@@ -55,17 +68,18 @@ class Op:
             return "deleted"
         return "increased" if self.test_count > self.control_count else "decreased"
 
-    @property
-    def time_change(self) -> str:
-        """faster, slower or same by the total time; a direction, not a test."""
-        return "same" if not self.total_delta else "slower" if self.total_delta > 0 else "faster"
 
+def compare_ops(
+    averages: tuple[OpAverage, OpAverage], samples: tuple[Samples, Samples], scale: int, family_of: Callable[[str], str], noise_floor: float
+) -> tuple[tuple[Op, ...], float]:
+    """(all operations of either side on one ``scale``, largest change of self time first; the change that all tested ones have in common).
 
-def compare_ops(control: OpAverage, test: OpAverage, scale: int, family_of: Callable[[str], str]) -> tuple[Op, ...]:
-    """All operations of either side on one ``scale``, largest change of self time first; ``family_of`` tells the family of a name."""
+    Args:
+        family_of: tells the family of a name. noise_floor: see `compare_many`.
+    """
     spellings: dict[tuple[str, str], Counter[str]] = {}
     sums: dict[tuple[str, str], list[int]] = {}
-    for offset, average in ((0, control), (1, test)):
+    for offset, average in enumerate(averages):
         factor = scale // average.denominator
         for (category, raw), values in average.ops.items():
             key = (category, table_name(raw))
@@ -73,9 +87,20 @@ def compare_ops(control: OpAverage, test: OpAverage, scale: int, family_of: Call
             entry = sums.setdefault(key, [0] * 6)
             for i, value in enumerate(values):
                 entry[2 * i + offset] += factor * value
+    tested = compare_samples(list(sums), samples, noise_floor)
     ops = []
-    for (category, name), entry in sums.items():
+    for k, ((category, name), entry) in enumerate(sums.items()):
         raw = min(spellings[category, name].items(), key=lambda item: (-item[1], item[0]))[0]
         device = "gpu" if category in GPU_CATEGORIES else "cpu"
-        ops.append(Op(readable(name), raw, device, category, family_of(raw), *entry))
-    return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name)))
+        varies = any((category, name) in side.varying for side in samples)
+        counts, totals, own = entry[:2], entry[2:4], entry[4:]
+        word, p, q, relative = tested.line(k)
+        named = Op(readable(name), raw, device, category, family_of(raw), counts[0], counts[1], totals[0], totals[1], own[0], own[1])
+        ops.append(replace(named, time_change=word, p_value=p, q_value=q, relative=relative, counts_vary=varies))
+    return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
+
+
+def compare_samples(keys: Sequence[Hashable], samples: tuple[Samples, Samples], noise_floor: float) -> Tested:
+    """Test what was sampled of ``keys`` on both sides."""
+    control, test = (np.array([side.of(key) for key in keys]).reshape(len(keys), side.runs) for side in samples)
+    return compare_many(control, test, noise_floor)

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
+import numpy as np
+
+from tracediff.diff.statistics.many import compare_many
 from tracediff.profile.average import StepAverage
 
 
 @dataclass(frozen=True)
 class State:
-    """One state's time per step on both sides; numerators in 1/scale ns."""
+    """One state's time per step on both sides; numerators in 1/scale ns.
+
+    Attributes:
+        time_change: faster, slower, same, unclear or untested. p_value, q_value: None where untested.
+    """
 
     name: str
     control: int
     test: int
+    time_change: str = "untested"
+    p_value: float | None = None
+    q_value: float | None = None
 
     @property
     def delta(self) -> int:
@@ -48,9 +59,16 @@ class StepTime:
         return self.delta - sum(s.delta for s in self.states)
 
 
-def compare_step_time(control: StepAverage, test: StepAverage, scale: int) -> StepTime:
+def compare_step_time(control: StepAverage, test: StepAverage, scale: int, noise_floor: float) -> StepTime:
     """Both step accounts on one ``scale`` (a multiple of both denominators)."""
     c, t = scale // control.denominator, scale // test.denominator
     names = list(dict.fromkeys([*control.states, *test.states]))
-    states = tuple(State(n, c * control.states.get(n, 0), t * test.states.get(n, 0)) for n in names)
+    samples = [np.array([_medians(side, n) for n in names]) for side in (control, test)]
+    tested = compare_many(samples[0], samples[1], noise_floor)
+    states = tuple(State(n, c * control.states.get(n, 0), t * test.states.get(n, 0), *tested.line(k)[:3]) for k, n in enumerate(names))
     return StepTime(c * control.period, t * test.period, states, c * control.foreign, t * test.foreign)
+
+
+def _medians(average: StepAverage, state: str) -> list[float]:
+    """One value a run, in µs: the median over its steps of the time in ``state``."""
+    return [median(step.states.get(state, 0) for step in steps) / 1000 if steps else 0.0 for steps in average.runs.values()]

@@ -11,7 +11,7 @@ from tracediff.diff.matching.groups import LEVELS
 from tracediff.diff.ops import Op
 from tracediff.diff.views import summed
 from tracediff.ingest.health import Note
-from tracediff.report.text import state_label
+from tracediff.report.text import MINUS, state_label
 
 GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 HOST_WORK = ("cpu_op", "cuda_runtime", "cuda_driver")
@@ -34,7 +34,7 @@ SMALL_FAMILY = 0.005
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table; times in µs per step."""
+    """One line of a table; times in µs per step; ``word`` is what testing says, empty where nothing was tested."""
 
     name: str
     control_us: float
@@ -42,6 +42,7 @@ class Row:
     delta_us: float
     control_count: float = 0.0
     test_count: float = 0.0
+    word: str = ""
 
 
 def step_rows(comparison: Comparison) -> list[Row]:
@@ -78,7 +79,18 @@ def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tup
     ops = [op for op in comparison.ops if op.category in work and (op.delta or op.control_count != op.test_count or sort != "change")]
     ops.sort(key=lambda op: (*SORTS[sort](op), op.raw_name))
     us, number = comparison.us, comparison.number
-    rows = [Row(op.name, us(op.control_self), us(op.test_self), us(op.delta), number(op.control_count), number(op.test_count)) for op in ops[:top]]
+    rows = [
+        Row(
+            op.name,
+            us(op.control_self),
+            us(op.test_self),
+            us(op.delta),
+            number(op.control_count),
+            number(op.test_count),
+            "" if op.time_change == "untested" else op.time_change,
+        )
+        for op in ops[:top]
+    ]
     return rows, max(len(ops) - top, 0)
 
 
@@ -127,6 +139,13 @@ def matched_line(comparison: Comparison) -> str:
         parts[name] = parts.get(name, 0) + group.control_ns + group.test_ns
     shown = [f"{level} {100 * parts[level] / whole:.{0 if parts[level] / whole > 0.1 else 1}f} %" for level in (*LEVELS, "one-sided") if parts.get(level)]
     return f"matched in {len(work.groups):,} groups: {', '.join(shown)}" if whole else ""
+
+
+def common_line(comparison: Comparison) -> str | None:
+    """The change that all tested operators have in common; None where none was tested."""
+    if not any(op.p_value is not None for op in comparison.ops):
+        return None
+    return f"all tested operators together {100 * comparison.common_change:+.1f} % (the median of their changes)".replace("-", MINUS)
 
 
 def gpu_summary(comparison: Comparison) -> Row:

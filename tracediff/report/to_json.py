@@ -12,6 +12,7 @@ from tracediff.diff.findings.finding import Finding
 from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.ops import Op
+from tracediff.diff.step_time import State
 from tracediff.ingest.health import Note
 from tracediff.profile.names import readable
 
@@ -28,11 +29,13 @@ def document(comparison: Comparison) -> dict[str, Any]:
             "level": comparison.comparability.level,
             "reasons": [{"code": r.code, "message": r.message, "control": r.control, "test": r.test} for r in comparison.comparability.reasons],
         },
-        "verdict": {**vars(comparison.verdict), "ci95_us": comparison.verdict.ci95_us and list(comparison.verdict.ci95_us)},
+        "verdict": vars(comparison.verdict),
         "step_time": _step_time(comparison),
         "gpu_time": _gpu_time(comparison),
         "host_time": _work_time(comparison, comparison.host_time) if comparison.host_time.groups else None,
         "ops": [_op(comparison, op) for op in comparison.ops],
+        "common_change": comparison.common_change,
+        "families": [vars(f) for f in comparison.families],
         "findings": [_finding(f) for f in comparison.findings],
         "health": {"control": _notes(comparison.control.notes), "test": _notes(comparison.test.notes)},
     }
@@ -62,10 +65,16 @@ def _step_time(comparison: Comparison) -> dict[str, Any]:
         "control_us": us(step.control),
         "test_us": us(step.test),
         "delta_us": us(step.delta),
-        "states": [{"name": s.name, "control_us": us(s.control), "test_us": us(s.test), "delta_us": us(s.delta)} for s in step.states],
+        "states": [_state(comparison, s) for s in step.states],
         "foreign_gpu_us": {"control": us(step.foreign_control), "test": us(step.foreign_test)},
         "residual_us": us(step.residual),
     }
+
+
+def _state(comparison: Comparison, state: State) -> dict[str, Any]:
+    us = comparison.us
+    times = {"control_us": us(state.control), "test_us": us(state.test), "delta_us": us(state.delta)}
+    return {"name": state.name, **times, "time_change": state.time_change, "p_value": state.p_value, "q_value": state.q_value}
 
 
 def _work_time(comparison: Comparison, work: WorkTime) -> dict[str, Any]:
@@ -163,8 +172,10 @@ def _op(comparison: Comparison, op: Op) -> dict[str, Any]:
         "diff_us": us(op.total_delta),
         "counts_change": op.counts_change,
         "time_change": op.time_change,
-        "p_value": None,
-        "q_value": None,
+        "p_value": op.p_value,
+        "q_value": op.q_value,
+        "relative": op.relative,
+        "counts_vary": op.counts_vary,
     }
 
 

@@ -115,13 +115,16 @@ def _changes(comparison: Comparison, device: str, sort: str, top: int) -> Render
     if not rows:
         return Group(Text(f"{title}: none", style="bold"), Text())
     unit = unit_for([r.control_us for r in rows] + [r.test_us for r in rows])
-    table = _table("", unit, with_counts=True)
+    table = _table("", unit, with_counts=True, with_words=any(r.word for r in rows))
     for row in rows:
-        _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True)
+        _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True, with_words=any(r.word for r in rows))
     lines: list[RenderableType] = [Text(title, style="bold"), _no_wider(table, rows)]
     remark = [f"{more:,} more (--top)"] if more else []
     if device == "gpu":
         remark.insert(0, _gpu_account(comparison))
+    common = sections.common_line(comparison)
+    if common and device == sections.devices(comparison, None)[-1]:
+        remark.append(common)
     if remark:
         lines.append(Padding(Text("; ".join(remark), style="dim"), (0, 2)))
     return Group(*lines, Text())
@@ -141,24 +144,29 @@ def _no_wider(table: Table, rows: list[Row]) -> RenderableType:
     return Constrain(table, max(len(row.name) for row in rows) + BESIDE_NAMES)
 
 
-def _table(title: str, unit: Unit, with_counts: bool) -> Table:
+def _table(title: str, unit: Unit, with_counts: bool, with_words: bool = False) -> Table:
     table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
     table.add_column(title, ratio=1, no_wrap=True, overflow="ellipsis")
     if with_counts:
         table.add_column("count", justify="right", no_wrap=True)
     for name in ("control", "test", "change"):
         table.add_column(f"{name} {unit.name}" if name == "control" else name, justify="right", no_wrap=True)
+    if with_words:
+        table.add_column("runs say", no_wrap=True)
     table.add_column("", width=BAR if with_counts else len(CLOSING) + 6, no_wrap=True)
     return table
 
 
-def _add(table: Table, row: Row, unit: Unit, largest: float, with_counts: bool) -> None:
+def _add(table: Table, row: Row, unit: Unit, largest: float, with_counts: bool, with_words: bool = False) -> None:
     width = BAR if with_counts else len(CLOSING)
     colour = FASTER if row.delta_us < 0 else SLOWER
     cells: list[RenderableType] = [Text(printable(f"  {row.name}"))]
     if with_counts:
         cells.append(counts(row.control_count, row.test_count))
-    cells += [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us), Text(_bar(row.delta_us, largest, width), style=colour)]
+    cells += [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
+    if with_words:
+        cells.append(Text(row.word, style=colour if row.word in ("faster", "slower") else "dim"))
+    cells.append(Text(_bar(row.delta_us, largest, width), style=colour))
     table.add_row(*cells)
 
 

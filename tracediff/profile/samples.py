@@ -1,0 +1,107 @@
+"""Samples: one value a run of every operator, family and state, for tests. A run's value is the median over its steps of the step's sum, in µs.
+
+Of several ranks it is the mean of their medians.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.ingest.times import Int64
+from tracediff.profile.calls import OP
+from tracediff.profile.names import table_name
+from tracediff.profile.profile import Profile
+from tracediff.profile.traceset import TraceSet
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Samples:
+    """What was sampled of one side.
+
+    Attributes:
+        runs: how many.
+        values: key → float64[runs] µs a step; 0 in runs that do not have it.
+        varying: keys whose count differs between steps.
+    """
+
+    runs: int
+    values: dict[Hashable, Floats] = field(default_factory=dict)
+    varying: set[Hashable] = field(default_factory=set)
+
+    def of(self, key: Hashable) -> Floats:
+        """The values of ``key``, zeros where it never occurred."""
+        return self.values.get(key, np.zeros(self.runs))
+
+
+def op_samples(traces: TraceSet) -> Samples:
+    """Self time by (category, table name)."""
+
+    def rows(profile: Profile) -> tuple[list[Hashable], Int64, Int64, Int64, Int64]:
+        table = profile.ops
+        keys: dict[Hashable, int] = {}
+        pairs, inverse = np.unique(np.stack((table.category, table.name)), axis=1, return_inverse=True)
+        named = [keys.setdefault((profile.categories[c], table_name(profile.names[n])), len(keys)) for c, n in pairs.T.tolist()]
+        code = np.array(named, np.int64)[inverse.reshape(-1)] if len(named) else np.zeros(0, np.int64)
+        return list(keys), code, table.step, table.self_ns, table.count
+
+    return _samples(traces, rows)
+
+
+def family_samples(traces: TraceSet, gpu: bool, family_of: Callable[[str, str | None], str]) -> Samples:
+    """Work by family: GPU events, or without ``gpu`` the self time of operators."""
+
+    def rows(profile: Profile) -> tuple[list[Hashable], Int64, Int64, Int64, Int64]:
+        table = profile.kernels if gpu else profile.host_work
+        calls = profile.calls
+        inside = (table.node >= 0) & (calls.kind[table.node] == OP) if len(calls.kind) else np.zeros(len(table.node), bool)
+        op = np.where(inside, calls.name[table.node] if len(calls.name) else -1, -1)
+        pairs, inverse = np.unique(np.stack((table.name, op)), axis=1, return_inverse=True)
+        keys: dict[Hashable, int] = {}
+        named = [keys.setdefault(family_of(profile.names[n], profile.names[o] if o >= 0 else None), len(keys)) for n, o in pairs.T.tolist()]
+        code = np.array(named, np.int64)[inverse.reshape(-1)] if len(named) else np.zeros(0, np.int64)
+        return list(keys), code, table.step, table.total_ns, table.count
+
+    return _samples(traces, rows)
+
+
+Rows = Callable[[Profile], tuple[list[Hashable], Int64, Int64, Int64, Int64]]
+"""Profile → (keys, key of each row, step, ns, count)."""
+
+
+def _samples(traces: TraceSet, rows: Rows) -> Samples:
+    samples = Samples(len(traces.runs))
+    for r, run in enumerate(traces.runs):
+        for files in run.ranks.values():
+            for key, ns, varies in _medians(traces, files, rows):
+                samples.values.setdefault(key, np.zeros(samples.runs))[r] += ns / len(run.ranks) / 1000
+                if varies:
+                    samples.varying.add(key)
+    return samples
+
+
+def _medians(traces: TraceSet, files: list[Profile], rows: Rows) -> Iterator[tuple[Hashable, float, bool]]:
+    """(key, median ns over the used steps of one rank, whether its count varies from step to step)."""
+    sums: dict[Hashable, list[tuple[Floats, Floats]]] = {}
+    lengths = []
+    for profile in files:
+        used = np.flatnonzero(traces.selection.used(profile))
+        keys, code, step, ns, count = rows(profile)
+        at = np.searchsorted(used, step)
+        held = (at < len(used)) & (used[np.minimum(at, len(used) - 1)] == step) if len(used) else np.zeros(len(step), bool)
+        tables = np.zeros((2, len(keys), len(used)))
+        for table, values in zip(tables, (ns, count), strict=True):
+            np.add.at(table, (code[held], at[held]), values[held])
+        for k, key in enumerate(keys):
+            if tables[1, k].any():
+                sums.setdefault(key, []).append((tables[0, k], tables[1, k]))
+        lengths.append(len(used))
+    for key, parts in sums.items():
+        missing = sum(lengths) - sum(len(p) for p, _ in parts)
+        times, counts = (np.concatenate([*(p[i] for p in parts), np.zeros(missing)]) for i in (0, 1))
+        yield key, float(np.median(times)), bool((counts != counts[0]).any())
