@@ -18,6 +18,7 @@ from tracediff.ingest.source import TraceFile
 from tracediff.profile.build import ARGUMENTS, build_profile
 from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.profile import Profile
+from tracediff.profile.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.profile.traceset import Selection, TraceSet, arrange
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -51,7 +52,7 @@ def load_sets(
     """The sets at ``wheres``, all their files read side by side.
 
     Args:
-        wheres: folder, file, glob, archive, URL, or list of these, one for each set.
+        wheres: folder, file, glob, archive, URL, list of these, or snapshot, one for each set.
         labels, selections, ranks: per set; None for the defaults.
         step_marker: see `build_profile`.
         jobs: processes; by default as many as there are cores, and none for small files.
@@ -62,19 +63,47 @@ def load_sets(
         TracediffError: a set without traces, or a file that cannot be read.
     """
     files = [find_traces(where) for where in wheres]
-    found = _profiles(list(dict.fromkeys(f for of in files for f in of)), step_marker, jobs, families, progress)
+    chosen = list(zip(selections or [Selection()] * len(wheres), ranks or [None] * len(wheres), strict=True))
+    snapshots = [_snapshot(of) for of in files]
+    restored = [read_snapshot(it, selection, wanted, families) if it else None for it, (selection, wanted) in zip(snapshots, chosen, strict=True)]
+    found = _profiles(list(dict.fromkeys(f for of, it in zip(files, snapshots, strict=True) if not it for f in of)), step_marker, jobs, families, progress)
     named = labels_for(wheres)
     given = labels or [None] * len(wheres)
     sets = []
-    for i, (where, of) in enumerate(zip(wheres, files, strict=True)):
+    for where, of, (selection, wanted), label, name, whole in zip(wheres, files, chosen, given, named, restored, strict=True):
+        if whole:
+            whole.label = label or whole.label
+            sets.append(whole)
+            continue
         notes = Notes()
-        profiles = _usable([found[f] for f in of], notes, where)
-        label = given[i] or named[i]
-        arranged = arrange(label, profiles, selections[i] if selections else Selection(), ranks[i] if ranks else None, notes.list())
+        arranged = arrange(label or name, _usable([found[f] for f in of], notes, where), selection, wanted, notes.list())
         arranged.manifest = _manifest(where)
         arranged.families = families
         sets.append(arranged)
+    _tell_apart(sets, [name if it and not label else None for it, label, name in zip(snapshots, given, named, strict=True)])
     return sets
+
+
+def _snapshot(files: list[TraceFile]) -> TraceFile | None:
+    """The snapshot that ``files`` are; None where they are traces.
+
+    Raises:
+        TracediffError: a snapshot among other files.
+    """
+    if len(files) == 1:
+        return files[0] if is_snapshot(files[0]) else None
+    for file in files:
+        if file.name.endswith(SUFFIX):
+            raise TracediffError(str(file), "is a snapshot, which is a set by itself", "give it alone")
+    return None
+
+
+def _tell_apart(sets: list[TraceSet], names: list[str | None]) -> None:
+    """Call snapshots by their file's name where another set has the label that was given when they were made."""
+    labels = [traces.label for traces in sets]
+    for traces, name in zip(sets, names, strict=True):
+        if name and labels.count(traces.label) > 1:
+            traces.label = name.removesuffix(SUFFIX)
 
 
 def _manifest(where: Where) -> Manifest | None:

@@ -16,6 +16,7 @@ COMMANDS = {
     "compare": "Compare two sets of traces and say where the step time went.",
     "table": "Show the results of a collection.",
     "export": "Write a comparison's tables to files.",
+    "snapshot": "Write a compact baseline of a set.",
 }
 
 

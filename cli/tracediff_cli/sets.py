@@ -19,26 +19,22 @@ T = TypeVar("T")
 SIDES = ("ctrl", "test")
 
 
-class Percent(click.ParamType):
-    """``3%`` or ``0.03``: a part, not below 0."""
+def percent(value: str | float) -> float:
+    """``3%`` or ``0.03`` as a part of the whole.
 
-    name = "percent"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The part that ``value`` says."""
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
-        try:
-            part = float(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            part = -1.0
-        if not 0 <= part < 10:
-            self.fail(f"{text!r} is no part of a whole: write 3% or 0.03", param, ctx)
-        return part
-
-
-PERCENT = Percent()
+    Raises:
+        click.BadParameter: any other text.
+    """
+    if isinstance(value, float):
+        return value
+    text = value.strip()
+    try:
+        part = float(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        part = -1.0
+    if not 0 <= part < 10:
+        raise click.BadParameter(f"{text!r} is no part of a whole: write 3% or 0.03")
+    return part
 
 
 def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,9 +50,9 @@ def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
     @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Read files in N processes [default: the cores, for large files].")
     @click.option("--paired", is_flag=True, help="Run k of both sides was taken together: test the pairs (five or more).")
-    @click.option("--assume-run-cv", metavar="PERCENT", type=PERCENT, help="Judge single runs, taking it that runs spread by this much.")
-    @click.option("--equivalence-band", metavar="PERCENT", type=PERCENT, default="5%", show_default=True, help="Changes within this are none.")
-    @click.option("--noise-floor", metavar="PERCENT", type=PERCENT, default="1%", show_default=True, help="Operators are not flagged for less.")
+    @click.option("--assume-run-cv", metavar="PERCENT", type=percent, help="Judge single runs, taking it that runs spread by this much.")
+    @click.option("--equivalence-band", metavar="PERCENT", type=percent, default="5%", show_default=True, help="Changes within this are none.")
+    @click.option("--noise-floor", metavar="PERCENT", type=percent, default="1%", show_default=True, help="Operators are not flagged for less.")
     @click.option("--force", is_flag=True, help="Compare even what the preflight refuses.")
     @wraps(command)
     def with_sets(

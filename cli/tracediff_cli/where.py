@@ -10,16 +10,22 @@ from tracediff.errors import TracediffError, printable
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.find import Found, longest_events
 from tracediff.ingest.read import read_trace
+from tracediff.ingest.source import TraceFile
+from tracediff.profile.snapshot import is_snapshot
 
 
 def list_events(wheres: tuple[str, str], name: str, most: int) -> None:
     """Print the ``most`` longest events called ``name`` of each set.
 
     Raises:
-        TracediffError: no event of that name in either set.
+        TracediffError: no event of that name in either set, or a set is a snapshot.
     """
     console = Console()
-    found = [_longest(where, name, most) for where in wheres]
+    files = [find_traces(where) for where in wheres]
+    for file in (f for of in files for f in of):
+        if is_snapshot(file):
+            raise TracediffError(str(file), "is a snapshot, which holds no events", "give the traces themselves")
+    found = [_longest(of, name, most) for of in files]
     if not any(found):
         raise TracediffError("--where", f"no event is called {name!r}", "look at the names with --top or in --json")
     for label, events in zip(labels_for(wheres), found, strict=True):
@@ -29,8 +35,8 @@ def list_events(wheres: tuple[str, str], name: str, most: int) -> None:
         console.print()
 
 
-def _longest(where: str, name: str, most: int) -> list[Found]:
-    events = [event for file in find_traces(where) for event in longest_events(read_trace(file), name, most)]
+def _longest(files: list[TraceFile], name: str, most: int) -> list[Found]:
+    events = [event for file in files for event in longest_events(read_trace(file), name, most)]
     return sorted(events, key=lambda e: (-e.dur_ns, str(e.file), e.ts_ns))[:most]
 
 
