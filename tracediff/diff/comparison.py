@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
 
@@ -13,6 +13,7 @@ from tracediff.diff.groups import Matched, WorkTime, match_work
 from tracediff.diff.matching.calls import Pairing
 from tracediff.diff.ops import Op, compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, preflight
+from tracediff.diff.preflight_work import reasons_of_work
 from tracediff.diff.step_time import StepTime, compare_step_time
 from tracediff.diff.verdict import Judging, Verdict, judge, refused
 from tracediff.ingest.health import Note
@@ -146,7 +147,11 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     else:
         verdict = judge(labels, step_time, scale, *steps, judging)
     sides = (_side(control, steps[0].runs), _side(test, steps[1].runs))
-    return Comparison(scale, *sides, comparability, verdict, step_time, gpu_time, host_time, table, trees, matched.pairing, families, common)
+    comparison = Comparison(scale, *sides, comparability, verdict, step_time, gpu_time, host_time, table, trees, matched.pairing, families, common)
+    if comparison.was_refused:
+        return comparison
+    return replace(comparison, comparability=Comparability((*comparability.reasons, *reasons_of_work(comparison))))
+
 
 
 def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+import numpy as np
 
 from tracediff.profile.traceset import TraceSet
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
-ANY_SIDE = ("contended", "truncated")
+ANY_SIDE = ("contended", "truncated", "compile-in-window", "warm-up")
 """Codes of what is wrong on a side by itself, not of a difference."""
+COMPILING = re.compile(r"\(dynamo_timed\)|^(?:fx_codegen|compile_fx|inductor_codegen)")
+"""Scopes of torch.compile at work."""
+WARM_UP = 1.5
+"""How many times as long as the others' median a first used step takes that was no steady one."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,7 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
 def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
     checks = (
         ("gpu", "different GPUs: times differ for that alone", _gpus),
+        ("gpu-count", "another number of GPUs in a file: other work on each", _gpu_counts),
         ("world-size", "different world sizes: another share of the work a rank", _world_sizes),
         ("ranks", "different ranks are compared", _ranks),
         ("driver", "different GPU drivers", _drivers),
@@ -71,6 +79,9 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
         ("profiler-flags", "recorded with different profiler options, which cost time of their own", _flags),
         ("workload", "different workloads or sizes were collected", _workloads),
         ("threads", "different numbers of CPU threads", _threads),
+        ("steps", "another number of steps counts: means of few steps hold more chance", _steps),
+        ("compile-in-window", "torch.compile works inside of the used steps: record more warm-up steps", _compiling),
+        ("warm-up", "the first used step is far slower than the others: leave it out with --skip-first", _warming_up),
         ("contended", "other processes disturbed some runs while they were collected", _contended),
         ("truncated", "a file is cut off: its last steps are incomplete", _truncated),
     )
@@ -89,6 +100,32 @@ def _joined(values: set[str]) -> str:
 
 def _gpus(side: TraceSet) -> str:
     return _joined({g for p in side.profiles for g in p.origin.gpus})
+
+
+def _gpu_counts(side: TraceSet) -> str:
+    return _joined({str(p.origin.gpu_count) for p in side.profiles if p.origin.gpu_count})
+
+
+def _steps(side: TraceSet) -> str:
+    return _joined({str(int(side.selection.used(p).sum())) for p in side.profiles})
+
+
+def _compiling(side: TraceSet) -> str:
+    found = set()
+    for profile in side.profiles:
+        names = np.unique(profile.ops.name[np.isin(profile.ops.step, np.flatnonzero(side.selection.used(profile)))])
+        found |= {profile.names[n] for n in names.tolist() if COMPILING.search(profile.names[n])}
+    return ", ".join(sorted(found)[:2])
+
+
+def _warming_up(side: TraceSet) -> str:
+    found = []
+    for profile in side.profiles:
+        used = np.flatnonzero(side.selection.used(profile))
+        periods = profile.periods[used]
+        if len(used) >= 4 and periods[0] > WARM_UP * np.median(periods[1:]):
+            found.append(f"step {profile.step_numbers[used[0]]}: {periods[0] / np.median(periods[1:]):.1f} times the others")
+    return ", ".join(found[:2])
 
 
 def _world_sizes(side: TraceSet) -> str:

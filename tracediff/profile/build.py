@@ -91,6 +91,7 @@ def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
         tuple(f for f in flags if getattr(meta, f)),
         str(driver) if driver else None,
         meta.torch_version,
+        len(used),
     )
 
 

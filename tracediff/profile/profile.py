@@ -23,6 +23,7 @@ class Origin:
         flags: profiler options that were on (with_stack, record_shapes, …).
         driver: CUDA or HIP driver version as recorded.
         torch: torch version, where recorded.
+        gpu_count: how many devices ran GPU events.
     """
 
     file: TraceFile
@@ -33,6 +34,7 @@ class Origin:
     flags: tuple[str, ...] = ()
     driver: str | None = None
     torch: str | None = None
+    gpu_count: int = 0
 
 
 @dataclass(frozen=True)

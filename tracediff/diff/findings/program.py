@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.wording import change, number, part, plural, time
 from tracediff.diff.matching.calls import shape_key
+from tracediff.diff.preflight import COMPILING
 from tracediff.profile.calltree import Call, CallTree
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip)GraphLaunch")
 REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
-COMPILING = re.compile(r"\(dynamo_timed\)|^(?:fx_codegen|compile_fx|inductor_codegen)")
 STRAGGLING = 0.1
 """Part of the step by which waiting in communication must differ between ranks."""
 OTHER_WORKLOAD = 0.1

@@ -1,0 +1,96 @@
+"""A matrix of comparisons → terminal table, Markdown, JSON (schema ``tracediff.matrix/1``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Group
+from rich.constrain import Constrain
+from rich.table import Table
+from rich.text import Text
+
+from tracediff.diff.matrix import Cell
+from tracediff.errors import printable
+from tracediff.report.text import MINUS, unit_for
+from tracediff.report.to_markdown import escaped
+
+HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
+BESIDE_NAMES = 66
+"""Columns of text beside the names."""
+SCHEMA = "tracediff.matrix/1"
+
+
+def rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
+    """(unit of the times, one row of texts a comparison)."""
+    times = [us for cell in cells for us in (cell.comparison.verdict.control_us, cell.comparison.verdict.test_us)]
+    unit = unit_for(times)
+    return unit.name, [_row(cell, unit.plain) for cell in cells]
+
+
+def _row(cell: Cell, plain: Any) -> list[str]:
+    c, v = cell.comparison, cell.comparison.verdict
+    base = v.median_control_us
+    interval = f"{_percent(v.ci95_us[0] / base)} … {_percent(v.ci95_us[1] / base)}" if v.ci95_us and base else "–"
+    return [
+        c.control.label,
+        c.test.label,
+        f"{v.n_control} : {v.n_test}",
+        plain(v.control_us),
+        plain(v.test_us),
+        _percent(v.ratio - 1) if v.ratio is not None else "–",
+        interval,
+        f"{cell.p_adjusted:.3f}" if cell.p_adjusted is not None else "–",
+        "not comparable" if c.was_refused else cell.result,
+        ", ".join(dict.fromkeys(r.code for r in c.comparability.reasons)),
+    ]
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:+.1f} %".replace("-", MINUS)
+
+
+def table(cells: Sequence[Cell]) -> Group:
+    """A table for the terminal that keeps its numbers at 80 columns, and the cautions below."""
+    unit, body = rows(cells)
+    out = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", expand=True)
+    out.add_column("control → test", ratio=1, no_wrap=True, overflow="ellipsis")
+    for name in ("runs", unit, "change", "95 % interval"):
+        out.add_column(name, justify="right", no_wrap=True)
+    out.add_column("result", no_wrap=True)
+    remarks = []
+    for control, test, runs, _, us, change, interval, p, result, cautions in body:
+        said = result if p == "–" else f"{result}, p {p}"
+        out.add_row(*(Text(printable(cell)) for cell in (f"{control} → {test}", runs, us, change, interval, said)))
+        if cautions:
+            remarks.append(Text(printable(f"  {control} → {test}: {cautions}"), style="dim"))
+    wide = max((len(f"{row[0]} → {row[1]}") for row in body), default=0) + BESIDE_NAMES
+    return Group(Constrain(out, wide), *([Text(), Text("Compared with caution", style="bold"), *remarks] if remarks else []))
+
+
+def to_markdown(cells: Sequence[Cell]) -> str:
+    """A GitHub-flavoured table."""
+    unit, body = rows(cells)
+    head = [f"{name} ({unit})" if k in (3, 4) else name for k, name in enumerate(HEAD)]
+    lines = [f"| {' | '.join(head)} |", f"|{'|'.join('--:' if 2 <= k <= 7 else ':--' for k in range(len(HEAD)))}|"]
+    return "\n".join([*lines, *(f"| {' | '.join(escaped(cell) for cell in row)} |" for row in body)]) + "\n"
+
+
+def to_json(cells: Sequence[Cell]) -> str:
+    """One object a comparison: labels, the verdict, its corrected result and p, cautions."""
+    found = {
+        "schema": SCHEMA,
+        "comparisons": [
+            {
+                "control": cell.comparison.control.label,
+                "test": cell.comparison.test.label,
+                "result": cell.result,
+                "p_adjusted": cell.p_adjusted,
+                "verdict": vars(cell.comparison.verdict),
+                "comparability": {"level": cell.comparison.comparability.level, "codes": [r.code for r in cell.comparison.comparability.reasons]},
+            }
+            for cell in cells
+        ],
+    }
+    return msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
