@@ -14,6 +14,7 @@ from tracediff.errors import TracediffError, printable
 COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
     "compare": "Compare two sets of traces and say where the step time went.",
+    "matrix": "Compare many sets with one control in one table.",
     "table": "Show the results of a collection.",
     "export": "Write a comparison's tables to files.",
     "snapshot": "Write a compact baseline of a set.",

@@ -15,6 +15,7 @@ class TestedFamily:
     Attributes:
         time_change: faster, slower, same, unclear or untested. p_value, q_value: None where untested.
         relative: change beyond what all families have in common, None where untested.
+        interval: 95 % interval of the relative change, None where untested.
     """
 
     name: str
@@ -24,6 +25,7 @@ class TestedFamily:
     p_value: float | None
     q_value: float | None
     relative: float | None
+    interval: tuple[float, float] | None = None
 
 
 def compare_families(samples: tuple[Samples, Samples], noise_floor: float) -> tuple[TestedFamily, ...]:
@@ -34,5 +36,5 @@ def compare_families(samples: tuple[Samples, Samples], noise_floor: float) -> tu
     rows = []
     for k, name in enumerate(names):
         word, p, q, relative = tested.line(k)
-        rows.append(TestedFamily(name, means[k][0], means[k][1], word, p, q, relative))
+        rows.append(TestedFamily(name, means[k][0], means[k][1], word, p, q, relative, tested.interval(k)))
     return tuple(sorted(rows, key=lambda r: (-abs(r.test_us - r.control_us), r.name)))

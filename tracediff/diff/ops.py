@@ -28,6 +28,7 @@ class Op:
         time_change: faster, slower, same, unclear, or untested with fewer than three runs a side or little time.
         p_value, q_value: of its self time, None where untested. relative: its change beyond what all operators have in common, None where untested.
         counts_vary: whether its count differs from step to step on either side.
+        interval: 95 % interval of the relative change of its self time, None where untested.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Op:
     q_value: float | None = None
     relative: float | None = None
     counts_vary: bool = False
+    interval: tuple[float, float] | None = None
 
     @property
     def delta(self) -> int:
@@ -96,7 +98,7 @@ def compare_ops(
         counts, totals, own = entry[:2], entry[2:4], entry[4:]
         word, p, q, relative = tested.line(k)
         named = Op(readable(name), raw, device, category, family_of(raw), counts[0], counts[1], totals[0], totals[1], own[0], own[1])
-        ops.append(replace(named, time_change=word, p_value=p, q_value=q, relative=relative, counts_vary=varies))
+        ops.append(replace(named, time_change=word, p_value=p, q_value=q, relative=relative, counts_vary=varies, interval=tested.interval(k)))
     return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
 
 

@@ -17,6 +17,7 @@ class State:
 
     Attributes:
         time_change: faster, slower, same, unclear or untested. p_value, q_value: None where untested.
+        interval: 95 % interval of the relative change, None where untested.
     """
 
     name: str
@@ -25,6 +26,7 @@ class State:
     time_change: str = "untested"
     p_value: float | None = None
     q_value: float | None = None
+    interval: tuple[float, float] | None = None
 
     @property
     def delta(self) -> int:
@@ -65,7 +67,7 @@ def compare_step_time(control: StepAverage, test: StepAverage, scale: int, noise
     names = list(dict.fromkeys([*control.states, *test.states]))
     samples = [np.array([_medians(side, n) for n in names]) for side in (control, test)]
     tested = compare_many(samples[0], samples[1], noise_floor)
-    states = tuple(State(n, c * control.states.get(n, 0), t * test.states.get(n, 0), *tested.line(k)[:3]) for k, n in enumerate(names))
+    states = tuple(State(n, c * control.states.get(n, 0), t * test.states.get(n, 0), *tested.line(k)[:3], tested.interval(k)) for k, n in enumerate(names))
     return StepTime(c * control.period, t * test.period, states, c * control.foreign, t * test.foreign)
 
 

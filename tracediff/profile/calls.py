@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
-from tracediff.ingest.trace import Trace
+from tracediff.ingest.trace import Codes, Trace
 from tracediff.profile.codes import combined, ordinals
 from tracediff.profile.lanes import Lane
 from tracediff.profile.names import is_wrapper
@@ -53,23 +53,22 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, notes: Notes) -> Calls:
     step = steps.of(ops.start)
     around = _operator_around(ops, operator)
     scope, tree = _scope_nodes(ops, scopes_of(trace, ops))
-    name = trace.name[ops.rows].astype(np.int64)
-    shapes = trace.text_column("Input Dims", cat.CPU_OP)[ops.rows].astype(np.int64)
+    name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     in_step = operator & (step >= 0)
-    told = (trace.text_column("Input type", cat.CPU_OP)[ops.rows].astype(np.int64), trace.text_column("Input Strides", cat.CPU_OP)[ops.rows].astype(np.int64))
     node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=True)
     if len(nodes.name) > MOST_CALLS:
         notes.add("calls-merged", "a step holds so many calls that equal ones of a parent were taken together", len(nodes.name))
         node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=False)
+    del around, scope, name, shapes  # lanes are long, and memory is what bounds the size of a trace
+    rows = np.flatnonzero(in_step)
+    types, strides = (_first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes.name)) for a in ("Input type", "Input Strides"))
+    (s, c), (count, total, own) = grouped([step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]])
     position = np.full(len(trace), -1, np.int64)
     position[ops.rows] = np.arange(len(ops.rows))
-    rows = np.flatnonzero(in_step)
-    types, strides = (_first_of(node[rows], of[rows], len(nodes.name)) for of in told)
-    (s, c), (count, total, own) = grouped([step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]])
     return Calls(CallTable(*nodes.columns(), types, strides, step=s, node=c, count=count, total_ns=total, self_ns=own), node, position, operator)
 
 
-def _first_of(node: Int64, values: Int64, size: int) -> Int64:
+def _first_of(node: Int64, values: Codes, size: int) -> Int64:
     """int64[size]: each node's value at its first occurrence, −1 for nodes that have none."""
     out = np.full(size, -1, np.int64)
     out[node[::-1]] = values[::-1]
@@ -114,7 +113,7 @@ def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
 
 def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, _Nodes]:
     """(node of the scope around each of the ops lane's scopes, the scopes' nodes)."""
-    code, first = combined(scopes.phase, scopes.annotation, scopes.module)
+    code, first = combined(scopes.phase.astype(np.int64), scopes.annotation, scopes.module)
     nodes = _Nodes([], [], [], [], [])
     known: dict[tuple[int, int, int], int] = {}
 
@@ -143,31 +142,32 @@ def _descend(node: Callable[[int, int, int], int], here: int, kind: int, paths: 
 
 
 def _number(
-    ops: Lane, counted: NDArray[np.bool_], around: Int64, scope: Int64, step: Int64, label: tuple[Int64, Int64], scopes: _Nodes, *, apart: bool
+    ops: Lane, counted: NDArray[np.bool_], around: Int64, scope: Int64, step: Int64, label: tuple[Codes, Codes], scopes: _Nodes, *, apart: bool
 ) -> tuple[Int64, _Nodes]:
     """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the same label and ordinal as one."""
     nodes = _Nodes(list(scopes.parent), list(scopes.kind), list(scopes.name), list(scopes.shapes), list(scopes.ordinal))
     node = scope.copy()
     name, shapes = label
-    known, _ = combined(name, shapes)
+    known = np.full(len(ops.rows), -1, np.int32)
+    known[counted] = combined(name[counted].astype(np.int64), shapes[counted].astype(np.int64))[0]
     level = np.flatnonzero(counted & (around < 0))
-    parent_event = np.full(len(ops.rows), -1, np.int64)
+    reached = np.zeros(len(ops.rows), bool)
     while len(level):
         level = level[np.lexsort((level, ops.start[level]))]
-        siblings, _ = combined(parent_event[level], np.where(around[level] < 0, step[level], 0), np.where(around[level] < 0, scope[level], 0), known[level])
+        root, label_of = around[level] < 0, known[level].astype(np.int64)
+        siblings, _ = combined(around[level], np.where(root, step[level], 0), np.where(root, scope[level], 0), label_of)
         ordinal = ordinals(siblings) if apart else np.zeros(len(level), np.int64)
-        above = np.where(around[level] < 0, scope[level], node[around[level]])
-        code, first = combined(above, known[level], ordinal)
+        above = np.where(root, scope[level], node[around[level]])
+        code, first = combined(above, label_of, ordinal)
         by_time = np.argsort(first, kind="stable")  # siblings are numbered in order of their first occurrence
         rank = np.empty(len(first), np.int64)
         rank[by_time] = np.arange(len(first))
         first = first[by_time]
         begin = nodes.add(above[first].tolist(), OP, name[level][first].tolist(), shapes[level][first].tolist(), ordinal[first].tolist())
         node[level] = begin + rank[code]
-        reached = np.zeros(len(ops.rows), bool)
+        reached[:] = False
         reached[level] = True
         level = np.flatnonzero(counted & (around >= 0) & reached[np.maximum(around, 0)])
-        parent_event[level] = around[level]
     outer = ~counted & (around >= 0)
     node[outer] = node[around[outer]]
     return node, nodes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.codes import combined
 from tracediff.profile.lanes import Lane, lane_of
+
+Numbers = TypeVar("Numbers", Int64, NDArray[np.int8])
 
 PHASES = ("forward", "backward", "optimizer", "other", "unknown")
 FORWARD, BACKWARD, OPTIMIZER, OTHER, UNKNOWN = range(len(PHASES))
@@ -55,7 +58,7 @@ class Scopes:
         phase: index into PHASES. annotation, module: nodes of `annotations` and `modules`, −1 for none.
     """
 
-    phase: Int64
+    phase: NDArray[np.int8]
     annotation: Int64
     module: Int64
     annotations: Paths
@@ -107,8 +110,8 @@ def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
     return out
 
 
-def inherited(lane: Lane, own: Int64, missing: int) -> Int64:
-    """int64[n]: each scope's own value, or where it is ``missing`` the one of the scope around it."""
+def inherited(lane: Lane, own: Numbers, missing: int) -> Numbers:
+    """Each scope's own value, or where it is ``missing`` the one of the scope around it."""
     out = own.copy()
     for depth in range(1, int(lane.depth.max(initial=0)) + 1):
         at = np.flatnonzero((lane.depth == depth) & (out == missing))
@@ -137,9 +140,10 @@ def _taken(values: Int64, at: Int64) -> Int64:
     return np.where(at >= 0, values[at], -1) if len(values) else np.full(len(at), -1, np.int64)
 
 
-def _phases(trace: Trace, ops: Lane, annotations: Lane) -> Int64:
+def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
     backward = _matching(trace, BACKWARD_OP.search)[trace.name[ops.rows]] & (trace.category[ops.rows] == cat.CPU_OP)
-    own = np.where(backward, BACKWARD, -1)
+    own = np.full(len(ops.rows), -1, np.int8)
+    own[backward] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)
     for phase, pattern in ((OPTIMIZER, OPTIMIZER_SCOPE), (OTHER, LOADER_SCOPE)):
         held = np.zeros(len(annotations.rows), np.int64)
@@ -157,7 +161,7 @@ def _matching(trace: Trace, search: Callable[[str], object]) -> NDArray[np.bool_
     return np.array([search(n) is not None for n in trace.names], bool)
 
 
-def _modules_of_forward(trace: Trace, ops: Lane, phase: Int64, module: Int64) -> Int64:
+def _modules_of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], module: Int64) -> Int64:
     """int64[n]: of a backward operator the module of the forward operator with its sequence number.
 
     Operators that record no gradient carry the number of the next that does, so that the latest of one number is the one meant.

@@ -32,6 +32,7 @@ class Tested:
         p, q: float64[k] p and its Benjamini–Hochberg adjustment; NaN where untested.
         verdict: k words: faster, slower, same, unclear, untested.
         common: logarithm of the factor that all tested have in common (their median), 0 where none was tested.
+        reach: float64[k] half width of the 95 % interval of the effect; NaN where untested.
     """
 
     effect: Floats
@@ -39,12 +40,19 @@ class Tested:
     q: Floats
     verdict: tuple[str, ...]
     common: float
+    reach: Floats
 
     def line(self, k: int) -> tuple[str, float | None, float | None, float | None]:
         """(verdict, p, q, change relative to the common factor) of number k, None where untested."""
         if self.verdict[k] == "untested":
             return "untested", None, None, None
         return self.verdict[k], float(self.p[k]), float(self.q[k]), float(np.expm1(self.effect[k] - self.common))
+
+    def interval(self, k: int) -> tuple[float, float] | None:
+        """95 % interval of the relative change of number k, None where untested."""
+        if self.verdict[k] == "untested":
+            return None
+        return float(np.expm1(self.effect[k] - self.reach[k])), float(np.expm1(self.effect[k] + self.reach[k]))
 
 
 def compare_many(control: Floats, test: Floats, noise_floor: float = NOISE_FLOOR) -> Tested:
@@ -67,7 +75,7 @@ def compare_many(control: Floats, test: Floats, noise_floor: float = NOISE_FLOOR
         q[tested] = _adjusted(p[tested])
     columns = zip(effect.tolist(), q.tolist(), reach.tolist(), tested.tolist(), strict=True)
     words = tuple(_word(e, x, r, noise_floor) if t else "untested" for e, x, r, t in columns)
-    return Tested(effect, p, q, words, float(np.median(effect[tested])) if tested.any() else 0.0)
+    return Tested(effect, p, q, words, float(np.median(effect[tested])) if tested.any() else 0.0, reach)
 
 
 def _moderated(control: Floats, test: Floats) -> tuple[Floats, Floats]:
