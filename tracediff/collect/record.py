@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +69,7 @@ def record_steps(
         TracediffError: torch is not installed, the loop ended before the last active step, or a recorded step holds no operation.
     """
     torch = import_torch("record_steps")
+    _show_compiled_kernels()
     path = _next_file(Path(out), _rank(torch) if rank is None else rank)
     options = {"record_shapes": record_shapes, "with_stack": with_stack, "profile_memory": profile_memory}
     with recording(path, wait, warmup, active, options) as recorder:
@@ -109,6 +111,14 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
         raise TracediffError(str(path), reason, "run more steps, or ask for fewer with wait, warmup and active")
     if empty:
         raise TracediffError(str(path), f"{', '.join(empty)} holds no operation", "does the loop run the step before each p.step()?")
+
+
+def _show_compiled_kernels() -> None:
+    """Have kernels that are compiled from here on appear in CPU traces; without it their time is the compiled region's own."""
+    os.environ.setdefault("TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE", "1")
+    config = sys.modules.get("torch._inductor.config")
+    if config is not None:  # it has read the environment already
+        config.cpp.enable_kernel_profile = True
 
 
 def _empty_steps(profiler: Any) -> list[str]:

@@ -172,6 +172,8 @@ def _conclusion(found: Estimate, result: str, runs: tuple[int, int], judging: Ju
     if result == "same":
         return f"that is no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
+        if found.detectable > math.log(2):
+            return f"that may be chance ({basis}, which differ too much among themselves to show less than a doubling)"
         detectable = f"these would show a change of {100 * math.expm1(found.detectable):.1f} % or more"
         return f"that may be chance ({interval}; {basis}: {detectable})"
     return f"more than chance ({interval}; {basis})"

@@ -131,7 +131,7 @@ def arrange(label: str, profiles: Iterable[Profile], selection: Selection, ranks
     for profile in arranged.profiles:
         for note in profile.notes:
             collected.add(note.code, note.message, note.count)
-    _check(arranged, ranks)
+    check_usable(arranged, ranks)
     arranged.notes = tuple(collected.list())
     return arranged
 
@@ -161,7 +161,12 @@ def _other_cycle(a: Profile, b: Profile) -> bool:
     return same_worker and not (a.whole_file or b.whole_file) and not np.intersect1d(a.step_numbers, b.step_numbers).size
 
 
-def _check(arranged: TraceSet, ranks: frozenset[int] | None) -> None:
+def check_usable(arranged: TraceSet, ranks: frozenset[int] | None) -> None:
+    """See that there is something to compare.
+
+    Raises:
+        TracediffError: no file of the ranks asked for, or no step left to use.
+    """
     if not arranged.runs:
         wanted = ", ".join(map(str, sorted(ranks or ())))
         raise TracediffError(arranged.label, f"no file of rank {wanted}", "see which ranks there are by comparing without --rank")
