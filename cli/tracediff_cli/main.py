@@ -15,6 +15,7 @@ COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
     "compare": "Compare two sets of traces and say where the step time went.",
     "matrix": "Compare many sets with one control in one table.",
+    "check": "Gate CI: exit code 1 where a limit on time, counts or memory is broken.",
     "table": "Show the results of a collection.",
     "export": "Write a comparison's tables to files.",
     "snapshot": "Write a compact baseline of a set.",

@@ -127,10 +127,11 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
             kernels[group.name, group.family].append(group)
     found = []
     us = comparison.us
+    chance = {op.name for op in comparison.ops if op.time_change in ("same", "unclear")}  # where runs were tested, they decide
     for (name, _), groups in kernels.items():
         control, test = sum(g.control_ns for g in groups), sum(g.test_ns for g in groups)
         delta = test - control
-        if not _matters(comparison, delta) or abs(delta) < LEAST_RELATIVE * max(control, test):
+        if not _matters(comparison, delta) or abs(delta) < LEAST_RELATIVE * max(control, test) or name in chance:
             continue
         code = "slower-kernel" if delta > 0 else "faster-kernel"
         title = f"{name} is {part(abs(delta), control)} {'slower' if delta > 0 else 'faster'}"

@@ -1,0 +1,119 @@
+"""``tracediff check CONTROL TEST``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracediff_cli.sets import two_sets
+
+if TYPE_CHECKING:
+    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.gate.config import Settings
+    from tracediff.ingest.manifest import Manifest
+
+
+@click.command()
+@two_sets
+@click.option("--max-regression", metavar="PERCENT", help="Largest relative growth of the step time [default: 5%].")
+@click.option("--min-delta", metavar="TIME", help="Growth of the step time that never counts, such as 50us [default: 0us].")
+@click.option("--limit", "limits", multiple=True, metavar="SUBJECT=RELATIVE[,ABSOLUTE]", help="A further limit (may be repeated).")
+@click.option("--allow", multiple=True, metavar="CODE", help="Go on under this caution, such as gpu or single-run (may be repeated).")
+@click.option("--config", metavar="FILE", help="Limits and waivers [default: tracediff.toml where there is one].")
+@click.option("--json", "json_file", metavar="FILE", help="Write the check as JSON (- is standard output).")
+@click.option("--markdown", "markdown_file", metavar="FILE", help="Write it as Markdown for a comment (- is standard output).")
+@click.option("--junit", "junit_file", metavar="FILE", help="Write it as JUnit XML (- is standard output).")
+@click.option("--github", is_flag=True, help="Print GitHub's workflow annotations as well.")
+def check(
+    where: tuple[str, str],
+    load: Callable[[], Comparison],
+    max_regression: str | None,
+    min_delta: str | None,
+    limits: tuple[str, ...],
+    allow: tuple[str, ...],
+    config: str | None,
+    json_file: str | None,
+    markdown_file: str | None,
+    junit_file: str | None,
+    github: bool,
+) -> int:
+    """Gate CI: is TEST worse than CONTROL by more than is allowed?
+
+    A limit is broken where both its relative and its absolute part are exceeded; times are judged on their 95 % interval, counts and memory exactly.
+    SUBJECT is state:NAME, family:NAME, op:PATTERN, kernels, memory or graph-breaks. Exit code: 0 pass, 1 regression, 2 error, 3 inconclusive or not
+    comparable.
+
+    \b
+    Examples:
+      tracediff check base.tdprof.gz traces/ --max-regression 3% --min-delta 50us
+      tracediff check old/ new/ --limit state:data_loading=10%,1ms --limit memory=2%,16MB
+      tracediff check old/ new/ --limit 'op:aten::copy_*=0%,20us' --limit kernels=0
+      tracediff check old/ new/ --allow gpu --junit check.xml --markdown comment.md
+    """
+    from tracediff.diff.gate.judge import check as judge
+
+    settings = _settings(config, max_regression, min_delta, limits, allow)
+    needed = any(limit.kind in ("memory", "graph-breaks") for limit in settings.limits)
+    comparison = load()
+    manifests = (_manifest(where[0]), _manifest(where[1])) if needed else (None, None)
+    gate = judge(comparison, settings, manifests, date.today())
+
+    from tracediff.report.write import write_text
+
+    if json_file:
+        from tracediff.report.check_json import to_json
+
+        write_text(json_file, to_json(gate))
+    if markdown_file:
+        from tracediff.report.check_markdown import to_markdown
+
+        write_text(markdown_file, to_markdown(gate))
+    if junit_file:
+        from tracediff.report.check_junit import to_junit
+
+        write_text(junit_file, to_junit(gate))
+    prints = "-" not in (json_file, markdown_file, junit_file)
+    if prints:
+        from rich.console import Console
+
+        from tracediff.report.check_terminal import show
+
+        show(gate, Console())
+    if github:
+        from tracediff.report.check_github import to_github
+
+        click.echo(to_github(gate), nl=False, err=not prints)  # a document on standard output stays one
+    return gate.exit_code
+
+
+def _settings(config: str | None, max_regression: str | None, min_delta: str | None, limits: Sequence[str], allow: Sequence[str]) -> Settings:
+    """What the file says, and over it what the command line says."""
+    from tracediff.diff.gate.config import FILE, Settings, allowed, merged, read_settings
+    from tracediff.diff.gate.limits import parse_absolute, parse_limit, parse_relative
+
+    path = config or (FILE if os.path.exists(FILE) else None)
+    settings = read_settings(Path(path)) if path else Settings()
+    if max_regression is not None:
+        settings = replace(settings, max_regression=parse_relative(max_regression, "--max-regression"))
+    if min_delta is not None:
+        settings = replace(settings, min_delta=parse_absolute(min_delta, "us", "--min-delta"))
+    together = merged([*settings.limits, *map(parse_limit, limits)])
+    return replace(settings, limits=together, allow=settings.allow | allowed(allow, "--allow"))
+
+
+def _manifest(where: str) -> Manifest | None:
+    """The collector's manifest of a set: in its folder, or in its snapshot."""
+    from tracediff.ingest.discover import find_traces
+    from tracediff.ingest.manifest import read_manifest
+    from tracediff.profile.snapshot import is_snapshot, read_snapshot
+
+    if os.path.isdir(where):
+        return read_manifest(Path(where)) if os.path.isfile(os.path.join(where, "manifest.json")) else None
+    files = find_traces(where)
+    return read_snapshot(files[0]).manifest if len(files) == 1 and is_snapshot(files[0]) else None

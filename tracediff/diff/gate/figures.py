@@ -1,0 +1,163 @@
+"""Figures: the numbers in a comparison that a limit is about."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from statistics import median
+
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.gate.limits import Limit
+from tracediff.diff.gate.settle import spread_of_interval, spread_of_step
+from tracediff.diff.ops import Op
+from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
+from tracediff.errors import TracediffError
+from tracediff.ingest.manifest import Manifest, RunFacts
+from tracediff.profile.families import OTHER, RULES
+
+Interval = tuple[float, float]
+Manifests = tuple[Manifest | None, Manifest | None]
+ALL_FAMILIES = {family for family, _ in RULES} | {OTHER}
+
+ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number on both sides.
+
+    Attributes:
+        subject: what it is of; of an op its name instead of the pattern.
+        control, test: in the limit's unit, None where unknown.
+        interval: 95 % interval of the relative change, None where untested.
+        exact: it is no sample: what differs, differs.
+        spread: standard deviation of the logarithm of a run, None where unknown.
+        q: of an op that its pattern found among others, None else.
+        why: of a number without an interval, why it has none.
+    """
+
+    subject: str
+    control: float | None
+    test: float | None
+    interval: Interval | None = None
+    exact: bool = False
+    spread: float | None = None
+    q: float | None = None
+    why: str = ""
+
+
+def figures(limit: Limit, comparison: Comparison, manifests: Manifests) -> list[Figure]:
+    """What ``limit`` is about: one figure, of a pattern of ops one for each that it finds.
+
+    Raises:
+        TracediffError: a family that there is not.
+    """
+    if limit.kind == "step":
+        return [_step(comparison)]
+    if limit.kind == "state":
+        return [_state(limit, comparison)]
+    if limit.kind == "family":
+        return [_family(limit, comparison)]
+    if limit.kind == "op":
+        return _ops(limit, comparison)
+    if limit.kind == "kernels":
+        return [_kernels(comparison)]
+    if limit.kind == "memory":
+        return [Figure("memory", *_peak_memory(manifests), exact=True, why="a manifest with the peak memory is missing on a side")]
+    control, test = map(_graph_breaks, manifests)
+    return [Figure("graph-breaks", control, test, exact=True, why="a manifest of a compiled run is missing on a side")]
+
+
+def _step(comparison: Comparison) -> Figure:
+    """The medians, which the verdict's interval is about."""
+    verdict = comparison.verdict
+    base, ci = verdict.median_control_us, verdict.ci95_us
+    interval = (ci[0] / base, ci[1] / base) if ci and base > 0 else None
+    return Figure("step", base, verdict.median_test_us, interval, spread=spread_of_step(verdict), why="how much runs differ is unknown")
+
+
+def _state(limit: Limit, comparison: Comparison) -> Figure:
+    us = comparison.us
+    for state in comparison.step_time.states:
+        if state.name == limit.name:
+            return _time(limit.subject, us(state.control), us(state.test), state.interval, comparison)
+    return Figure(limit.subject, 0.0, 0.0)
+
+
+def _family(limit: Limit, comparison: Comparison) -> Figure:
+    for family in comparison.families:
+        if family.name == limit.name:
+            return _time(limit.subject, family.control_us, family.test_us, family.interval, comparison)
+    if limit.name not in ALL_FAMILIES:
+        raise TracediffError(f"limit on {limit.subject!r}", "neither side has such a family", f"name one of {', '.join(sorted(ALL_FAMILIES))}, or your own")
+    return Figure(limit.subject, 0.0, 0.0)
+
+
+def _ops(limit: Limit, comparison: Comparison) -> list[Figure]:
+    found = [op for op in comparison.ops if op.category not in ANNOTATIONS and _matches(op, limit.name)]
+    several = len(found) > 1
+    return [_op(op, comparison, several) for op in found] or [Figure(limit.subject, 0.0, 0.0)]
+
+
+def _matches(op: Op, pattern: str) -> bool:
+    return fnmatchcase(op.name, pattern) or fnmatchcase(op.raw_name, pattern)
+
+
+def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
+    """Self time. An op of the test alone that every step has is no sample: it is there."""
+    us = comparison.us
+    control, test = us(op.control_self), us(op.test_self)
+    is_new = op.counts_change == "added" and not op.counts_vary and op.test_count >= comparison.scale
+    if is_new:
+        return Figure(f"op:{op.name}", control, test, exact=True)
+    figure = _time(f"op:{op.name}", control, test, op.interval, comparison)
+    return Figure(figure.subject, control, test, figure.interval, spread=figure.spread, q=op.q_value if several else None, why=figure.why)
+
+
+def _time(subject: str, control: float, test: float, interval: Interval | None, comparison: Comparison) -> Figure:
+    runs = comparison.control.runs, comparison.test.runs
+    spread = spread_of_interval(interval, *runs) if interval else None
+    return Figure(subject, control, test, interval, spread=spread, why="" if interval else _why_untested(control, test, runs))
+
+
+def _why_untested(control: float, test: float, runs: tuple[int, int]) -> str:
+    if min(runs) < LEAST_RUNS:
+        return "how much runs differ is unknown"
+    if max(control, test) < LEAST_US:
+        return f"less than {LEAST_US:g} µs a step are not told apart"
+    return "not every run has it in half of its steps"
+
+
+def _kernels(comparison: Comparison) -> Figure:
+    """Kernels a step, copies apart."""
+    if not (comparison.control.has_gpu and comparison.test.has_gpu):
+        return Figure("kernels", None, None, exact=True, why="a side has no GPU events")
+    kernels = [op for op in comparison.ops if op.category == "kernel"]
+    control, test = sum(op.control_count for op in kernels), sum(op.test_count for op in kernels)
+    return Figure("kernels", comparison.number(control), comparison.number(test), exact=True)
+
+
+def _peak_memory(manifests: Manifests) -> tuple[float | None, float | None]:
+    """Peak bytes of the median run, of the device where both sides say it, else of the host."""
+    for place in ("device", "host"):
+        found = [_median_peak(manifest.runs if manifest else [], place) for manifest in manifests]
+        if None not in found:
+            return found[0], found[1]
+    return None, None
+
+
+def _median_peak(runs: list[RunFacts], place: str) -> float | None:
+    peaks: list[int] = [peak for run in runs if (peak := getattr(run.peak_memory_bytes, place)) is not None]
+    return float(median(peaks)) if peaks else None
+
+
+def _graph_breaks(manifest: Manifest | None) -> float | None:
+    """Breaks of the run with most of them."""
+    counts = [len(run.compile.graph_breaks) for run in manifest.runs if run.compile] if manifest else []
+    return float(max(counts)) if counts else None
+
+
+def middle(interval: Interval) -> float:
+    """Logarithm of the ratio in the middle of an interval of relative changes."""
+    return (math.log1p(interval[0]) + math.log1p(interval[1])) / 2

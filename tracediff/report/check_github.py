@@ -1,0 +1,35 @@
+"""`Gate` → workflow commands, which GitHub shows as annotations."""
+
+from __future__ import annotations
+
+from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, Gate, Judged
+from tracediff.errors import printable
+from tracediff.report.check_text import explanation, sentence, subject
+
+LEVELS = {REGRESSION: "error", INCONCLUSIVE: "warning", "waived": "notice"}
+MOST = 10
+"""Annotations of one level that GitHub shows of a step."""
+
+
+def to_github(gate: Gate) -> str:
+    """A line for each limit that is not kept; one for all where nothing could be compared or everything is kept."""
+    if gate.result == NOT_COMPARABLE:
+        return _command("warning", "tracediff: not comparable", sentence(gate))
+    lines = [_of(judged) for result in LEVELS for judged in gate.of(result)[:MOST]]
+    return "".join(lines) or _command("notice", f"tracediff: {PASS}", sentence(gate))
+
+
+def _of(judged: Judged) -> str:
+    return _command(LEVELS[judged.result], f"tracediff: {judged.result} of {subject(judged)}", explanation(judged))
+
+
+def _command(level: str, title: str, message: str) -> str:
+    return f"::{level} title={_property(printable(title))}::{_data(printable(message))}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,68 @@
+"""`Gate` → Markdown that fits a comment on a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracediff.diff.gate.judge import PASS, Gate, Judged
+from tracediff.report import sections
+from tracediff.report.check_text import amount, bound, change, explanation, interval, sentence, subject, unsettled
+from tracediff.report.text import counts, facts, headline, unit_for
+from tracediff.report.to_markdown import escaped
+
+SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
+MOST_LIMITS = 40
+"""Lines of the table, those that are not kept first: a comment holds 65,536 characters."""
+TOP = 5
+RIGHT = "--:"
+
+
+def to_markdown(gate: Gate) -> str:
+    """The sentence, the table of limits, what is not kept, and the largest changes in a fold."""
+    comparison = gate.comparison
+    title = escaped(f"{comparison.control.label} → {comparison.test.label}")
+    lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
+    lines += [escaped(headline(comparison)), "", escaped(facts(comparison)), "", *_limits(gate), ""]
+    open_ = unsettled(gate)[:MOST_LIMITS]
+    lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in open_), ""] if open_ else []
+    cautions = sections.caution_lines(comparison)
+    lines += ["Compared with caution:", "", *(f"- {escaped(c)}" for c in cautions), ""] if cautions else []
+    lines += _changes(gate)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _limits(gate: Gate) -> list[str]:
+    shown = [*unsettled(gate), *gate.of(PASS)]
+    lines = _head(["limit", "control", "test", "change", "95 % interval", "bound", "result"], [":--", RIGHT, RIGHT, RIGHT, RIGHT, ":--", ":--"])
+    lines += [_line(j) for j in shown[:MOST_LIMITS]]
+    return [*lines, "", f"{len(shown) - MOST_LIMITS:,} more are in the JSON."] if len(shown) > MOST_LIMITS else lines
+
+
+def _line(judged: Judged) -> str:
+    unit = judged.limit.unit
+    cells = [amount(judged.figure.control, unit), amount(judged.figure.test, unit), change(judged), interval(judged), bound(judged)]
+    return f"| {' | '.join([escaped(subject(judged)), *cells, f'{SIGNS[judged.result]} {judged.result}'])} |"
+
+
+def _head(names: Sequence[str], aligned: Sequence[str]) -> list[str]:
+    return [f"| {' | '.join(names)} |", f"|{'|'.join(aligned)}|"]
+
+
+def _changes(gate: Gate) -> list[str]:
+    """The five largest changes: on the GPU where there is one, else on the host."""
+    comparison = gate.comparison
+    if comparison.was_refused:
+        return []
+    device = sections.devices(comparison, None)[0]
+    rows, _ = sections.change_rows(comparison, device, "change", TOP)
+    if not rows:
+        return []
+    unit = unit_for([us for row in rows for us in (row.control_us, row.test_us)])
+    where = "on the GPU" if device == "gpu" else "on the host (self time)"
+    lines = ["<details>", f"<summary>Largest changes {where}</summary>", ""]
+    lines += _head(["name", "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"], [":--", *[RIGHT] * 4])
+    for row in rows:
+        name = row.name if len(row.name) <= 100 else f"{row.name[:99]}…"
+        times = [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
+        lines.append(f"| {' | '.join([escaped(name), counts(row.control_count, row.test_count), *times])} |")
+    return [*lines, "", "</details>", ""]

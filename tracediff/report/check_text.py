@@ -1,0 +1,101 @@
+"""How a check is worded, for every output alike."""
+
+from __future__ import annotations
+
+from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, Gate, Judged
+from tracediff.report.text import MINUS, count, plural, unit_for
+
+MOST_SUBJECTS = 3
+BYTES = (("GB", 1e9), ("MB", 1e6), ("KB", 1e3), ("B", 1.0))
+LONGEST_NAME = 100
+
+
+def sentence(gate: Gate) -> str:
+    """The result and what it rests on."""
+    if gate.result == NOT_COMPARABLE:
+        return f"not comparable: {'; '.join(f'{r.message} ({r.code}: {r.control} → {r.test})' for r in gate.stopping)}"
+    if gate.result == PASS:
+        waived = len(gate.of("waived"))
+        kept = "the limit is kept" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are kept"
+        return f"pass: {kept}" + (f", {waived} by a waiver" if waived else "")
+    those = gate.of(gate.result)
+    what = "broken" if gate.result == REGRESSION else "neither kept nor broken for certain"
+    more = f" and {len(those) - MOST_SUBJECTS} more" if len(those) > MOST_SUBJECTS else ""
+    verb = "is" if len(those) == 1 else "are"
+    return f"{gate.result}: {len(those)} of {plural(len(gate.judged), 'limit')} {verb} {what}: {', '.join(map(subject, those[:MOST_SUBJECTS]))}{more}"
+
+
+def subject(judged: Judged) -> str:
+    """What was limited, cut where it is very long."""
+    name = judged.figure.subject
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """``105.2 ms``, ``1.50 GB``, ``3``; ``?`` where unknown."""
+    if value is None:
+        return "?"
+    if unit == "us":
+        of = unit_for([value])
+        return f"{of.plain(value)} {of.name}"
+    if unit == "bytes":
+        name, size = next((b for b in BYTES if abs(value) >= b[1]), BYTES[-1])
+        return f"{value / size:.2f} {name}" if size > 1 else f"{value:.0f} B"
+    return count(value)
+
+
+def change(judged: Judged) -> str:
+    """``+5.2 %``; of a count the difference; ``new`` where control has nothing."""
+    control, test = judged.figure.control, judged.figure.test
+    if control is None or test is None:
+        return "?"
+    if judged.limit.unit == "count":
+        return f"{'+' if test > control else ''}{count(test - control)}".replace("-", MINUS)
+    if not control:
+        return "new" if test else "none"
+    return percent(test / control - 1)
+
+
+def interval(judged: Judged) -> str:
+    """``+4.1 to +6.3 %``, empty where there is none."""
+    found = judged.figure.interval
+    return f"{percent(found[0]).removesuffix(' %')} to {percent(found[1])}" if found else ""
+
+
+def percent(part: float) -> str:
+    """``+5.2 %``."""
+    return f"{100 * part:+,.1f} %".replace("-", MINUS)
+
+
+def bound(judged: Judged) -> str:
+    """``5 %``, ``5 % and 50.0 µs``, ``0``."""
+    limit = judged.limit
+    if not limit.absolute:
+        return f"{100 * limit.relative:g} %" if limit.relative else "0"
+    absolute = amount(limit.absolute, limit.unit)
+    return f"{100 * limit.relative:g} % and {absolute}" if limit.relative else absolute
+
+
+def explanation(judged: Judged) -> str:
+    """The figure, its bound, what the result rests on, and what would settle it."""
+    figure, unit = judged.figure, judged.limit.unit
+    parts = [f"{amount(figure.control, unit)} → {amount(figure.test, unit)}, {change(judged)}"]
+    if figure.interval:
+        parts[0] += f" (95 % interval {interval(judged)})"
+    parts[0] += f", against a bound of {bound(judged)}"
+    if judged.why:
+        parts.append(judged.why)
+    if judged.settle:
+        parts.append(judged.settle)
+    if judged.result == REGRESSION and figure.control is not None and judged.bound is not None:
+        parts.append(f"at most {amount(figure.control + judged.bound, unit)} would be kept")
+    if judged.waiver:
+        how = "its waiver expired on" if judged.result == REGRESSION else "waived until"
+        parts.append(f"{how} {judged.waiver.expires.isoformat()}: {judged.waiver.reason}")
+    return "; ".join(parts)
+
+
+def unsettled(gate: Gate) -> list[Judged]:
+    """The limits that are not simply kept, the worst first."""
+    order = {REGRESSION: 0, INCONCLUSIVE: 1, "waived": 2}
+    return sorted((j for j in gate.judged if j.result != PASS), key=lambda j: order[j.result])
