@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tracediff.diff.comparison import Comparison, compare_sets
+from tracediff.diff.compare import compare_sets
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import items_of

@@ -73,7 +73,7 @@ def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
         **options: Any,
     ) -> Any:
         def load() -> Comparison:
-            from tracediff.diff.comparison import compare_sets
+            from tracediff.diff.compare import compare_sets
             from tracediff.diff.verdict import Judging
 
             a, b = _load(control, test, labels, ranks, steps, skips, step_marker, families, jobs)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tracediff.diff.comparison import compare_sets
+from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.ingest.manifest import read_collection, read_manifest
 from tracediff.report.collection import collection_table

@@ -4,7 +4,7 @@ import pytest
 import traces
 from build_trace import call, document, kernel, memcpy, op, step, write
 
-from tracediff.diff.comparison import compare_sets
+from tracediff.diff.compare import compare_sets
 from tracediff.diff.groups import split_change
 from tracediff.engine import load_sets
 from tracediff.profile.traceset import Selection

@@ -2,7 +2,7 @@
 
 from build_trace import BACKWARD, call, document, event, kernel, op, step, write
 
-from tracediff.diff.comparison import compare_sets
+from tracediff.diff.compare import compare_sets
 from tracediff.diff.matching.calls import pair_calls
 from tracediff.diff.tree import folded, merge_trees
 from tracediff.engine import load_sets

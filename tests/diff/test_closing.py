@@ -8,7 +8,7 @@ from build_trace import document, write
 from hypothesis import HealthCheck, given, settings
 from random_traces import trace_events
 
-from tracediff.diff.comparison import compare_sets
+from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 
 PAIRS = [

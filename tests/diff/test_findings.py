@@ -6,7 +6,7 @@ import pytest
 import traces
 from build_trace import annotation, call, document, kernel, memcpy, op, step, write
 
-from tracediff.diff.comparison import compare_sets
+from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"

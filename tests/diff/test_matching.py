@@ -3,7 +3,7 @@
 import pytest
 from build_trace import call, document, event, kernel, op, step, write
 
-from tracediff.diff.comparison import compare_sets
+from tracediff.diff.compare import compare_sets
 from tracediff.diff.views import VIEWS, by_cause, summed
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from math import lcm
+from dataclasses import dataclass
 
-from tracediff.diff.families import TestedFamily, compare_families
+from tracediff.diff.families import TestedFamily
 from tracediff.diff.findings.finding import Finding
-from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
-from tracediff.diff.groups import Matched, WorkTime, match_work
+from tracediff.diff.gpu_time import GpuTime
+from tracediff.diff.groups import WorkTime
 from tracediff.diff.matching.calls import Pairing
-from tracediff.diff.ops import Op, compare_ops
-from tracediff.diff.preflight import REFUSED, Comparability, preflight
-from tracediff.diff.preflight_work import reasons_of_work
-from tracediff.diff.step_time import StepTime, compare_step_time
-from tracediff.diff.verdict import Judging, Verdict, judge, refused
+from tracediff.diff.ops import Op
+from tracediff.diff.preflight import REFUSED, Comparability
+from tracediff.diff.step_time import StepTime
+from tracediff.diff.verdict import Verdict
 from tracediff.ingest.health import Note
-from tracediff.profile.average import UsedStep, call_tree, communication_us, host_us, kernel_average, op_average, step_average
+from tracediff.profile.average import UsedStep
 from tracediff.profile.calltree import CallTree
-from tracediff.profile.samples import family_samples, op_samples
-from tracediff.profile.traceset import TraceSet
 
 
 @dataclass(frozen=True)
@@ -70,6 +65,7 @@ class Comparison:
         host_time: where neither side has a GPU, the self time of operators in groups; else empty.
         trees, pairing: the call trees of both sides, and which calls are the same.
         families: what testing says of the work by family.
+        findings: what explains the change, the largest part of it first.
         common_change: relative change that all tested operators have in common, 0 where none was tested.
     """
 
@@ -86,6 +82,7 @@ class Comparison:
     pairing: Pairing
     families: tuple[TestedFamily, ...]
     common_change: float
+    findings: tuple[Finding, ...] = ()
 
     def us(self, numerator: int) -> float:
         """Microseconds of a time numerator: the one division."""
@@ -94,13 +91,6 @@ class Comparison:
     def number(self, numerator: int) -> float:
         """Events per step of a count numerator: the one division."""
         return numerator / self.scale
-
-    @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """What explains the change, the largest part of it first."""
-        from tracediff.diff.findings.find import find
-
-        return find(self)
 
     @property
     def work(self) -> WorkTime:
@@ -111,72 +101,3 @@ class Comparison:
     def was_refused(self) -> bool:
         """Whether the sides were not compared."""
         return self.comparability.level == REFUSED and not self.ops
-
-
-def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging: Judging | None = None) -> Comparison:
-    """Compare two sets.
-
-    Args:
-        force: compute even what the preflight refuses.
-        judging: how strictly to judge.
-    """
-    judging = judging or Judging()
-    steps = step_average(control), step_average(test)
-    kernels = kernel_average(control), kernel_average(test)
-    on_gpu = control.has_gpu or test.has_gpu
-    trees = call_tree(control, on_gpu), call_tree(test, on_gpu)
-    ops = op_average(control), op_average(test)
-    scale = lcm(*(a.denominator for a in (*steps, *kernels, *ops)))
-    step_time = compare_step_time(*steps, scale, judging.noise_floor)
-    matched = match_work(trees, scale, control.families.of_kernel, (control.manifest, test.manifest))
-    nothing = Matched((), (0, 0), matched.pairing)
-    gpu_time = compare_gpu_time(matched if on_gpu else nothing, *kernels, scale)
-    host_time = WorkTime(() if on_gpu else matched.groups)
-    samples = op_samples(control), op_samples(test)
-    table, common = compare_ops(ops, samples, scale, control.families.of, judging.noise_floor)
-    family_of = control.families.of_kernel
-    families = compare_families((family_samples(control, on_gpu, family_of), family_samples(test, on_gpu, family_of)), judging.noise_floor)
-    shared = any(op.control_count and op.test_count and op.category != "user_annotation" for op in table) or not table
-    comparability = preflight(control, test, shared)
-    labels = control.label, test.label
-    if comparability.level == REFUSED and not force:
-        gpu_time = GpuTime((), spilled=gpu_time.spilled, outside=gpu_time.outside)
-        host_time = WorkTime(())
-        table = ()
-        verdict = refused(labels, step_time, scale, *steps)
-    else:
-        verdict = judge(labels, step_time, scale, *steps, judging)
-    sides = (_side(control, steps[0].runs), _side(test, steps[1].runs))
-    comparison = Comparison(scale, *sides, comparability, verdict, step_time, gpu_time, host_time, table, trees, matched.pairing, families, common)
-    if comparison.was_refused:
-        return comparison
-    return replace(comparison, comparability=Comparability((*comparability.reasons, *reasons_of_work(comparison))))
-
-
-
-def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
-    profiles = traces.profiles
-    torch = sorted({p.origin.torch for p in profiles if p.origin.torch})
-    return Side(
-        traces.label,
-        tuple(p.origin.file.name for p in profiles),
-        len(traces.runs),
-        tuple(traces.ranks),
-        tuple(traces.steps_used),
-        tuple(traces.steps_recorded),
-        tuple(sorted({g for p in profiles for g in p.origin.gpus})) if traces.has_gpu else (),
-        ", ".join(torch) or None,
-        all(p.whole_file for p in profiles),
-        traces.has_gpu,
-        steps,
-        traces.notes,
-        traces.manifest.unprofiled_us if traces.manifest else None,
-        host_us(traces),
-        communication_us(traces),
-        _graph_breaks(traces),
-    )
-
-
-def _graph_breaks(traces: TraceSet) -> tuple[str, ...] | None:
-    runs = [r.compile for r in traces.manifest.runs if r.compile] if traces.manifest else []
-    return tuple(f"{b.file}:{b.line}: {b.reason.splitlines()[0] if b.reason else ''}" for b in runs[-1].graph_breaks) if runs else None

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from tracediff.diff.comparison import Comparison, compare_sets
+from tracediff.diff.compare import compare_sets
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.statistics.runs import LEVEL
 from tracediff.diff.verdict import Judging
 from tracediff.profile.traceset import TraceSet
