@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tracediff.diff.comparison import Comparison, compare_sets
+from tracediff.charts.of_diff import Charts
+from tracediff.diff.compare import compare_sets
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import Sum, summed
@@ -178,6 +180,11 @@ class Diff:
     def findings(self) -> list[dict[str, Any]]:
         """What explains the change, with evidence."""
         return list(self._document["findings"])
+
+    @property
+    def charts(self) -> Charts:
+        """The plotly figures of `tracediff.charts`: ``diff.charts.step_waterfall().show()``; ``dir(diff.charts)`` lists them."""
+        return Charts(self.comparison)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The JSON document (schema tracediff.diff/1); also written to ``path`` where given."""

@@ -18,24 +18,47 @@ if TYPE_CHECKING:
 @two_sets
 @click.option("--csv", "csv_folder", metavar="DIR", help="Write the tables as CSV: states, groups and their members, call tree, findings, ops, steps, health.")
 @click.option("--folded", "folded_file", metavar="FILE", help="Write the call stacks of both sides for flame-graph tools (- is standard output).")
-def export(where: tuple[str, str], load: Callable[[], Comparison], csv_folder: str | None, folded_file: str | None) -> int:  # noqa: ARG001  # two_sets gives it
-    """Write a comparison's tables to files.
+@click.option("--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON.")
+@click.option("--chart-format", "chart_formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), help="Images of the charts too (may be repeated).")
+@click.option("--chart-theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="How charts look.")
+def export(
+    where: tuple[str, str],  # noqa: ARG001  # two_sets gives it
+    load: Callable[[], Comparison],
+    csv_folder: str | None,
+    folded_file: str | None,
+    chart_folder: str | None,
+    chart_formats: tuple[str, ...],
+    chart_theme: str,
+) -> int:
+    """Write a comparison's tables and charts to files.
 
     \b
     Examples:
       tracediff export eager/ compiled/ --csv tables/
       tracediff export eager/ compiled/ --folded stacks.txt
+      tracediff export eager/ compiled/ --charts charts/ --chart-format svg
     """
-    if csv_folder is None and folded_file is None:
-        raise click.UsageError("say what to write: --csv DIR or --folded FILE")
+    if csv_folder is None and folded_file is None and chart_folder is None:
+        raise click.UsageError("say what to write: --csv DIR, --folded FILE or --charts DIR")
+    if chart_formats and chart_folder is None:
+        raise click.UsageError("--chart-format needs --charts DIR")
     from tracediff.report.to_folded import to_folded
     from tracediff.report.write import write_text
 
+    if chart_formats:
+        from tracediff.report.charts_files import check_formats
+
+        check_formats(chart_formats)
     comparison = load()
     if folded_file is not None:
         write_text(folded_file, to_folded(comparison))
     if csv_folder is not None:
         _write_tables(comparison, csv_folder)
+    if chart_folder is not None:
+        from tracediff.report.charts_files import write_charts
+
+        written = write_charts(comparison, chart_folder, chart_formats, chart_theme)
+        click.echo(f"wrote {len(written)} files of charts to {chart_folder}")
     return 3 if comparison.was_refused else 0
 
 
