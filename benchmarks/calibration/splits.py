@@ -1,0 +1,75 @@
+"""What the procedures say of splits of real runs: false alarms among equal runs, what they find of a planted operator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.diff.statistics.many import compare_many
+from tracediff.diff.statistics.runs import estimate
+
+SPLITS, SEED = 2000, 20
+Floats = NDArray[np.float64]
+
+
+def false_alarms(side: dict[str, Any], runs: int) -> tuple[float, float]:
+    """(share of wrong verdicts, share with any operator flagged) among random splits of equal runs into twice ``runs``."""
+    logs, ops = np.log(side["period_us"]), np.array(list(side["ops"].values()))
+    wrong = flagged = 0
+    for a, b in random_splits(len(logs), runs):
+        wrong += excludes_zero(logs[a], logs[b])
+        flagged += flags_any(ops[:, a], ops[:, b])
+    return wrong / SPLITS, flagged / SPLITS
+
+
+def in_order(side: dict[str, Any], runs: int) -> tuple[int, int, int]:
+    """(splits, wrong verdicts, splits with any operator flagged) of neighbouring groups in the order of collection: drifts of the machine show here."""
+    by_order = np.argsort(side["order"])
+    logs, ops = np.log(side["period_us"]), np.array(list(side["ops"].values()))
+    splits = [(by_order[k : k + runs], by_order[k + runs : k + 2 * runs]) for k in range(len(logs) - 2 * runs + 1)]
+    wrong = sum(excludes_zero(logs[a], logs[b]) for a, b in splits)
+    return len(splits), wrong, sum(flags_any(ops[:, a], ops[:, b]) for a, b in splits)
+
+
+def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -> dict[str, float]:
+    """How often the planted operator's step is found slower, the smallest detectable change, and how often the operator is the largest change."""
+    logs = np.log(base["period_us"]), np.log(planted["period_us"])
+    names = sorted(set(base["ops"]) | set(planted["ops"]))
+    ops = [np.array([side["ops"].get(op, [0.0] * len(side["period_us"])) for op in names]) for side in (base, planted)]
+    clean = [np.flatnonzero(~np.array(side["contended"])) for side in (base, planted)]
+    random = np.random.default_rng(SEED)
+    found = first = 0
+    detectable = []
+    for _ in range(SPLITS):
+        a, b = (random.permutation(len(of))[:runs] for of in logs)
+        one = estimate(logs[0][a].tolist(), logs[1][b].tolist())
+        found += one.low is not None and one.low > 0
+        detectable.append(math.expm1(one.detectable or 0.0))
+        if min(map(len, clean)) >= runs:
+            x, y = (random.permutation(of)[:runs] for of in clean)
+            first += names[int(np.argmax(np.abs(ops[1][:, y].mean(axis=1) - ops[0][:, x].mean(axis=1))))] == name
+    change = math.expm1(float(np.median(logs[1]) - np.median(logs[0])))
+    return {"change": change, "found": found / SPLITS, "detectable": float(np.median(detectable)), "first": first / SPLITS}
+
+
+def excludes_zero(control: Floats, test: Floats) -> bool:
+    """Whether the interval of the change excludes none: a verdict of faster or slower (or same, by a band that is left out here)."""
+    one = estimate(control.tolist(), test.tolist())
+    return one.low is not None and one.high is not None and (one.low > 0 or one.high < 0)
+
+
+def flags_any(control: Floats, test: Floats) -> bool:
+    """Whether any operator is called faster or slower."""
+    return any(word in ("faster", "slower") for word in compare_many(control, test).verdict)
+
+
+def random_splits(size: int, runs: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Disjoint groups of ``runs`` out of ``size``, without replacement."""
+    random = np.random.default_rng(SEED)
+    for _ in range(SPLITS):
+        order = random.permutation(size)
+        yield order[:runs], order[runs : 2 * runs]
