@@ -36,13 +36,17 @@ def in_order(side: dict[str, Any], runs: int) -> tuple[int, int, int]:
 
 
 def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -> dict[str, float]:
-    """How often the planted operator's step is found slower, the smallest detectable change, and how often the operator is the largest change."""
+    """How often the planted operator's step is found slower, the smallest detectable change, and how often the operator is ranked first.
+
+    ``share``: what the operator adds, of the base step. ``first``: by change in µs, ``first_by_q``: by q (NaN where base has no such operator, which leaves it
+    untested); both among splits of runs that are not contended.
+    """
     logs = np.log(base["period_us"]), np.log(planted["period_us"])
     names = sorted(set(base["ops"]) | set(planted["ops"]))
     ops = [np.array([side["ops"].get(op, [0.0] * len(side["period_us"])) for op in names]) for side in (base, planted)]
     clean = [np.flatnonzero(~np.array(side["contended"])) for side in (base, planted)]
     random = np.random.default_rng(SEED)
-    found = first = 0
+    found = first = first_by_q = 0
     detectable = []
     for _ in range(SPLITS):
         a, b = (random.permutation(len(of))[:runs] for of in logs)
@@ -52,8 +56,21 @@ def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -
         if min(map(len, clean)) >= runs:
             x, y = (random.permutation(of)[:runs] for of in clean)
             first += names[int(np.argmax(np.abs(ops[1][:, y].mean(axis=1) - ops[0][:, x].mean(axis=1))))] == name
+            first_by_q += names[_smallest(compare_many(ops[0][:, x], ops[1][:, y]).q)] == name
     change = math.expm1(float(np.median(logs[1]) - np.median(logs[0])))
-    return {"change": change, "found": found / SPLITS, "detectable": float(np.median(detectable)), "first": first / SPLITS}
+    added = float(np.median(ops[1][names.index(name)]) - np.median(ops[0][names.index(name)]))
+    return {
+        "share": added / float(np.median(base["period_us"])),
+        "change": change,
+        "found": found / SPLITS,
+        "detectable": float(np.median(detectable)),
+        "first": first / SPLITS if min(map(len, clean)) >= runs else math.nan,
+        "first_by_q": first_by_q / SPLITS if name in base["ops"] and min(map(len, clean)) >= runs else math.nan,
+    }
+
+
+def _smallest(q: Floats) -> int:
+    return int(np.nanargmin(q)) if np.isfinite(q).any() else -1
 
 
 def excludes_zero(control: Floats, test: Floats) -> bool:

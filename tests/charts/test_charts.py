@@ -1,0 +1,334 @@
+"""Charts of real and of built comparisons: what they show, that they stay small, and that names show as text."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from html import unescape
+from itertools import pairwise
+
+import pytest
+from build_trace import annotation, call, document, kernel, op, step, write
+from traces import needs_traces, trace
+
+import tracediff
+from tracediff import charts
+from tracediff.charts.labels import broken, change_text, full_name, label, lines, time_text, unit_for
+from tracediff.diff.ops import Op
+from tracediff.errors import TracediffError
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    '<a href="https://example.org/">a</a><b>b</b>',
+    "{{x}}${x} $\\href{x}{y}$ %{x} %{customdata}",
+    "\u202ertl\x00\x07\x1b[31m\n&lt;&#60;",
+    "n" * 10_000,
+)
+LARGEST = 2_000_000
+
+
+def events(scale=1, names=("gemm", "add")):
+    """Two steps with two operators that launch a kernel each; the kernels take ``scale`` times 20 and 10 µs."""
+    out = []
+    for k in range(2):
+        at = 200 * k
+        out.append(step(k + 1, at, 100))
+        for j, name in enumerate(names):
+            begin, number = at + 10 + 30 * j, 10 * k + j + 1
+            out += [op(f"aten::{name}", begin, 20), call("cudaLaunchKernel", begin + 2, 3, correlation=number)]
+            out.append(kernel(name, begin + 20, 10 * (2 - j % 2) * scale, correlation=number))
+    return out
+
+
+def built(folder, control=None, test=None, **options):
+    paths = [write(folder / side / "trace.json", document(of)) for side, of in (("control", control or events()), ("test", test or events(2)))]
+    return tracediff.compare(*map(str, paths), **options).comparison
+
+
+def texts(figure):
+    """All strings of a figure that plotly reads as markup or text."""
+    found = []
+
+    def walk(value):
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict):
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(json.loads(figure.to_json()))
+    return found
+
+
+@pytest.fixture
+def comparison(tmp_path):
+    return built(tmp_path)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", charts.NAMES)
+def test_each_chart_has_a_title_or_says_what_is_missing(comparison, name, theme):
+    figure = getattr(charts, name)(comparison, theme=theme)
+    assert figure.layout.title.text or figure.layout.annotations[0].text
+    assert len(figure.to_json()) < LARGEST
+
+
+def test_a_theme_that_is_unknown_is_an_error(comparison):
+    for name in charts.NAMES:
+        with pytest.raises(TracediffError, match="light, dark"):
+            getattr(charts, name)(comparison, theme="pink")
+
+
+def test_importing_tracediff_or_charts_loads_no_plotly():
+    code = "import sys, tracediff, tracediff.api, tracediff.charts; print([m for m in ('pandas', 'plotly') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_the_names_are_functions_also_after_their_modules_are_imported(comparison):
+    for _ in range(2):
+        for name in charts.NAMES:
+            assert callable(getattr(charts, name))
+            getattr(charts, name)(comparison)
+    with pytest.raises(AttributeError):
+        _ = charts.nothing
+
+
+def test_a_diff_has_its_charts(comparison):
+    of = tracediff.Diff(comparison).charts
+    assert dir(of) == sorted(charts.NAMES)
+    assert of.step_waterfall(theme="dark").to_json() == charts.step_waterfall(comparison, theme="dark").to_json()
+    assert of.scatter.__doc__ == charts.scatter.__doc__
+    with pytest.raises(AttributeError, match="step_waterfall"):
+        _ = of.nothing
+
+
+def test_the_waterfall_goes_from_control_to_test(comparison):
+    figure = charts.step_waterfall(comparison)
+    first, last, faster, slower = figure.data[:4]
+    moved = sum(slower.x) - sum(faster.x)
+    assert first.x[0] + moved == pytest.approx(last.x[0])
+    assert last.x[0] == pytest.approx(comparison.us(comparison.step_time.test))
+    bars = sorted([(y, b, b + x, 1) for y, b, x in zip(slower.y, slower.base, slower.x, strict=True)]
+                  + [(y, b + x, b, -1) for y, b, x in zip(faster.y, faster.base, faster.x, strict=True)])  # fmt: skip
+    assert all(a[2] == pytest.approx(b[1]) for a, b in pairwise(bars))
+    assert "nothing is left over" in unescape(figure.layout.title.text).replace("<br>", " ")
+
+
+def test_small_changes_of_the_waterfall_share_a_bar_and_a_flat_one_says_where_its_axis_begins(tmp_path):
+    test = events()
+    test[-1] = kernel("add", 260, 13, correlation=12)
+    figure = charts.step_waterfall(built(tmp_path, test=test))
+    assert "the axis begins at" in figure.layout.xaxis.title.text
+    assert figure.layout.xaxis.range[0] > 0
+
+
+def test_durations_and_counts_are_the_table_s(comparison):
+    rows = {o.name: o for o in comparison.ops if o.category == "kernel"}
+    for draw, pick in (
+        (charts.duration_diff, lambda o: (comparison.us(o.control_self), comparison.us(o.test_self))),
+        (charts.counts_diff, lambda o: (comparison.number(o.control_count), comparison.number(o.test_count))),
+    ):
+        figure = draw(comparison, sort="name")
+        names = list(figure.layout.yaxis.ticktext)
+        assert names == sorted(rows)
+        assert list(figure.data[0].x) == [pick(rows[n])[0] for n in names]
+        assert list(figure.data[1].x) == [pick(rows[n])[1] for n in names]
+    assert [bar.name for bar in charts.duration_diff(comparison).data[2:]] == ["difference: slower"]
+    assert charts.duration_diff(comparison).layout.title.text.count("gemm") == 1
+
+
+def test_bars_are_sorted_and_cut(comparison):
+    assert list(charts.duration_diff(comparison, top=1).layout.yaxis.ticktext) == ["gemm"]
+    assert "1 of 2 operations" in charts.duration_diff(comparison, top=1).layout.title.text
+    assert "nothing changed" in charts.duration_diff(comparison, top=0).layout.annotations[0].text
+    cpu = charts.duration_diff(comparison, device="cpu", sort="control", time="total")
+    assert list(cpu.layout.yaxis.ticktext)[:2] == ["aten::add", "aten::gemm"]
+    for wrong in ({"sort": "size"}, {"device": "tpu"}, {"time": "wall"}):
+        with pytest.raises(TracediffError, match="unknown value"):
+            charts.duration_diff(comparison, **wrong)
+
+
+def test_families_add_up_to_the_account(comparison):
+    figure = charts.families(comparison)
+    assert [sum(bar.x[k] for bar in figure.data) for k in (0, 1)] == pytest.approx(
+        [comparison.us(comparison.work.control), comparison.us(comparison.work.test)]
+    )
+
+
+def test_the_scatter_tells_who_is_on_one_side_and_who_was_tested(tmp_path):
+    comparison = built(tmp_path, events(names=("gemm", "add", "old")), events(names=("gemm", "add", "new")))
+    words = {"gemm": "slower", "add": "same"}
+    ops = tuple(replace(o, time_change=words.get(o.name, "untested")) for o in comparison.ops)
+    figure = charts.scatter(replace(comparison, ops=ops))
+    dots = {t.name: t for t in figure.data if t.mode == "markers"}
+    assert set(dots) == {"slower", "same", "only in the control", "only in the test"}
+    assert len({t.marker.color for t in dots.values()}) == 3
+    assert list(dots["slower"].x) == [20.0]
+    assert 0 < dots["only in the control"].y[0] < 10
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+    assert "±5 %" in figure.data[0].name
+
+
+def icicle_sums(figure):
+    """Box → its whole size: its own value and all below it."""
+    data = figure.data[0]
+    sizes = dict(zip(data.ids, data.values, strict=True))
+    for own, parent in reversed(list(zip(data.ids, data.parents, strict=True))):
+        if parent:
+            sizes[parent] += sizes[own]
+    return {name: sizes[key] for name, key in zip(data.labels, data.ids, strict=True)}
+
+
+def test_the_tree_is_as_wide_as_the_larger_side_and_coloured_by_the_change(comparison):
+    figure = charts.tree(comparison)
+    assert icicle_sums(figure) == {"all work": 60, "forward": 60, "aten::gemm": 40, "aten::add": 20}
+    assert min(figure.data[0]["values"]) >= 0
+    assert list(figure.data[0].marker.colors) == [0.5] * 4
+    assert (figure.data[0].marker.cmin, figure.data[0].marker.cmax) == (-0.5, 0.5)
+    assert "control 20.0 µs<br>test 40.0 µs" in figure.data[0].customdata[2]
+
+
+def test_boxes_that_only_one_side_has_stand_beside_each_other(tmp_path):
+    comparison = built(tmp_path, events(names=("gemm", "old")), events(names=("gemm", "new")))
+    sums = icicle_sums(charts.tree(comparison))
+    assert sums["all work"] == sums["aten::gemm"] + sums["aten::old"] + sums["aten::new"] == 40
+    for by, first in (("family", "gemm"), ("module", "(unknown)")):
+        assert first in charts.treemap(comparison, by=by).data[0].labels
+    with pytest.raises(TracediffError):
+        charts.treemap(comparison, by="size")
+
+
+def test_small_boxes_become_one():
+    from tracediff.charts.boxes import Box, pruned
+
+    boxes = [Box(-1, "all", 10_000, 20_000), Box(0, "a", 9_000, 19_900), *(Box(0, f"b{k}", 10, 10) for k in range(10)), Box(2, "c", 10, 0)]
+    assert [(b.name, b.parent, b.control, b.test, b.size) for b in pruned(boxes)] == [
+        ("all", -1, 10_000, 20_000, 20_000), ("a", 0, 9_000, 19_900, 19_900), ("…", 0, 100, 100, 100),
+    ]  # fmt: skip
+    many = [Box(-1, "all", 79_800, 0), *(Box(0, "x", k, 0) for k in range(400))]
+    kept = pruned(many, 0, 100)
+    assert len(kept) <= 102
+    assert sum(b.size for b in kept[1:]) == kept[0].size
+    assert pruned([]) == []
+
+
+def test_distributions_show_every_step_and_the_interval_where_there_is_one(comparison):
+    figure = charts.distributions(comparison)
+    assert [len(box.y) for box in figure.data] == [len(s) for side in (comparison.control, comparison.test) for s in side.steps.values()]
+    assert "Not tested" in figure.layout.title.text.replace("<br>", " ")
+    tested = replace(comparison, verdict=replace(comparison.verdict, ci95_us=(10.0, 20.0)))
+    assert "+10.0 µs to +20.0 µs" in charts.distributions(tested).layout.title.text.replace("<br>", " ")
+
+
+def test_long_runs_are_drawn_by_evenly_chosen_steps(comparison):
+    one = next(iter(comparison.control.steps.values()))[0]
+    steps = [replace(one, number=k, period_ns=1000 + k) for k in range(50_000)]
+    long = replace(comparison, control=replace(comparison.control, steps={"run": steps}))
+    figure = charts.distributions(long)
+    assert len(figure.to_json()) < LARGEST
+    assert (min(figure.data[0].y), max(figure.data[0].y)) == (1.0, 50.999)
+    assert "evenly chosen" in figure.layout.title.text
+
+
+def test_ranks_say_that_there_is_one_only(comparison):
+    assert "one rank only" in charts.ranks(comparison).layout.annotations[0].text
+
+
+def test_launches_count_the_calls(comparison):
+    figure = charts.launches(comparison)
+    assert list(figure.layout.yaxis.ticktext) == ["cudaLaunchKernel"]
+    assert [list(bar.x) for bar in figure.data] == [[2.0], [6.0], [2.0], [6.0]]
+
+
+def test_what_is_missing_is_said(tmp_path):
+    cpu = [e for e in events() if e["cat"] in ("cpu_op", "user_annotation")]
+    both = built(tmp_path / "a", cpu, cpu)
+    assert "no runtime calls" in charts.launches(both).layout.annotations[0].text
+    bare = [step(1, 0, 10), step(2, 20, 10), annotation("x", 1, 2), kernel("k", 3, 4)]
+    for name in charts.NAMES:
+        getattr(charts, name)(built(tmp_path / "b", bare, bare))
+    refused = built(tmp_path / "c", cpu, events())
+    assert refused.was_refused
+    for name in charts.NAMES:
+        figure = getattr(charts, name)(refused)
+        assert name in ("distributions", "ranks") or "not compared" in figure.layout.annotations[0].text
+
+
+@pytest.mark.parametrize("name", charts.NAMES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_hostile_names_show_as_text(tmp_path, name, theme):
+    control, test = events(names=HOSTILE), events(2, names=HOSTILE[::-1])
+    hostile = built(tmp_path, control, test, force=True)
+    runs = [{HOSTILE[2 + k]: steps for k, steps in enumerate(s.steps.values())} for s in (hostile.control, hostile.test)]
+    sides = [replace(s, label=HOSTILE[k], steps=runs[k]) for k, s in enumerate((hostile.control, hostile.test))]
+    figure = getattr(charts, name)(replace(hostile, control=sides[0], test=sides[1]), theme=theme)
+    for text in texts(figure):
+        rest = text
+        for markup in ("<br>", "<b>", "</b>", "</span>", "<extra></extra>"):
+            rest = rest.replace(markup, "")
+        rest = rest.partition('<span style="font-size:12px')[0] + rest.partition('<span style="font-size:12px')[2].partition(">")[2]
+        assert "<" not in rest, rest
+        assert ">" not in rest, rest
+        assert all(c.isprintable() for c in rest), ascii(rest)
+        assert "$" not in rest
+        assert len(text) < 4_000
+    for data in figure.data:
+        assert "alert" not in (data.hovertemplate or "")
+        assert "alert" not in (getattr(data, "texttemplate", None) or "")
+
+
+def test_a_label_is_no_template(tmp_path):
+    """Side labels stand in the waterfall's hover template: `%{` in them must not be looked up."""
+    comparison = built(tmp_path)
+    named = replace(comparison, control=replace(comparison.control, label="%{x} %{customdata}"))
+    for name in charts.NAMES:
+        for data in getattr(charts, name)(named).data:
+            assert "%{x}" not in (data.hovertemplate or "")
+
+
+def test_ten_thousand_operations_stay_below_the_limit(comparison):
+    def one(k, category):
+        name = f"void at::native::kernel_{k}<{'float, ' * 150}int>(int)"
+        return Op(f"kernel_{k}", name, "gpu", category, "pointwise", 5, 6, 1000 + k, 2000 + k, 1000 + k, 2000 + k)
+
+    many = replace(comparison, ops=tuple(one(k, category) for category in ("kernel", "cuda_runtime") for k in range(10_000)))
+    for name in charts.NAMES:
+        assert len(getattr(charts, name)(many).to_json()) < LARGEST, name
+    for draw in (charts.duration_diff, charts.counts_diff):
+        assert len(draw(many, top=10_000).to_json()) < LARGEST
+    assert "8,500 smaller ones of 10,000" in charts.scatter(many).layout.title.text.replace("<br>", " ")
+
+
+@needs_traces
+@pytest.mark.parametrize("pair", [("hta_control", "hta_test"), ("dlrm_8ranks", "dlrm_8ranks")], ids=lambda p: p[0])
+def test_charts_of_real_traces(pair):
+    folders = [str(trace("hta_tiny/base.json.gz").parents[1] / name) for name in pair]
+    comparison = tracediff.compare(*folders).comparison
+    for name in charts.NAMES:
+        figure = getattr(charts, name)(comparison)
+        assert len(figure.to_json()) < LARGEST, name
+    sizes = icicle_sums(charts.tree(comparison))
+    unit = unit_for([comparison.us(comparison.work.test)])
+    assert sizes["all work"] >= unit.of(comparison.us(max(comparison.work.control, comparison.work.test))) * 0.999
+    if pair[0] == "dlrm_8ranks":
+        heat = charts.ranks(comparison).data
+        assert len(heat) == 2
+        assert len(heat[0].z) == 8
+        assert all(row[-1] is not None for row in heat[0].z)
+
+
+def test_words():
+    assert [time_text(us) for us in (0, 0.5, 12.34, 999, 1234, 175_512, 2_500_000)] == [
+        "0 µs", "0.50 µs", "12.3 µs", "999.0 µs", "1.23 ms", "175.5 ms", "2.50 s",
+    ]  # fmt: skip
+    assert [change_text(us) for us in (1500, -1500, 0)] == ["+1.50 ms", "−1.50 ms", "0 µs"]
+    assert label("a<b> $x$ &amp;") == "a&lt;b&gt; &#36;x&#36; &amp;amp;"
+    assert label("  ") == "(no name)"
+    assert len(unescape(label("x" * 500))) == 28
+    assert full_name("y" * 3000).endswith("… and 1,800 more characters")
+    assert unescape(broken("ampere_sgemm_128x64_tn")) == "ampere_sgemm_<br>128x64_tn"
+    assert lines("takes 12 ms of 34 ms", 9) == "takes<br>12 ms of<br>34 ms"

@@ -1,0 +1,89 @@
+"""``tracediff export --charts``: pages that open offline, JSON, and images where kaleido is installed."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+from build_trace import call, document, kernel, op, step, write
+
+import tracediff
+from tracediff import charts
+from tracediff.errors import TracediffError
+from tracediff.report.charts_files import check_formats, write_charts
+
+NAME = "</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def folders(tmp_path):
+    for side, ns in (("control", 10), ("test", 20)):
+        events = []
+        for k in range(2):
+            at = 100 * k
+            events += [step(k + 1, at, 50), op(f"aten::{NAME}", at + 5, 20), call("cudaLaunchKernel", at + 6, 3, correlation=k + 1)]
+            events.append(kernel(NAME, at + 20, ns, correlation=k + 1))
+        write(tmp_path / side / "trace.json", document(events))
+    return str(tmp_path / "control"), str(tmp_path / "test")
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, "-m", "tracediff_cli", "export", *arguments], capture_output=True, text=True)
+
+
+def test_each_chart_is_a_page_and_json(folders, tmp_path):
+    out = tmp_path / "charts"
+    done = run(*folders, "--charts", str(out), "--chart-theme", "dark")
+    assert done.returncode == 0, done.stderr
+    assert f"wrote {2 * len(charts.NAMES)} files of charts to {out}" in done.stdout
+    assert sorted(p.name for p in out.iterdir()) == sorted(["plotly.min.js", *(f"{n}.{e}" for n in charts.NAMES for e in ("html", "json"))])
+    for name in charts.NAMES:
+        assert set(json.loads((out / f"{name}.json").read_text())) >= {"data", "layout"}
+        page = (out / f"{name}.html").read_text()
+        assert '<script src="plotly.min.js">' in page
+        assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
+        assert NAME not in page
+        assert "<img" not in page
+
+
+def test_images_need_kaleido(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr("tracediff.report.charts_files.find_spec", lambda _: None)
+    with pytest.raises(TracediffError, match=r"pip install 'torch-tracediff\[images\]'"):
+        write_charts(tracediff.compare(*folders).comparison, tmp_path / "out", ["svg"])
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(TracediffError, match="unknown format"):
+        check_formats(["gif"])
+
+
+@pytest.mark.skipif(find_spec("kaleido") is not None, reason="kaleido is installed")
+def test_without_kaleido_the_command_says_so_in_one_line(folders, tmp_path):
+    done = run(*folders, "--charts", str(tmp_path / "out"), "--chart-format", "png")
+    assert done.returncode == 2
+    assert "torch-tracediff[images]" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(find_spec("kaleido") is None, reason="kaleido is not installed (extra images)")
+@pytest.mark.skipif(not (shutil.which("chromium") or shutil.which("google-chrome")), reason="there is no Chromium")
+def test_images_are_written(folders, tmp_path):
+    written = write_charts(tracediff.compare(*folders).comparison, tmp_path, ["png", "svg", "pdf"], names=["step_waterfall"])
+    heads = {p.suffix: p.read_bytes()[:5] for p in written}
+    assert heads[".png"].startswith(b"\x89PNG")
+    assert heads[".svg"].startswith(b"<svg")
+    assert heads[".pdf"] == b"%PDF-"
+    assert "<img" not in (tmp_path / "step_waterfall.svg").read_text()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(folders, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TracediffError, match="cannot be made"):
+        write_charts(tracediff.compare(*folders).comparison, tmp_path / "file" / "out")
+
+
+def test_formats_without_a_folder_are_a_mistake(folders):
+    done = run(*folders, "--folded", "-", "--chart-format", "png")
+    assert done.returncode == 2
+    assert "--charts DIR" in done.stderr

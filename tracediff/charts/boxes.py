@@ -1,0 +1,155 @@
+"""Trees of boxes for icicles and tree maps: sizes, pruning, and what plotly wants of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracediff.charts.labels import broken, change_text, full_name, label, percent_text, plural, time_text
+
+if TYPE_CHECKING:
+    from tracediff.charts.theme import Palette
+    from tracediff.diff.comparison import Comparison
+
+LEAST = 0.001
+"""Boxes below this part of the whole are put together as one."""
+MOST = 2500
+"""Boxes in a chart; where more are left the smallest go too."""
+STRONGEST = 0.5
+"""Change, as a part of the larger side, from which the colour is at its strongest."""
+LONGEST_HOVER = 240
+
+
+@dataclass
+class Box:
+    """One node; parents stand before their children.
+
+    Attributes:
+        parent: position of the box around it, −1 for the whole.
+        name: plain text. detail: plain text for the hover.
+        control, test: time per step, numerators over the comparison's scale.
+        size: how much room it takes: the larger side, and no less than its parts.
+    """
+
+    parent: int
+    name: str
+    control: int = 0
+    test: int = 0
+    detail: str = ""
+    size: int = 0
+
+
+def pruned(boxes: list[Box], least: float = LEAST, most: int = MOST) -> list[Box]:
+    """The boxes that are at least ``least`` of the whole, at most ``most`` (and as many rests): the others of one parent are one box, “…”."""
+    _set_sizes(boxes)
+    limit = least * (boxes[0].size if boxes else 0)
+    kept = _kept(boxes, limit)
+    while sum(kept) > most:
+        limit = max(1.5 * limit, 1.0)
+        kept = _kept(boxes, limit)
+    return _with_rests(boxes, kept)
+
+
+def _set_sizes(boxes: list[Box]) -> None:
+    below = [0] * len(boxes)
+    for k in range(len(boxes) - 1, -1, -1):
+        box = boxes[k]
+        box.size = max(box.control, box.test, below[k])
+        if box.parent >= 0:
+            below[box.parent] += box.size
+
+
+def _kept(boxes: list[Box], limit: float) -> list[bool]:
+    kept: list[bool] = []
+    for box in boxes:
+        kept.append(box.parent < 0 or (kept[box.parent] and box.size > 0 and box.size >= limit))
+    return kept
+
+
+def _with_rests(boxes: list[Box], kept: list[bool]) -> list[Box]:
+    out: list[Box] = []
+    at: dict[int, int] = {}
+    rests: dict[int, list[Box]] = {}
+    for k, box in enumerate(boxes):
+        if kept[k]:
+            at[k] = len(out)
+            out.append(Box(at.get(box.parent, -1), box.name, box.control, box.test, box.detail, box.size))
+        elif kept[box.parent] and box.size:
+            rests.setdefault(box.parent, []).append(box)
+    for parent, small in rests.items():
+        sums = sum(b.control for b in small), sum(b.test for b in small)
+        out.append(Box(at[parent], "…", *sums, f"{plural(len(small), 'smaller part')} together", sum(b.size for b in small)))
+    return out
+
+
+def arrays(comparison: Comparison, boxes: list[Box], of: Palette, unit_us: float, heads: bool) -> dict[str, Any]:
+    """Arguments for `go.Icicle` and `go.Treemap`. A box's value is what its parts leave of it, so that sums close without rounding.
+
+    Args:
+        unit_us: µs of the unit of values.
+        heads: boxes with parts have room for one line only.
+    """
+    own = [box.size for box in boxes]
+    parents = {box.parent for box in boxes} if heads else set()
+    for box in boxes:
+        if box.parent >= 0:
+            own[box.parent] -= box.size
+    return {
+        "ids": [str(k) for k in range(len(boxes))],
+        "parents": [str(box.parent) if box.parent >= 0 else "" for box in boxes],
+        "labels": [label(box.name, 48) for box in boxes],
+        "values": [round(comparison.us(value) / unit_us, 6) for value in own],
+        "branchvalues": "remainder",
+        "sort": False,
+        "customdata": [_hover(comparison, box) for box in boxes],
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "text": [_written(box, k in parents) for k, box in enumerate(boxes)],
+        "texttemplate": "%{text}",
+        "tiling": {"pad": 0},
+        "marker": {
+            "colors": [round(relative(box), 4) for box in boxes],
+            "colorscale": of.diverging,
+            "cmin": -STRONGEST,
+            "cmax": STRONGEST,
+            "showscale": True,
+            "line": {"color": of.paper, "width": 0.6},
+            "colorbar": _colorbar(of),
+        },
+    }
+
+
+def _written(box: Box, one_line: bool) -> str:
+    return label(box.name) if one_line else broken(box.name)
+
+
+def relative(box: Box) -> float:
+    """The change as a part of the larger side: −1 only in the control, +1 only in the test."""
+    larger = max(box.control, box.test)
+    return (box.test - box.control) / larger if larger else 0.0
+
+
+def _hover(comparison: Comparison, box: Box) -> str:
+    us = comparison.us
+    only = "only in the test" if not box.control else "only in the control" if not box.test else ""
+    change = only or percent_text((box.test - box.control) / box.control)
+    detail = f"<br>{full_name(box.detail, LONGEST_HOVER)}" if box.detail else ""
+    return (
+        f"<b>{full_name(box.name, LONGEST_HOVER)}</b>{detail}"
+        f"<br>control {time_text(us(box.control))}<br>test {time_text(us(box.test))}<br>change {change_text(us(box.test - box.control))} per step ({change})"
+    )
+
+
+def _colorbar(of: Palette) -> dict[str, Any]:
+    strongest = f"≥ {100 * STRONGEST:.0f} %"
+    return {
+        "orientation": "h",
+        "x": 0.5,
+        "y": 0,
+        "yanchor": "top",
+        "len": 0.8,
+        "thickness": 10,
+        "outlinewidth": 0,
+        "tickvals": [-STRONGEST, 0, STRONGEST],
+        "ticktext": [f"{strongest} less", "no change", f"{strongest} longer"],
+        "tickfont": {"size": 11, "color": of.muted},
+    }

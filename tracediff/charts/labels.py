@@ -1,0 +1,181 @@
+"""How charts word names, times and sides. Names come from traces: everything that a figure shows of them goes through `label` or `full_name`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from textwrap import wrap
+
+from tracediff.diff.comparison import Comparison
+from tracediff.errors import TracediffError, printable
+from tracediff.profile.states import GPU_STATES
+
+MINUS = "−"
+LONGEST_LABEL = 28
+"""Characters of a name beside its bar; the whole name is in the hover."""
+LONGEST_HOVER = 1200
+HOVER_WIDTH = 80
+TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58
+"""Characters in which a title fits 390 pixels."""
+
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s|%)(?:\W|$))")
+HELD = "\x1f"
+"""Stands for a space that no line may end in; no text has it, since it is not printable."""
+GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+HOST_WORK = ("cpu_op", "cuda_runtime", "cuda_driver")
+RUNTIME = ("cuda_runtime", "cuda_driver")
+SIDES = ("control", "test")
+STATES = {
+    "gpu_compute": "GPU compute",
+    "gpu_comm": "GPU communication",
+    "gpu_copy": "GPU copies",
+    "gpu_queued": "GPU queued",
+    "data_loading": "loading data",
+    "synchronising": "synchronising",
+    "launching": "launching",
+    "op": "in an op",
+    "python": "in Python",
+}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of time for a whole axis.
+
+    Attributes:
+        name: its symbol. us: how many µs it is.
+    """
+
+    name: str
+    us: float
+
+    def of(self, us: float) -> float:
+        """``us`` in this unit, for an axis."""
+        return us / self.us
+
+
+def unit_for(values_us: Iterable[float]) -> Unit:
+    """The unit in which the largest of ``values_us`` is at least 1: µs, ms or s."""
+    largest = max((abs(v) for v in values_us), default=0.0)
+    return Unit("s", 1e6) if largest >= 1e6 else Unit("ms", 1e3) if largest >= 1e3 else Unit("µs", 1.0)
+
+
+def time_text(us: float) -> str:
+    """``175.5 ms``, three or four digits in the unit that suits it."""
+    unit = unit_for([us])
+    return f"{_digits(unit.of(us))} {unit.name}"
+
+
+def change_text(us: float) -> str:
+    """``+1.24 ms``, ``−42.7 ms``; 0 has no sign."""
+    return f"+{time_text(us)}" if us > 0 else time_text(us)
+
+
+def percent_text(part: float) -> str:
+    """``+51 %``, ``−3.2 %``."""
+    text = f"{100 * part:+.{0 if abs(part) >= 0.1 else 1}f} %".replace("-", MINUS)
+    return "0 %" if text in ("+0.0 %", f"{MINUS}0.0 %") else text
+
+
+def count_text(value: float) -> str:
+    """Events per step: whole where it is whole."""
+    text = f"{value:,.0f}" if abs(value - round(value)) < 1e-9 else f"{value:,.1f}"
+    return text.replace("-", MINUS)
+
+
+def _digits(value: float) -> str:
+    size = abs(value)
+    return f"{value:,.{0 if size >= 1000 or size == 0 else 1 if size >= 10 else 2}f}".replace("-", MINUS)
+
+
+def safe(text: str) -> str:
+    """``text`` as plotly shows it letter by letter: no markup, no entity, no control character, no TeX between dollars."""
+    return escape(printable(text)).replace("$", "&#36;")
+
+
+def label(name: str, longest: int = LONGEST_LABEL) -> str:
+    """``name`` for an axis or a box: safe, its middle cut out where it is long, never empty."""
+    name = name.strip() or "(no name)"
+    half = longest // 2
+    return safe(name if len(name) <= longest else f"{name[: half - 1]}…{name[-(longest - half) :]}")
+
+
+def full_name(name: str, longest: int = LONGEST_HOVER) -> str:
+    """The whole ``name`` for a hover: safe, in lines; beyond ``longest`` characters cut with a note of how many are left out."""
+    cut = printable(name[:longest])
+    lines = [safe(cut[at : at + HOVER_WIDTH]) for at in range(0, len(cut), HOVER_WIDTH)] or ["(no name)"]
+    if len(name) > longest:
+        lines.append(f"… and {len(name) - longest:,} more characters")
+    return "<br>".join(lines)
+
+
+def both_names(readable: str, raw: str, longest: int = LONGEST_HOVER) -> str:
+    """For a hover: the readable name in bold, the raw one below where it differs."""
+    return f"<b>{full_name(readable, longest)}</b>" + (f"<br>{full_name(raw, longest)}" if raw != readable else "")
+
+
+def lines(text: str, width: int) -> str:
+    """``text`` (no markup) in lines of at most ``width`` characters, safe; a number stays with its unit."""
+    held = BEFORE_UNIT.sub(HELD, printable(text).replace(HELD, " "))
+    return "<br>".join(safe(line.replace(HELD, " ")) for line in wrap(held, width))
+
+
+def broken(name: str, width: int = 18, longest: int = 36) -> str:
+    """``name`` for inside a box: safe, shortened, in lines of about ``width`` characters that end after a separator where there is one."""
+    half = longest // 2
+    text = printable(name.strip() or "(no name)")
+    text = text if len(text) <= longest else f"{text[: half - 1]}…{text[-half:]}"
+    out = []
+    while len(text) > width:
+        cut = max((text.rfind(c, 0, width) + 1 for c in "_:,</ …"), default=0)
+        cut = cut if cut > width // 2 else width
+        out.append(text[:cut])
+        text = text[cut:]
+    return "<br>".join(safe(line) for line in (*out, text) if line)
+
+
+def side_names(comparison: Comparison) -> tuple[str, str]:
+    """Legend entries of control and test, safe."""
+    sides = comparison.control, comparison.test
+    names = [f"{which}: {label(side.label, 28)}" for which, side in zip(SIDES, sides, strict=True)]
+    return names[0], names[1]
+
+
+def state_label(name: str, has_gpu: bool) -> str:
+    """A state's name for people, not yet safe: families of ops may be the user's own."""
+    if name.startswith("op:"):
+        return f"op: {name[3:]}"
+    text = STATES.get(name, name)
+    return f"idle: {text}" if has_gpu and name not in GPU_STATES else text
+
+
+def has_gpu(comparison: Comparison) -> bool:
+    """Whether either side has GPU events."""
+    return comparison.control.has_gpu or comparison.test.has_gpu
+
+
+def not_compared(comparison: Comparison) -> str | None:
+    """The sentence for a chart of a comparison that was refused; None where it was not."""
+    if not comparison.was_refused:
+        return None
+    reasons = "; ".join(r.message for r in comparison.comparability.reasons if r.level == "refused")
+    return f"The sides were not compared: {reasons or 'the preflight refused'}."
+
+
+def choice(argument: str, value: str, known: Iterable[str]) -> str:
+    """``value``.
+
+    Raises:
+        TracediffError: it is none of ``known``.
+    """
+    names = list(known)
+    if value not in names:
+        raise TracediffError(argument, f"unknown value {value!r}", f"give {', '.join(names)}")
+    return value
+
+
+def plural(n: int, noun: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")

@@ -1,0 +1,178 @@
+"""Counts and durations per operation on both sides, and their differences: the pair of figures that HTA's users know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracediff.charts.labels import (
+    GPU_WORK,
+    HOST_WORK,
+    both_names,
+    change_text,
+    choice,
+    count_text,
+    label,
+    not_compared,
+    plural,
+    side_names,
+    time_text,
+    unit_for,
+)
+from tracediff.charts.theme import empty, finish, palette
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.charts.labels import Unit
+    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.ops import Op
+
+TOP = 20
+MOST = 400
+"""More bars than this nobody reads, and a chart stays below its size."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One operation; control and test in events or µs per step, ``hover`` already safe."""
+
+    op: Op
+    control: float
+    test: float
+    hover: str
+
+    @property
+    def delta(self) -> float:
+        """test − control."""
+        return self.test - self.control
+
+
+SORTS: dict[str, Callable[[Bar], tuple[float | str, ...]]] = {
+    "change": lambda b: (-abs(b.delta),),
+    "increase": lambda b: (-b.delta,),
+    "decrease": lambda b: (b.delta,),
+    "control": lambda b: (-b.control,),
+    "test": lambda b: (-b.test,),
+    "name": lambda b: (b.op.name,),
+}
+"""Orders of the bars."""
+
+
+def duration_diff(
+    comparison: Comparison, top: int = TOP, sort: str = "change", device: str | None = None, time: str = "self", *, theme: str = "light"
+) -> go.Figure:
+    """Time of each operation per step on both sides, and the difference.
+
+    Args:
+        top: how many. sort: one of SORTS.
+        device: gpu or cpu; by default gpu where there is any.
+        time: ``self`` (without what it calls) or ``total``; on the GPU they are the same.
+    """
+    device = which_device(comparison, device)
+    choice("time", time, ("self", "total"))
+    us = comparison.us
+    bars = [
+        Bar(op, *((us(op.control_self), us(op.test_self)) if time == "self" else (us(op.control_total), us(op.test_total))), _hover(comparison, op))
+        for op in ops_of(comparison, device)
+    ]
+    of = palette(theme)
+    unit = unit_for(v for b in bars for v in (b.control, b.test))
+    what = "GPU time" if device == "gpu" else f"{time} time on the CPU"
+    return _draw(comparison, bars, (top, sort, theme), (what, "changed"), unit, [of.change(1), of.change(-1)])
+
+
+def counts_diff(comparison: Comparison, top: int = TOP, sort: str = "change", device: str | None = None, *, theme: str = "light") -> go.Figure:
+    """Occurrences of each operation per step on both sides, and the difference. Arguments as `duration_diff`."""
+    device = which_device(comparison, device)
+    number = comparison.number
+    bars = [Bar(op, number(op.control_count), number(op.test_count), _hover(comparison, op)) for op in ops_of(comparison, device)]
+    of = palette(theme)
+    what = f"Count of {'GPU work' if device == 'gpu' else 'operators and calls'}"
+    return _draw(comparison, bars, (top, sort, theme), (what, "changed"), None, [of.neutral, of.neutral])
+
+
+def which_device(comparison: Comparison, device: str | None) -> str:
+    """``device``, by default gpu where there is any work on it.
+
+    Raises:
+        TracediffError: neither gpu nor cpu.
+    """
+    if device is not None:
+        return choice("device", device, ("gpu", "cpu"))
+    return "gpu" if any(op.category in GPU_WORK for op in comparison.ops) else "cpu"
+
+
+def ops_of(comparison: Comparison, device: str) -> list[Op]:
+    """The operations on one device; GPU work, or operators and runtime calls."""
+    work = GPU_WORK if device == "gpu" else HOST_WORK
+    return [op for op in comparison.ops if op.category in work]
+
+
+def _hover(comparison: Comparison, op: Op) -> str:
+    us, number = comparison.us, comparison.number
+    said = "" if op.time_change == "untested" else f"<br>tested: {op.time_change}"
+    return (
+        f"{both_names(op.name, op.raw_name)}<br>{label(op.family)}"
+        f"<br>count {count_text(number(op.control_count))} → {count_text(number(op.test_count))}"
+        f"<br>self time {time_text(us(op.control_self))} → {time_text(us(op.test_self))} ({change_text(us(op.delta))}){said}"
+    )
+
+
+def _draw(comparison: Comparison, bars: list[Bar], order: tuple[int, str, str], words: tuple[str, str], unit: Unit | None, colours: list[str]) -> go.Figure:
+    """Three bars an operation, on one axis."""
+    import plotly.graph_objects as go
+
+    top, sort, theme = order
+    key = SORTS[choice("sort", sort, SORTS)]
+    shown = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, MOST), 0)]
+    shown = [b for b in shown if b.delta or sort not in ("change", "increase", "decrease")]
+    if not shown:
+        refused = not_compared(comparison)
+        return empty(theme, refused or (f"{words[0]}: nothing {words[1]}." if bars else "There are no operations on this device."))
+    of = palette(theme)
+    names = side_names(comparison)
+    figure = go.Figure()
+    rows = list(enumerate(shown))
+    _bars(figure, names[0], of.control, "control", [(k, b, b.control) for k, b in rows], unit)
+    _bars(figure, names[1], of.test, "test", [(k, b, b.test) for k, b in rows], unit)
+    if unit:
+        _bars(figure, "difference: slower", colours[0], "difference", [(k, b, b.delta) for k, b in rows if b.delta > 0], unit)
+        _bars(figure, "difference: faster", colours[1], "difference", [(k, b, b.delta) for k, b in rows if b.delta < 0], unit)
+    else:
+        _bars(figure, "difference", colours[0], "difference", [(k, b, b.delta) for k, b in rows], unit)
+    ticks = [label(b.op.name) for b in shown]
+    figure.update_yaxes(tickmode="array", tickvals=list(range(len(shown))), ticktext=ticks, range=[len(shown) - 0.4, -0.6], showgrid=False, zeroline=False)
+    figure.update_xaxes(title_text=f"{'time' if unit else 'count'} per step{f' ({unit.name})' if unit else ''}", rangemode="tozero")
+    figure.update_layout(barmode="group")
+    return finish(figure, theme, _title(shown, words[0], unit), _subtitle(len(shown), len(bars), sort), 80 + 36 * len(shown))
+
+
+def _bars(figure: go.Figure, name: str, colour: str, group: str, rows: list[tuple[int, Bar, float]], unit: Unit | None) -> None:
+    """One colour of bars; ``rows`` are (place, bar, value)."""
+    if not rows:
+        return
+    figure.add_bar(
+        name=name,
+        orientation="h",
+        offsetgroup=group,
+        y=[k for k, _, _ in rows],
+        x=[unit.of(v) if unit else v for _, _, v in rows],
+        marker_color=colour,
+        customdata=[b.hover for _, b, _ in rows],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _title(shown: list[Bar], what: str, unit: Unit | None) -> str:
+    largest = max(shown, key=lambda b: abs(b.delta))
+    change = change_text(largest.delta) if unit else f"{'+' if largest.delta > 0 else ''}{count_text(largest.delta)}"
+    name = largest.op.name if len(largest.op.name) <= 40 else f"{largest.op.name[:39]}…"
+    return f"{what[:1].upper()}{what[1:]} per step: {name} changed most ({change})"
+
+
+def _subtitle(shown: int, of: int, sort: str) -> str:
+    orders = {"change": "by change", "increase": "largest increase first", "decrease": "largest decrease first", "name": "by name"}
+    which = plural(of, "operation") if shown == of else f"{shown:,} of {plural(of, 'operation')}"
+    return f"{which}, {orders.get(sort, f'largest in {sort} first')}."

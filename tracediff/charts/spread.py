@@ -1,0 +1,86 @@
+"""The periods of all used steps, run by run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracediff.charts.labels import change_text, label, plural, side_names, time_text, unit_for
+from tracediff.charts.theme import empty, faint, finish, palette
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.diff.comparison import Comparison
+    from tracediff.profile.average import UsedStep
+
+MOST = 8000
+"""Dots in a chart; of longer runs evenly chosen steps from the shortest to the longest are drawn."""
+FEWEST = 25
+"""Dots a run at least."""
+
+
+def distributions(comparison: Comparison, *, theme: str = "light") -> go.Figure:
+    """Periods of the used steps of every run on both sides: a box and a dot a step. Of several ranks each step's slowest."""
+    import plotly.graph_objects as go
+
+    sides = comparison.control, comparison.test
+    runs = [(which, name, steps) for which, side in enumerate(sides) for name, steps in side.steps.items() if steps]
+    if not runs:
+        return empty(theme, "No step was used on either side.")
+    of = palette(theme)
+    unit = unit_for(step.period_ns / 1000 for _, _, steps in runs for step in steps)
+    names = side_names(comparison)
+    share = max(MOST // len(runs), FEWEST)
+    shown: set[int] = set()
+    figure = go.Figure()
+    for place, (which, name, steps) in enumerate(runs):
+        drawn = _chosen(steps, share)
+        figure.add_box(
+            name=names[which],
+            legendgroup=str(which),
+            showlegend=which not in shown,
+            x=[place] * len(drawn),
+            y=[unit.of(step.period_ns / 1000) for step in drawn],
+            boxpoints="all",
+            jitter=0.5,
+            pointpos=0,
+            width=0.55,
+            marker={"color": (of.control, of.test)[which], "size": 6, "line": {"color": of.text, "width": 0.5}},
+            line={"color": of.text, "width": 1.2},
+            fillcolor=faint((of.control, of.test)[which], 0.3),
+            customdata=[f"{label(name, 80)}<br>step {step.number}, rank {step.rank}<br>{time_text(step.period_ns / 1000)}" for step in drawn],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+        shown.add(which)
+    ticks = [f"{label(name, 16)}<br>{plural(len(steps), 'step')}" for _, name, steps in runs]
+    figure.update_xaxes(tickmode="array", tickvals=list(range(len(runs))), ticktext=ticks, showgrid=False, range=[-0.6, len(runs) - 0.4], zeroline=False)
+    figure.update_yaxes(title_text=f"period of a step ({unit.name})")
+    return finish(figure, theme, _title(comparison), _subtitle(comparison, any(len(steps) > share for _, _, steps in runs)), 380)
+
+
+def _chosen(steps: list[UsedStep], most: int) -> list[UsedStep]:
+    """At most ``most`` of ``steps``, evenly from the shortest to the longest."""
+    if len(steps) <= most:
+        return steps
+    ordered = sorted(steps, key=lambda s: (s.period_ns, s.number))
+    return [ordered[round(k * (len(ordered) - 1) / (most - 1))] for k in range(most)]
+
+
+def _title(comparison: Comparison) -> str:
+    verdict = comparison.verdict
+    medians = f"The median step takes {time_text(verdict.median_control_us)} in the control, {time_text(verdict.median_test_us)} in the test"
+    if verdict.ci95_us is None:
+        return medians
+    low, high = verdict.ci95_us
+    return f"{medians}; the change is {change_text(low)} to {change_text(high)} (95 % interval)"
+
+
+def _subtitle(comparison: Comparison, chosen: bool) -> str:
+    verdict = comparison.verdict
+    text = "A dot a step, a box a run (quartiles and median)."
+    if verdict.ci95_us is None and verdict.within_runs_us is not None:
+        low, high = verdict.within_runs_us
+        text += f" Within these two runs the change is {change_text(low)} to {change_text(high)} (95 %); other runs may differ."
+    elif verdict.ci95_us is None:
+        text += " Not tested: how much runs differ is unknown."
+    return text + (" Of long runs evenly chosen steps are drawn." if chosen else "")

@@ -1,0 +1,152 @@
+"""One look for all charts, light and dark. A colour has one meaning, and those that meet in a chart differ for colour-blind eyes too (after Okabe and Ito)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracediff.charts.labels import SUBTITLE_WIDTH, TITLE_WIDTH, choice, lines
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+BELOW_AXIS = 48
+"""Pixels of an axis' labels and title, below which the legend stands."""
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours by meaning.
+
+    Attributes:
+        control, test, faster, slower: of the four things that charts tell.
+        neutral: what is neither: a change of counts, the equality line. quiet: what was not tested.
+        text, muted, grid, paper: of the page. middle: of no change, between faster and slower.
+        parts: of parts of a whole; they mean nothing beyond their chart.
+    """
+
+    control: str
+    test: str
+    faster: str
+    slower: str
+    neutral: str
+    quiet: str
+    text: str
+    muted: str
+    grid: str
+    paper: str
+    middle: str
+    parts: tuple[str, ...]
+
+    @property
+    def diverging(self) -> list[list[Any]]:
+        """Colour scale from faster over no change to slower."""
+        return [[0.0, self.faster], [0.5, self.middle], [1.0, self.slower]]
+
+    @property
+    def amount(self) -> list[list[Any]]:
+        """Colour scale of a plain amount, from none to much."""
+        return [[0.0, self.grid], [1.0, self.neutral]]
+
+    def change(self, delta: float) -> str:
+        """The colour of a change of time."""
+        return self.slower if delta > 0 else self.faster if delta < 0 else self.neutral
+
+
+PARTS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#7A6FC0", "#B98B5E", "#8FD3C8", "#C5B26B", "#9AA83A")
+PALETTES = {
+    "light": Palette(
+        "#B3B9C1", "#8F3F77", "#0072B2", "#D55E00", "#4D5763", "#9AA1A9", "#1F2530", "#5A6270", "#E3E6EA", "#FFFFFF", "#E6E9ED", PARTS
+    ),
+    "dark": Palette(
+        "#737C88", "#E9B3D6", "#4FA9E6", "#F07C35", "#C3CAD3", "#8C949E", "#E8EBEF", "#A9B1BC", "#363D47", "#171B21", "#343A43", PARTS
+    ),
+}  # fmt: skip
+
+
+def faint(colour: str, opacity: float) -> str:
+    """``colour`` (#RRGGBB) let through."""
+    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
+def palette(theme: str) -> Palette:
+    """The colours of ``theme``.
+
+    Raises:
+        TracediffError: it is neither light nor dark.
+    """
+    return PALETTES[choice("theme", theme, PALETTES)]
+
+
+def template(theme: str) -> go.layout.Template:
+    """The plotly template of ``theme``; it is given to each figure and registered nowhere."""
+    import plotly.graph_objects as go
+
+    of = palette(theme)
+    axis = {
+        "gridcolor": of.grid,
+        "linecolor": of.grid,
+        "zerolinecolor": of.muted,
+        "zerolinewidth": 1,
+        "ticks": "",
+        "automargin": True,
+        "title": {"standoff": 8, "font": {"size": 12, "color": of.muted}},
+        "tickfont": {"size": 11},
+    }
+    return go.layout.Template(
+        layout={
+            "font": {"family": FONT, "size": 13, "color": of.text},
+            "title": {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top", "pad": {"l": 12}},
+            "paper_bgcolor": of.paper,
+            "plot_bgcolor": of.paper,
+            "colorway": list(of.parts),
+            "margin": {"l": 12, "r": 16, "t": 96, "b": 12, "autoexpand": True},
+            "xaxis": axis,
+            "yaxis": axis,
+            "legend": {"orientation": "h", "x": 0, "xanchor": "left", "yanchor": "top", "font": {"size": 12}, "traceorder": "normal"},
+            "hoverlabel": {"bgcolor": of.paper, "bordercolor": of.muted, "font": {"color": of.text, "family": FONT, "size": 12}, "align": "left"},
+            "bargap": 0.25,
+            "bargroupgap": 0.05,
+            "separators": ".,",
+            "uniformtext": {"mode": "hide", "minsize": 10},
+        }
+    )
+
+
+def finish(figure: go.Figure, theme: str, title: str, subtitle: str = "", height: int = 420) -> go.Figure:
+    """Give ``figure`` its look, title and height in pixels.
+
+    Args:
+        title, subtitle: plain text, made safe here.
+    """
+    of = palette(theme)
+    head, below = lines(title, TITLE_WIDTH), lines(subtitle, SUBTITLE_WIDTH)
+    text = f"<b>{head}</b>" + (f'<br><span style="font-size:12px;color:{of.muted}">{below}</span>' if below else "")
+    top = 28 + 19 * (1 + head.count("<br>")) + (17 * (1 + below.count("<br>")) if below else 0)
+    legend = 40 if _has_legend(figure) else 0
+    size = height + top + legend
+    title_at = {"text": text, "font": {"size": 14}, "y": 1 - 22 / size}
+    figure.update_layout(template=template(theme), title=title_at, height=size, margin={"t": top}, legend={"y": -BELOW_AXIS / (height - BELOW_AXIS)})
+    return figure
+
+
+def _has_legend(figure: go.Figure) -> bool:
+    return sum(trace.type in ("bar", "scatter", "box") and trace.showlegend is not False for trace in figure.data) > 1
+
+
+def empty(theme: str, sentence: str) -> go.Figure:
+    """A figure that says what is missing.
+
+    Args:
+        sentence: plain text, made safe here.
+    """
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    figure.add_annotation(text=lines(sentence, TITLE_WIDTH), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14})
+    figure.update_layout(template=template(theme), height=180, margin={"t": 12})
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    return figure

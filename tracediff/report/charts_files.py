@@ -1,0 +1,155 @@
+"""Charts → files: HTML that opens offline, JSON, and images through kaleido."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracediff import charts
+from tracediff.errors import TracediffError
+from tracediff.report.write import write_text
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.diff.comparison import Comparison
+
+IMAGE_FORMATS = ("png", "svg", "pdf")
+SCRIPT = "plotly.min.js"
+"""Written once into the folder; every page refers to it."""
+WIDTH = 1000
+"""Of images, in pixels; PNG has twice as many."""
+CONFIG = {"responsive": True, "displaylogo": False, "plotlyServerURL": ""}
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{name}</title>
+<script src="{script}"></script>
+</head>
+<body style="margin:0;background:{background}">
+{fragment}
+</body>
+</html>
+"""
+
+
+def write_charts(
+    comparison: Comparison, folder: str | os.PathLike[str], formats: Sequence[str] = (), theme: str = "light", names: Sequence[str] = charts.NAMES
+) -> list[Path]:
+    """Write NAME.html and NAME.json of each chart into ``folder``, and an image of each of ``formats``.
+
+    Returns:
+        what was written, without the script that all pages share.
+
+    Raises:
+        TracediffError: the folder cannot be written, or images cannot be made here.
+    """
+    from plotly.offline import get_plotlyjs
+
+    check_formats(formats)
+    root = _made(folder)
+    figures = {name: getattr(charts, name)(comparison, theme=theme) for name in names}
+    write_text(root / SCRIPT, get_plotlyjs())
+    written = []
+    for name, figure in figures.items():
+        write_text(root / f"{name}.html", page(figure, name))
+        write_text(root / f"{name}.json", figure.to_json())
+        written += [root / f"{name}.html", root / f"{name}.json"]
+    return written + (_write_images(figures, root, formats) if formats else [])
+
+
+def fragment(figure: go.Figure, name: str) -> str:
+    """``figure`` as a ``<div>`` to put into a page that has loaded plotly.js; its id is ``name``."""
+    text: str = figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=CONFIG)
+    return text
+
+
+def page(figure: go.Figure, name: str) -> str:
+    """``figure`` as a page of its own beside SCRIPT."""
+    return PAGE.format(name=name, script=SCRIPT, background=figure.layout.template.layout.paper_bgcolor, fragment=fragment(figure, name))
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Tell before the work begins that images cannot be made.
+
+    Raises:
+        TracediffError: an unknown format, or kaleido is not installed.
+    """
+    for wanted in formats:
+        if wanted not in IMAGE_FORMATS:
+            raise TracediffError("--chart-format", f"unknown format {wanted!r}", f"give {', '.join(IMAGE_FORMATS)}")
+    if formats and find_spec("kaleido") is None:
+        raise TracediffError(f"--chart-format {formats[0]}", "images need kaleido, which is not installed", "pip install 'torch-tracediff[images]'")
+
+
+def _made(folder: str | os.PathLike[str]) -> Path:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        reason = f"cannot be made ({(error.strerror or str(error)).lower()})"
+        raise TracediffError(os.fspath(folder), reason, "give a folder that can be written") from None
+    return Path(folder)
+
+
+def _write_images(figures: dict[str, go.Figure], root: Path, formats: Sequence[str]) -> list[Path]:
+    written = []
+    with _browser():
+        for name, figure in figures.items():
+            for wanted in dict.fromkeys(formats):
+                target = root / f"{name}.{wanted}"
+                _write_bytes(target, image(figure, wanted))
+                written.append(target)
+    return written
+
+
+def image(figure: go.Figure, wanted: str) -> bytes:
+    """``figure`` as PNG, SVG or PDF.
+
+    Raises:
+        TracediffError: no browser is found, or it cannot draw.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # plotly's: that a running browser keeps its settings, which is wanted
+            content: bytes = figure.to_image(format=wanted, width=WIDTH, height=figure.layout.height, scale=2 if wanted == "png" else 1)
+    except Exception as error:  # kaleido's and choreographer's errors have no common class
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise TracediffError("images", f"cannot be made ({reason})", "install Chromium or Chrome (Debian: apt-get install chromium)") from None
+    return content
+
+
+@contextmanager
+def _browser() -> Iterator[None]:
+    """One browser for all images, without the MathJax that kaleido else loads from the network; kaleido below 1.1 starts one for each."""
+    kaleido = import_module("kaleido")
+    if not hasattr(kaleido, "start_sync_server"):
+        yield
+        return
+    try:
+        kaleido.start_sync_server(silence_warnings=True, mathjax=False)
+    except Exception:  # told by the first image, with a remedy
+        yield
+        return
+    try:
+        yield
+    finally:
+        kaleido.stop_sync_server(silence_warnings=True)
+
+
+def _write_bytes(target: Path, content: bytes) -> None:
+    """Write under a temporary name and rename."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise TracediffError(str(target), f"cannot be written ({(error.strerror or str(error)).lower()})", "check the folder and its permissions") from None
