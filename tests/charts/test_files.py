@@ -46,6 +46,7 @@ def test_each_chart_is_a_page_and_json(folders, tmp_path):
         assert '<script src="plotly.min.js">' in page
         assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
         assert NAME not in page
+        assert "sendChartToCloud" in page  # among the buttons that are removed
         assert "<img" not in page
 
 

@@ -92,7 +92,7 @@ def _digits(value: float) -> str:
 
 def safe(text: str) -> str:
     """``text`` as plotly shows it letter by letter: no markup, no entity, no control character, no TeX between dollars."""
-    return escape(printable(text)).replace("$", "&#36;")
+    return escape(printable(text), quote=False).replace("$", "&#36;")
 
 
 def label(name: str, longest: int = LONGEST_LABEL) -> str:

@@ -10,6 +10,8 @@ from tracediff.charts.labels import SUBTITLE_WIDTH, TITLE_WIDTH, choice, lines
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+NO_BUTTONS = ("sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d")
+"""What no chart offers: to send it to plotly's servers, and to select what nothing uses."""
 BELOW_AXIS = 48
 """Pixels of an axis' labels and title, below which the legend stands."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -110,6 +112,7 @@ def template(theme: str) -> go.layout.Template:
             "bargap": 0.25,
             "bargroupgap": 0.05,
             "separators": ".,",
+            "modebar": {"remove": list(NO_BUTTONS)},
             "uniformtext": {"mode": "hide", "minsize": 10},
         }
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracediff import charts
+from tracediff.charts.theme import NO_BUTTONS
 from tracediff.errors import TracediffError
 from tracediff.report.write import write_text
 
@@ -25,7 +26,8 @@ SCRIPT = "plotly.min.js"
 """Written once into the folder; every page refers to it."""
 WIDTH = 1000
 """Of images, in pixels; PNG has twice as many."""
-CONFIG = {"responsive": True, "displaylogo": False, "plotlyServerURL": ""}
+CONFIG = {"responsive": True, "displaylogo": False, "typesetMath": False, "modeBarButtonsToRemove": list(NO_BUTTONS)}
+"""Of plotly.js: a page sends nothing anywhere."""
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
