@@ -22,6 +22,8 @@ from tracediff.profile.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.profile.traceset import Selection, TraceSet, arrange
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Wanted = tuple[TraceFile, Selection]
+"""A file, and the steps of it that are used."""
 Progress = Callable[[int, int], None]
 """Called with (files done, files in all)."""
 
@@ -29,13 +31,13 @@ WORTH_A_PROCESS = 4 << 20
 """Bytes on disk from which files are read by processes of their own."""
 
 
-def profile_file(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Profile:
-    """The profile of one file: a pure function of it.
+def profile_file(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT, selection: Selection | None = None) -> Profile:
+    """The profile of one file: a pure function of it; see `build_profile`.
 
     Raises:
         TracediffError: the file cannot be read, or is no trace.
     """
-    return build_profile(read_trace(file, only=ARGUMENTS), step_marker, families)
+    return build_profile(read_trace(file, only=ARGUMENTS), step_marker, families, selection)
 
 
 def load_sets(
@@ -66,7 +68,8 @@ def load_sets(
     chosen = list(zip(selections or [Selection()] * len(wheres), ranks or [None] * len(wheres), strict=True))
     snapshots = [_snapshot(of) for of in files]
     restored = [read_snapshot(it, selection, wanted, families) if it else None for it, (selection, wanted) in zip(snapshots, chosen, strict=True)]
-    found = _profiles(list(dict.fromkeys(f for of, it in zip(files, snapshots, strict=True) if not it for f in of)), step_marker, jobs, families, progress)
+    wanted_files = dict.fromkeys((f, selection) for of, it, (selection, _) in zip(files, snapshots, chosen, strict=True) if not it for f in of)
+    found = _profiles(list(wanted_files), step_marker, jobs, families, progress)
     named = labels_for(wheres)
     given = labels or [None] * len(wheres)
     sets = []
@@ -76,7 +79,7 @@ def load_sets(
             sets.append(whole)
             continue
         notes = Notes()
-        arranged = arrange(label or name, _usable([found[f] for f in of], notes, where), selection, wanted, notes.list())
+        arranged = arrange(label or name, _usable([found[f, selection] for f in of], notes, where), selection, wanted, notes.list())
         arranged.manifest = _manifest(where)
         arranged.families = families
         sets.append(arranged)
@@ -128,21 +131,21 @@ def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Wh
 
 
 def _profiles(
-    files: list[TraceFile], step_marker: str | None, jobs: int | None, families: Families, progress: Progress | None
-) -> dict[TraceFile, Profile | TracediffError]:
+    files: list[Wanted], step_marker: str | None, jobs: int | None, families: Families, progress: Progress | None
+) -> dict[Wanted, Profile | TracediffError]:
     jobs = min(jobs if jobs is not None else _default_jobs(files), len(files))
-    done: dict[TraceFile, Profile | TracediffError] = {}
+    done: dict[Wanted, Profile | TracediffError] = {}
     tell = progress or (lambda _done, _all: None)
     tell(0, len(files))
     if jobs <= 1:
-        for file in files:
-            done[file] = _attempt(file, step_marker, families)
+        for one in files:
+            done[one] = _attempt(one, step_marker, families)
             tell(len(done), len(files))
         return done
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(jobs, context)
     try:
-        futures = {pool.submit(_attempt, file, step_marker, families): file for file in sorted(files, key=_size, reverse=True)}
+        futures = {pool.submit(_attempt, one, step_marker, families): one for one in sorted(files, key=_size, reverse=True)}
         for future in as_completed(futures):
             done[futures[future]] = future.result()
             tell(len(done), len(files))
@@ -155,21 +158,22 @@ def _profiles(
     return done
 
 
-def _attempt(file: TraceFile, step_marker: str | None, families: Families) -> Profile | TracediffError:
+def _attempt(one: Wanted, step_marker: str | None, families: Families) -> Profile | TracediffError:
+    file, selection = one
     try:
-        return profile_file(file, step_marker, families)
+        return profile_file(file, step_marker, families, selection)
     except TracediffError as error:
         return error
 
 
-def _default_jobs(files: list[TraceFile]) -> int:
+def _default_jobs(files: list[Wanted]) -> int:
     if sys.platform != "linux" or sum(map(_size, files)) < WORTH_A_PROCESS:
         return 1
     return len(os.sched_getaffinity(0))
 
 
-def _size(file: TraceFile) -> int:
+def _size(one: Wanted) -> int:
     try:
-        return os.path.getsize(file.path)
+        return os.path.getsize(one[0].path)
     except OSError:
         return 0

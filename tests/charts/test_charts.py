@@ -255,7 +255,7 @@ def test_what_is_missing_is_said(tmp_path):
     assert refused.was_refused
     for name in charts.NAMES:
         figure = getattr(charts, name)(refused)
-        assert name in ("distributions", "ranks") or "not compared" in figure.layout.annotations[0].text
+        assert name in ("distributions", "timeline", "ranks", "memory") or "not compared" in figure.layout.annotations[0].text
 
 
 @pytest.mark.parametrize("name", charts.NAMES)

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tracediff.charts.allocated import memory as memory
     from tracediff.charts.dots import scatter as scatter
     from tracediff.charts.launch_bars import launches as launches
     from tracediff.charts.op_bars import counts_diff as counts_diff
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tracediff.charts.rank_map import ranks as ranks
     from tracediff.charts.spread import distributions as distributions
     from tracediff.charts.stacked import families as families
+    from tracediff.charts.two_steps import timeline as timeline
     from tracediff.charts.waterfall import step_waterfall as step_waterfall
     from tracediff.charts.work_maps import tree as tree
     from tracediff.charts.work_maps import treemap as treemap
@@ -30,7 +32,9 @@ _HOMES = {
     "tree": "work_maps",
     "treemap": "work_maps",
     "distributions": "spread",
+    "timeline": "two_steps",
     "ranks": "rank_map",
+    "memory": "allocated",
     "launches": "launch_bars",
 }
 """Chart → module. No module may be called as a chart is: importing it would hide the function."""
@@ -38,7 +42,7 @@ _HOMES = {
 NAMES: tuple[str, ...] = tuple(_HOMES)
 """All charts, in the order in which they are best read."""
 
-__all__ = ["NAMES", "counts_diff", "distributions", "duration_diff", "families", "launches", "ranks", "scatter", "step_waterfall", "tree", "treemap"]
+__all__ = ["NAMES", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

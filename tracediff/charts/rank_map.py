@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tracediff.charts.labels import label, plural, side_names, state_label, time_text, unit_for
@@ -23,11 +23,7 @@ Cells = dict[int, dict[str, float]]
 
 
 def ranks(comparison: Comparison, *, theme: str = "light") -> go.Figure:
-    """Heat maps rank × state, control above test: µs per step.
-
-    States are those of the steps in which a rank was the slowest, since a step is as long as its slowest rank; the time of communication kernels is
-    every rank's.
-    """
+    """Heat maps rank × state, control above test: µs per step of each rank, and what its communication kernels take."""
     from plotly.subplots import make_subplots
 
     sides = comparison.control, comparison.test
@@ -51,24 +47,25 @@ def ranks(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=[label(n) for n in names], tickangle=-40)
     figure.update_xaxes(showgrid=False, zeroline=False)
-    subtitle = "A step is as long as its slowest rank: states are shown of the steps in which a rank was that. Empty: never the slowest."
+    subtitle = "Where the steps of each rank go. A step is as long as its slowest rank: which that was is told beside its number."
     return finish(figure, theme, _title(comparison), subtitle, 240 + 26 * min(sum(rows), 60))
 
 
 def _cells(side: Side) -> Cells:
-    """Mean µs of each state over the steps in which the rank was the slowest, and of communication kernels."""
-    sums: dict[int, Counter[str]] = defaultdict(Counter)
-    steps: Counter[int] = Counter()
-    for step in (s for run in side.steps.values() for s in run):
-        steps[step.rank] += 1
-        sums[step.rank].update(step.states)
-    cells: Cells = {rank: {name: ns / steps[rank] / 1000 for name, ns in sums[rank].items()} for rank in side.ranks}
+    """Mean µs of each state per step of each rank, and of communication kernels."""
+    cells: Cells = {rank: dict(states) for rank, states in side.rank_states.items()}
     for rank, us in side.communication_us.items():
         cells.setdefault(rank, {})[COMMUNICATION] = us
     if len(cells) > MOST:
-        first = sorted(cells, key=lambda r: (-steps[r], -cells[r].get(COMMUNICATION, 0.0), r))[:MOST]
+        slowest = _slowest(side)
+        first = sorted(cells, key=lambda r: (-slowest[r], -cells[r].get(COMMUNICATION, 0.0), r))[:MOST]
         cells = {rank: cells[rank] for rank in sorted(first)}
     return cells
+
+
+def _slowest(side: Side) -> Counter[int]:
+    """Rank → how many used steps it was the slowest of."""
+    return Counter(step.rank for steps in side.steps.values() for step in steps)
 
 
 def _columns(cells: list[Cells]) -> list[str]:
@@ -78,7 +75,7 @@ def _columns(cells: list[Cells]) -> list[str]:
 
 
 def _map(figure: go.Figure, row: int, side: Side, cells: Cells, columns: list[str], names: list[str], unit: Unit) -> None:
-    slowest = Counter(step.rank for steps in side.steps.values() for step in steps)
+    slowest = _slowest(side)
     order = list(cells)
     ticks = [f"rank {rank}" + (f", slowest of {plural(slowest[rank], 'step')}" if slowest[rank] else "") for rank in order]
     figure.add_heatmap(
@@ -116,4 +113,4 @@ def _title(comparison: Comparison) -> str:
         spoken = list(side.communication_us.values())
         if len(spoken) > 1:
             parts.append(f"{time_text(min(spoken))} to {time_text(max(spoken))} a step in the {which}")
-    return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the slowest rank's time went, step by step"
+    return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the time of each rank goes"

@@ -15,9 +15,10 @@ from tracediff.diff.preflight import REFUSED, Comparability, preflight
 from tracediff.diff.preflight_work import reasons_of_work
 from tracediff.diff.step_time import compare_step_time
 from tracediff.diff.verdict import Judging, judge, refused
-from tracediff.profile.average import StepAverage, UsedStep, call_tree, communication_us, host_us, kernel_average, op_average, step_average
+from tracediff.profile.average import StepAverage, UsedStep, call_tree, communication_us, host_us, kernel_average, op_average, rank_states, step_average
 from tracediff.profile.samples import family_samples, op_samples
 from tracediff.profile.traceset import TraceSet
+from tracediff.profile.typical import typical_step
 
 
 def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging: Judging | None = None) -> Comparison:
@@ -100,6 +101,8 @@ def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
         traces.manifest.unprofiled_us if traces.manifest else None,
         host_us(traces),
         communication_us(traces),
+        rank_states(traces),
+        typical_step(traces, steps),
         _graph_breaks(traces),
     )
 

@@ -16,6 +16,7 @@ from tracediff.diff.verdict import Verdict
 from tracediff.ingest.health import Note
 from tracediff.profile.average import UsedStep
 from tracediff.profile.calltree import CallTree
+from tracediff.profile.typical import TypicalStep
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Side:
         steps: run name → its used steps.
         notes: health notes.
         host_us: mean duration of a used step on the host, in µs.
+        rank_states: rank → state → µs per used step of that rank.
+        typical: the step that a timeline shows, None for a snapshot.
         communication_us: rank → communication kernels per used step, in µs.
         graph_breaks: where and why the graph broke, None without a manifest that says.
         unprofiled_us: median over runs of the median step without the profiler, in µs, where the collector measured it.
@@ -50,6 +53,8 @@ class Side:
     unprofiled_us: float | None
     host_us: float
     communication_us: dict[int, float]
+    rank_states: dict[int, dict[str, float]]
+    typical: TypicalStep | None
     graph_breaks: tuple[str, ...] | None
 
 

@@ -6,7 +6,7 @@ so every average is a numerator in 1/denominator nanoseconds (or events); it is 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import lcm
@@ -188,3 +188,17 @@ def communication_us(traces: TraceSet) -> dict[int, float]:
             out[rank].append(total / max(steps, 1) / 1000)
     means = {rank: sum(runs) / len(runs) for rank, runs in sorted(out.items())}
     return means if any(means.values()) else {}
+
+
+def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:
+    """Rank → state → µs per used step of that rank, whoever was the slowest; the mean over runs."""
+    out: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    runs = Counter(rank for run in traces.runs for rank in run.ranks)
+    for run in traces.runs:
+        for rank, files in run.ranks.items():
+            used = [np.flatnonzero(traces.selection.used(p)) for p in files]
+            share = 1000 * runs[rank] * sum(map(len, used))
+            for profile, positions in zip(files, used, strict=True):
+                for name, ns in zip(profile.state_names, profile.state_ns[positions].sum(axis=0).tolist(), strict=True):
+                    out[rank][name] += ns / share
+    return {rank: dict(out[rank]) for rank in sorted(out)}

@@ -19,24 +19,28 @@ from tracediff.profile.launches import GpuEvents, gpu_events
 from tracediff.profile.profile import CallTable, OpTable, Origin, Profile, grouped
 from tracediff.profile.states import step_account
 from tracediff.profile.steps import Steps, find_steps
+from tracediff.profile.timeline import build_timeline
+from tracediff.profile.traceset import Selection
 from tracediff.profile.work import empty_work, host_work, kernel_work
 
 LAUNCHES = ("correlation", "device", "stream", "grid", "block")
 INPUTS = ("Input Dims", "Input type", "Input Strides")
 ORDER = ("Sequence number", "External id", "Ev Idx", "Python id")
-ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER))
+MEMORY = ("Bytes", "Total Allocated", "Device Type", "Device Id")
+ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY))
 """The arguments that a profile is made of."""
 
 NOT_MEASURED = (cat.SPAN, cat.METADATA)
 """Categories whose complete events are no work: the profiler's own span."""
 
 
-def build_profile(trace: Trace, step_marker: str | None = None, families: Families = DEFAULT) -> Profile:
+def build_profile(trace: Trace, step_marker: str | None = None, families: Families = DEFAULT, selection: Selection | None = None) -> Profile:
     """The accounts of ``trace``.
 
     Args:
         step_marker: a regular expression; annotations with a matching name are the steps instead of ProfilerStep#N.
         families: tell what kind of work an operator is.
+        selection: of which steps the timeline shows the typical one; the tables are of all.
 
     Raises:
         TracediffError: the marker is no regular expression, or nothing matches it.
@@ -54,7 +58,7 @@ def build_profile(trace: Trace, step_marker: str | None = None, families: Famili
     table, texts = _with_own_texts(trace, calls.table)
     kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
-    return Profile(
+    profile = Profile(
         origin=_origin(trace, gpu),
         notes=tuple(notes.list()),
         step_numbers=steps.numbers,
@@ -74,6 +78,8 @@ def build_profile(trace: Trace, step_marker: str | None = None, families: Famili
         texts=(*texts, *launch_shapes),
         events={name: int(n) for name, n in zip(trace.categories, np.bincount(trace.category, minlength=len(trace.categories)), strict=True) if n},
     )
+    shown = (selection or Selection()).typical(profile)
+    return replace(profile, timeline=build_timeline(trace, steps, shown, completions, account, gpu, lanes["ops"], lanes["annotations"]))
 
 
 def _origin(trace: Trace, gpu: GpuEvents) -> Origin:

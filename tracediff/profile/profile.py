@@ -107,6 +107,64 @@ class WorkTable:
 
 
 @dataclass(frozen=True)
+class Marks:
+    """m marks in order of row and start.
+
+    Attributes:
+        row: int64[m] index into the timeline's rows.
+        start, end: int64[m] in ns after the timeline's start.
+        kind: int64[m] index into `timeline.KINDS`.
+        name: the longest event's of those a mark stands for.
+        count: int64[m] how many events it stands for. busy: int64[m] sum of their durations in ns, within the step.
+    """
+
+    row: Int64
+    start: Int64
+    end: Int64
+    kind: Int64
+    name: tuple[str, ...]
+    count: Int64
+    busy: Int64
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes allocated on one device.
+
+    Attributes:
+        device: ``GPU 0`` or ``host``.
+        at: int64[k] ns after the timeline's start. allocated: int64[k] bytes from then on.
+        from_zero: False where the trace tells changes only: the amount at the file's start is taken as 0.
+    """
+
+    device: str
+    at: Int64
+    allocated: Int64
+    from_zero: bool
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The period of one step.
+
+    Attributes:
+        step: N of ProfilerStep#N.
+        start, end: ns on the trace's own clock: the completion of the step before, and its own.
+        rows: names from top to bottom: the state, streams, threads (``thread 7 ops 1`` is one level of nesting).
+        marks: what is drawn. left_out: streams and threads that are not.
+        memory: by device, empty where the trace does not tell.
+    """
+
+    step: int
+    start: int
+    end: int
+    rows: tuple[str, ...]
+    marks: Marks
+    left_out: int
+    memory: tuple[Memory, ...]
+
+
+@dataclass(frozen=True)
 class Profile:
     """The accounts of one file. Times in ns, int64.
 
@@ -124,6 +182,7 @@ class Profile:
         host_work: self time of operators in the steps of a file without GPU events, else empty.
         categories, names, texts: what codes stand for.
         events: all events of the file by category name.
+        timeline: what happened in the typical one of the used steps; None where the file was no trace but a snapshot.
     """
 
     origin: Origin
@@ -144,6 +203,7 @@ class Profile:
     names: tuple[str, ...]
     texts: tuple[str, ...]
     events: dict[str, int] = field(default_factory=dict)
+    timeline: Timeline | None = None
 
     @property
     def periods(self) -> Int64:

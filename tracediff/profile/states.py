@@ -36,11 +36,14 @@ class StepAccount:
         ns: int64[steps, states]; each row sums to the step's period.
         owned: int64[k, 4] rows (step, state, owner, ns) of the GPU states: owner is the earliest step that launched an event
             holding the state there, NO_OWNER where only spilled or outside events hold it.
+        edges: int64[k + 1] ns. painted: int64[k] the state from each edge to the next.
     """
 
     names: tuple[str, ...]
     ns: Int64
     owned: Int64
+    edges: Int64
+    painted: Int64
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def _summed(names: list[str], layers: list[Layer], completions: Int64, edges: In
     np.add.at(ns, (step, states[painted]), length)
     on_gpu = np.flatnonzero((painted >= 0) & (states[painted] < len(GPU_STATES)))
     keys, sums = grouped([step[on_gpu], states[painted[on_gpu]], owners[painted[on_gpu]]], [length[on_gpu]])
-    return StepAccount(tuple(names), ns, np.column_stack((*keys, *sums)))
+    return StepAccount(tuple(names), ns, np.column_stack((*keys, *sums)), edges, states[painted])
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:

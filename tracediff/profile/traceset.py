@@ -53,6 +53,13 @@ class Selection:
         skip = self.skip_first if self.skip_first is not None else int(len(numbers) >= 3)
         return np.arange(len(numbers)) >= skip
 
+    def typical(self, profile: Profile) -> int:
+        """Position of the used step whose period is nearest to the median of those used, the earliest of equals; of all where none is used."""
+        used = self.used(profile)
+        positions = np.flatnonzero(used) if used.any() else np.arange(len(used))
+        periods = profile.periods[positions]
+        return int(positions[np.argmin(np.abs(periods - np.median(periods)))])
+
 
 @dataclass
 class Run:

@@ -1,0 +1,202 @@
+"""One step of a file to look at: what its streams and threads did, in a bounded number of marks, and the memory allocated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.lanes import Lane
+from tracediff.profile.launches import GpuEvents
+from tracediff.profile.names import is_communication
+from tracediff.profile.profile import Marks, Memory, Timeline
+from tracediff.profile.states import STATES, SYNCHRONISING, StepAccount
+from tracediff.profile.steps import Steps
+
+ANNOTATION = "annotation"
+KINDS = (*STATES, ANNOTATION)
+"""What a mark is: a state, or what would make that state hold; annotations hold none but data_loading."""
+PIXELS = 800
+"""Events shorter than this part of the step are put together with their neighbours."""
+MOST_MARKS = 1500
+MOST_STREAMS, MOST_THREADS, MOST_DEPTH = 8, 4, 4
+"""Rows: the busiest streams and threads; of a thread annotations and operators to this depth."""
+MOST_SAMPLES = 600
+"""Of the memory allocated on one device."""
+CPU_DEVICE = 0
+"""Device Type of the host's memory."""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Events on their way to marks; columns as in `Marks`, ``name`` a code."""
+
+    row: Int64
+    start: Int64
+    end: Int64
+    kind: Int64
+    name: Int64
+
+
+def build_timeline(
+    trace: Trace, steps: Steps, position: int, completions: Int64, account: StepAccount, gpu: GpuEvents, ops: Lane, annotations: Lane
+) -> Timeline:
+    """The timeline of the step at ``position``: everything that happens in its period, whichever step it belongs to."""
+    window = int(completions[position]), int(completions[position + 1])
+    rows = ["state"]
+    names = [*trace.names, *account.names]
+    streams = _streams(trace, gpu, window)
+    threads = _threads(ops, annotations, window)
+    parts = [_states(account, window, len(trace.names))]
+    for place, which in streams[:MOST_STREAMS]:
+        parts.append(_gpu(trace, gpu, which, len(rows)))
+        rows.append(place)
+    launching = np.unique(gpu.launch[gpu.launch >= 0])
+    for code in threads[:MOST_THREADS]:
+        called = _thread_name(trace, code)
+        for lane, what in ((annotations, "annotations"), (ops, "ops")):
+            for depth in range(MOST_DEPTH):
+                some = np.flatnonzero((lane.thread == code) & (lane.depth == depth) & _within(lane.start, lane.end, window))
+                if len(some):
+                    parts.append(_host(trace, lane, some, launching, len(rows)))
+                    rows.append(f"{called} {what}" + (f" {depth + 1}" if depth else ""))
+    left_out = max(len(streams) - MOST_STREAMS, 0) + max(len(threads) - MOST_THREADS, 0)
+    marks = _bounded(_joined(parts, window), names, window[1] - window[0])
+    return Timeline(int(steps.numbers[position]), *window, tuple(rows), marks, left_out, memory_of(trace, window))
+
+
+def _within(start: Int64, end: Int64, window: tuple[int, int]) -> np.ndarray:
+    return (start < window[1]) & (end > window[0])
+
+
+def _streams(trace: Trace, gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]:
+    """(its name, positions of its events in the window) of each stream, the busiest first."""
+    some = np.flatnonzero(_within(gpu.start, gpu.end, window))
+    stream = trace.integer_column("stream", cat.GPU)[gpu.rows]
+    found = []
+    for device, number in {(int(d), int(s)) for d, s in zip(gpu.device[some], stream[some], strict=True)}:
+        which = some[(gpu.device[some] == device) & (stream[some] == number)]
+        found.append((-int((gpu.end - gpu.start)[which].sum()), device, number, which))
+    found.sort(key=lambda f: f[:3])
+    return [(_place("GPU", device) + _place(" stream", number), which) for _, device, number, which in found]
+
+
+def _place(what: str, number: int) -> str:
+    return f"{what} {number}" if number != MISSING else what
+
+
+def _threads(ops: Lane, annotations: Lane, window: tuple[int, int]) -> list[int]:
+    """Codes of the threads with operators or annotations in the window, the busiest first."""
+    busy: dict[int, int] = {}
+    for lane in (ops, annotations):
+        roots = np.flatnonzero((lane.parent < 0) & _within(lane.start, lane.end, window))
+        for code, start, end in zip(lane.thread[roots].tolist(), lane.start[roots].tolist(), lane.end[roots].tolist(), strict=True):
+            busy[code] = busy.get(code, 0) + min(end, window[1]) - max(start, window[0])
+    return sorted(busy, key=lambda code: (-busy[code], code))
+
+
+def _thread_name(trace: Trace, code: int) -> str:
+    return f"thread {trace.ids[code % (len(trace.ids) + 1)]}"
+
+
+def _states(account: StepAccount, window: tuple[int, int], first_name: int) -> Spans:
+    """The state of each instant."""
+    low, high = np.searchsorted(account.edges, window)
+    states = account.painted[low:high]
+    kind = np.where(states < len(STATES), states, STATES.index("op"))
+    return Spans(np.zeros(len(states), np.int64), account.edges[low:high], account.edges[low + 1 : high + 1], kind, states + first_name)
+
+
+def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
+    rows = gpu.rows[which]
+    speaks = np.array([is_communication(name) for name in trace.names], bool)[trace.name[rows]]
+    kernel = trace.category[rows] == cat.KERNEL
+    kind = np.where(kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy"))
+    return Spans(np.full(len(rows), row), gpu.start[which], gpu.end[which], kind, trace.name[rows].astype(np.int64))
+
+
+def _host(trace: Trace, lane: Lane, which: Int64, launching: Int64, row: int) -> Spans:
+    rows = lane.rows[which]
+    kinds = {code: KINDS.index("synchronising" if SYNCHRONISING.search(trace.names[code]) else "op") for code in np.unique(trace.name[rows]).tolist()}
+    kind = np.array([kinds[code] for code in trace.name[rows].tolist()], np.int64)
+    kind[~np.isin(trace.category[rows], cat.CALLS)] = KINDS.index("op")
+    kind[np.isin(rows, launching)] = KINDS.index("launching")
+    if len(rows) and trace.category[rows[0]] not in cat.OPS:
+        kind = np.array(["DataLoader" in trace.names[code] for code in trace.name[rows].tolist()])
+        kind = np.where(kind, KINDS.index("data_loading"), KINDS.index(ANNOTATION))
+    return Spans(np.full(len(rows), row), lane.start[which], lane.end[which], kind, trace.name[rows].astype(np.int64))
+
+
+def _joined(parts: list[Spans], window: tuple[int, int]) -> Spans:
+    """All parts, cut to the window and counted from its start."""
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "start", "end", "kind", "name")}
+    for name in ("start", "end"):
+        columns[name] = np.clip(columns[name], *window) - window[0]
+    return Spans(**columns)
+
+
+def _bounded(spans: Spans, names: list[str], length: int) -> Marks:
+    """At most MOST_MARKS marks: the pixel doubles until they are few enough."""
+    pixel = max(length // PIXELS, 1)
+    while True:
+        marks = _merged(spans, names, pixel)
+        if len(marks.row) <= MOST_MARKS or pixel > length:
+            return marks
+        pixel *= 2
+
+
+def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
+    """Marks of ``spans``: those shorter than ``pixel`` (ns) that begin in one pixel of a row are one mark, called as the longest."""
+    duration = spans.end - spans.start
+    long = duration >= pixel
+    cell = np.where(long, -1 - np.arange(len(long)), spans.start // pixel)
+    order = np.lexsort((-duration, cell, spans.row))
+    row, cell = spans.row[order], cell[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (row[1:] != row[:-1]) | (cell[1:] != cell[:-1])
+    first = np.flatnonzero(new)
+    if not len(first):
+        none = np.empty(0, np.int64)
+        return Marks(none, none, none, none, (), none, none)
+    start, end = np.minimum.reduceat(spans.start[order], first), np.maximum.reduceat(spans.end[order], first)
+    count = np.diff(np.append(first, len(order)))
+    busy = np.add.reduceat(duration[order], first)
+    longest = order[first]
+    by = np.lexsort((start, row[first]))
+    return Marks(row[first][by], start[by], end[by], spans.kind[longest][by], tuple(names[c] for c in spans.name[longest][by].tolist()), count[by], busy[by])
+
+
+def memory_of(trace: Trace, window: tuple[int, int]) -> tuple[Memory, ...]:
+    """Bytes allocated on each device within ``window`` (ns on the trace's clock), from ``[memory]`` events."""
+    rows, changes = trace.integer(cat.MEMORY, "Bytes")
+    if not len(rows):
+        return ()
+    total, kind, number = (trace.integer_column(name, (cat.MEMORY,))[rows] for name in ("Total Allocated", "Device Type", "Device Id"))
+    found = []
+    for device in sorted({(int(k), int(n)) for k, n in zip(kind, number, strict=True)}):
+        mine = np.flatnonzero((kind == device[0]) & (number == device[1]))
+        mine = mine[np.argsort(trace.ts[rows[mine]], kind="stable")]
+        told = bool((total[mine] != MISSING).all())
+        allocated = total[mine] if told else np.cumsum(changes[mine])
+        at = trace.ts[rows[mine]]
+        name = "host" if device[0] == CPU_DEVICE else _place("GPU", device[1])
+        found.append(_sampled(name, at, allocated, told, window))
+    return tuple(m for m in found if len(m.at))
+
+
+def _sampled(device: str, at: Int64, allocated: Int64, told: bool, window: tuple[int, int]) -> Memory:
+    """What holds at the window's start, then of each part of the window the largest amount and the last."""
+    inside = np.flatnonzero((at >= window[0]) & (at < window[1]))
+    before = allocated[: np.searchsorted(at, window[0])]
+    part = (at[inside] - window[0]) // max((window[1] - window[0]) // (MOST_SAMPLES // 2), 1)
+    chosen: list[int] = []
+    for some in np.split(inside, np.flatnonzero(np.diff(part)) + 1):
+        if len(some):
+            chosen += sorted({int(some[np.argmax(allocated[some])]), int(some[-1])})
+    times, amounts = at[chosen] - window[0], allocated[chosen]
+    if len(before):
+        times, amounts = np.insert(times, 0, 0), np.insert(amounts, 0, before[-1])
+    return Memory(device, times, amounts, told)

@@ -1,0 +1,40 @@
+"""The step of a set that is shown where only one can be: a timeline, a merged trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest.source import TraceFile
+from tracediff.profile.average import UsedStep
+from tracediff.profile.profile import Timeline
+from tracediff.profile.traceset import TraceSet
+
+
+@dataclass(frozen=True)
+class TypicalStep:
+    """One step of one file.
+
+    Attributes:
+        run, rank, file: where it is from.
+        timeline: what happened in it.
+    """
+
+    run: str
+    rank: int
+    file: TraceFile
+    timeline: Timeline
+
+
+def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalStep | None:
+    """The typical step of that file whose is nearest to the median period of all ``steps``; None where no file has its events (snapshots)."""
+    median = float(np.median([step.period_ns for run in steps.values() for step in run] or [0]))
+    found = [
+        TypicalStep(run.name, rank, profile.origin.file, profile.timeline)
+        for run in traces.runs
+        for rank, files in run.ranks.items()
+        for profile in files
+        if profile.timeline is not None
+    ]
+    return min(found, key=lambda t: abs(t.timeline.end - t.timeline.start - median), default=None)
