@@ -198,6 +198,17 @@ class Diff:
         """The answer as GitHub-flavoured Markdown; also written to ``path`` where given."""
         return _written(to_markdown(self.comparison), path)
 
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The report: one page that works from disk, without a network; also written to ``path`` where given."""
+        from tracediff.report.page.html import to_html
+
+        return _written(to_html(self.comparison), path)
+
+    def _repr_html_(self) -> str:
+        from tracediff.report.page.html import to_notebook
+
+        return to_notebook(self.comparison)
+
     def __repr__(self) -> str:
         return f"<Diff {self.comparison.control.label} → {self.comparison.test.label}: {self.verdict.sentence}>"
 

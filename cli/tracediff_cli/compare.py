@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @click.option("--by", type=click.Choice(VIEWS), help="Instead of the tables of changes: the work summed by this.")
 @click.option("--explain", "explained", metavar="NAME", help="Instead: how the work of a kernel or operator was matched, and why.")
 @click.option("--device", type=click.Choice(["cpu", "gpu", "all"]), default="all", help="Changes of which device.")
+@click.option("--html", "html_file", metavar="FILE", help="Write the report: one page that works offline (- is standard output).")
 @click.option("--json", "json_file", metavar="FILE", help="Write the whole comparison as JSON (- is standard output).")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Write the answer as Markdown (- is standard output).")
 @click.option("--where", "name", metavar="NAME", help="Instead: list the longest events called NAME with file, time and stream or thread.")
@@ -34,6 +37,7 @@ def compare(
     by: str | None,
     explained: str | None,
     device: str,
+    html_file: str | None,
     json_file: str | None,
     markdown_file: str | None,
     name: str | None,
@@ -46,6 +50,7 @@ def compare(
     \b
     Examples:
       tracediff compare eager/ compiled/
+      tracediff compare eager/ compiled/ --html report.html
       tracediff compare a.json.gz b.json.gz --top 20 --device gpu
       tracediff compare runs/old runs/new --rank 0 --json diff.json --markdown diff.md
       tracediff compare job.json.gz job.json.gz --step ctrl=5 --step test=9
@@ -74,7 +79,11 @@ def compare(
         from tracediff.report.to_markdown import to_markdown
 
         write_text(markdown_file, to_markdown(comparison, device=device, sort=sort, top=top if top is not None else 10))
-    if "-" not in (json_file, markdown_file):
+    if html_file:
+        from tracediff.report.page.html import to_html
+
+        write_text(html_file, to_html(comparison, command=shlex.join(["tracediff", *sys.argv[1:]])))
+    if "-" not in (html_file, json_file, markdown_file):
         from rich.console import Console
 
         from tracediff.report.to_terminal import show

@@ -122,7 +122,7 @@ def test_small_changes_of_the_waterfall_share_a_bar_and_a_flat_one_says_where_it
     test = events()
     test[-1] = kernel("add", 260, 13, correlation=12)
     figure = charts.step_waterfall(built(tmp_path, test=test))
-    assert "the axis begins at" in figure.layout.xaxis.title.text
+    assert "The axis begins at" in figure.layout.title.text.replace("<br>", " ")
     assert figure.layout.xaxis.range[0] > 0
 
 
@@ -235,7 +235,7 @@ def test_long_runs_are_drawn_by_evenly_chosen_steps(comparison):
 
 
 def test_ranks_say_that_there_is_one_only(comparison):
-    assert "one rank only" in charts.ranks(comparison).layout.annotations[0].text
+    assert "One rank only" in charts.ranks(comparison).layout.annotations[0].text
 
 
 def test_launches_count_the_calls(comparison):

@@ -37,7 +37,7 @@ def memory(comparison: Comparison, *, theme: str = "light") -> go.Figure:
         _panel(figure, row, [(which, step, m) for which, step in shown for m in step.timeline.memory if m.device == device], unit, of, side_names(comparison))
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.of(length)])
-    figure.update_xaxes(title_text=f"time after the completion of the step before ({unit.name})", row=len(devices), col=1)
+    figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(devices), col=1)
     return finish(figure, theme, _title(shown, devices[0]), _subtitle([step for _, step in shown]), 60 + 210 * len(devices))
 
 

@@ -56,7 +56,7 @@ def launches(comparison: Comparison, top: int = TOP, *, theme: str = "light") ->
     figure.update_yaxes(tickmode="array", tickvals=list(range(len(rows))), ticktext=ticks, range=[len(rows) - 0.4, -0.6], showgrid=False)
     figure.update_xaxes(rangemode="tozero")
     figure.update_xaxes(title_text="calls per step", row=1, col=1)
-    figure.update_xaxes(title_text=f"time on the host per step ({unit.name})", row=2, col=1)
+    figure.update_xaxes(title_text=f"host time per step ({unit.name})", row=2, col=1)
     figure.update_layout(barmode="group")
     return finish(figure, theme, _title(comparison, ops), "Synchronising calls wait for the GPU: their time is not the host's work.", 170 + 60 * len(rows))
 

@@ -28,7 +28,7 @@ def ranks(comparison: Comparison, *, theme: str = "light") -> go.Figure:
 
     sides = comparison.control, comparison.test
     if max(len(side.ranks) for side in sides) < 2:
-        return empty(theme, "one rank only: there is nothing to compare between ranks.")
+        return empty(theme, "One rank only: there is nothing to compare between ranks.")
     cells = [_cells(side) for side in sides]
     columns = _columns(cells)
     if not columns:

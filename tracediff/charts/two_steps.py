@@ -45,7 +45,7 @@ def timeline(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.of(max(lengths))], showgrid=True, zeroline=False)
-    figure.update_xaxes(title_text=f"time after the completion of the step before ({unit.name})", row=len(shown), col=1)
+    figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(shown), col=1)
     return finish(figure, theme, _title(shown, lengths), _subtitle(shown), ROW * sum(heights) + 100)
 
 

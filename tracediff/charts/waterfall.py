@@ -52,10 +52,10 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     figure.update_yaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=names, range=[len(names) - 0.4, -0.6], showgrid=False, zeroline=False)
     low = _start(totals, ends)
     high = max(*totals, *ends)
-    note = f"; the axis begins at {time_text(low)}" if low else ""
-    figure.update_xaxes(title_text=f"time per step ({unit.name}){note}", range=[unit.of(low), unit.of(high + 0.3 * (high - low))])
+    note = f" The axis begins at {time_text(low)}." if low else ""
+    figure.update_xaxes(title_text=f"time per step ({unit.name})", range=[unit.of(low), unit.of(high + 0.4 * (high - low))])
     figure.update_layout(barmode="overlay")
-    return finish(figure, theme, _title(ends, changes), "Each bar begins where the one above ends; nothing is left over.", 60 + 34 * len(names))
+    return finish(figure, theme, _title(ends, changes), f"Each bar begins where the one above ends; nothing is left over.{note}", 60 + 34 * len(names))
 
 
 def _changes(comparison: Comparison) -> list[Change]:

@@ -69,14 +69,20 @@ def counts(control: float, test: float) -> str:
 
 
 def evidence_line(evidence: Evidence) -> str:
-    """``aten::copy_: 98 → 2, 6.95 → 0.04 ms``."""
+    """``98 → 2, 6.95 → 0.04 ms  aten::copy_``."""
+    figures = evidence_figures(evidence)
+    return f"{figures}  {evidence.name}" if figures else evidence.name
+
+
+def evidence_figures(evidence: Evidence) -> str:
+    """``98 → 2, 6.95 → 0.04 ms``: counts and times, as far as there are any."""
     parts = []
     if evidence.control_count is not None and evidence.test_count is not None:
         parts.append(counts(evidence.control_count, evidence.test_count))
     if evidence.control_us is not None and evidence.test_us is not None:
         unit = unit_for([evidence.control_us, evidence.test_us])
         parts.append(f"{unit.plain(evidence.control_us)} → {unit.plain(evidence.test_us)} {unit.name}")
-    return f"{', '.join(parts)}  {evidence.name}" if parts else evidence.name
+    return ", ".join(parts)
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -1,0 +1,75 @@
+"""The report's charts: figures whose titles are headings of the page, light and dark."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+from tracediff import charts
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.diff.comparison import Comparison
+
+TAG = re.compile(r"<[^>]*>")
+"""Markup of our own: what is recorded stands escaped in titles."""
+TOP = 30
+"""Pixels above a chart without its title, for the titles of its panels."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart of the page.
+
+    Attributes:
+        title, subtitle: plain text; where the chart has nothing to show, the title says why.
+        figure: what plotly.js draws, in light colours; None where there is nothing to show.
+        dark: [path, value] of all that differs in dark colours.
+        height: in pixels.
+    """
+
+    title: str
+    subtitle: str
+    figure: dict[str, Any] | None
+    dark: list[list[Any]]
+    height: int
+
+
+def chart(comparison: Comparison, name: str) -> Chart:
+    """The chart called ``name`` of `tracediff.charts`."""
+    draw = getattr(charts, name)
+    light, dark = draw(comparison, theme="light"), draw(comparison, theme="dark")
+    if not light.data:
+        return Chart(_text(light.layout.annotations[0].text), "", None, [], 0)
+    title, subtitle = _caption(light)
+    for figure in (light, dark):
+        figure.update_layout(title=None, height=int(figure.layout.height - figure.layout.margin.t + TOP), margin={"t": TOP, "l": 4, "r": 4})
+    both = [json.loads(figure.to_json()) for figure in (light, dark)]
+    return Chart(title, subtitle, both[0], list(_differences(both[0], both[1], [])), light.layout.height)
+
+
+def _caption(figure: go.Figure) -> tuple[str, str]:
+    head, _, below = figure.layout.title.text.partition("<br><span")
+    return _text(head), _text(f"<span{below}") if below else ""
+
+
+def _text(markup: str) -> str:
+    """Plain text of ``markup`` made by `theme.finish`."""
+    return unescape(TAG.sub("", markup.replace("<br>", " ")))
+
+
+def _differences(light: Any, dark: Any, path: list[str | int]) -> Iterator[list[Any]]:
+    """[path, dark value] wherever the two differ."""
+    if isinstance(light, dict) and isinstance(dark, dict) and light.keys() == dark.keys():
+        for key in light:
+            yield from _differences(light[key], dark[key], [*path, key])
+    elif isinstance(light, list) and isinstance(dark, list) and len(light) == len(dark):
+        for k, (one, other) in enumerate(zip(light, dark, strict=True)):
+            yield from _differences(one, other, [*path, k])
+    elif light != dark:
+        yield [path, dark]

@@ -1,0 +1,199 @@
+"""`Comparison` → one HTML file that works from disk, without a network."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from base64 import b64encode
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from tracediff.charts.theme import palette
+from tracediff.report import sections
+from tracediff.report.page import parts
+from tracediff.report.page.figures import Chart, chart
+from tracediff.report.page.tables import encoded, tables
+
+if TYPE_CHECKING:
+    from tracediff.diff.comparison import Comparison
+
+DISTRIBUTION = "torch-tracediff"
+MOST_BYTES = 8_000_000
+"""Of the file; plotly.js is 4.8 million of them."""
+CHARTS, WORDS = 2_000_000, 200_000
+"""Of these the charts' data and the sections' text; tables take what is left."""
+LINKS = {
+    "step": "Step", "changes": "Changes", "findings": "Findings", "work": "Work", "tree": "Tree", "timeline": "Timeline", "distributions": "Runs",
+    "ranks": "Ranks", "preflight": "Preflight", "made": "Origin",
+}  # fmt: skip
+"""Section → what the way to it is called."""
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src {hashes}">
+<meta name="generator" content="tracediff {version}">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#main">To the answer</a>
+<header><strong>tracediff</strong><nav aria-label="Sections">{links}</nav><button type="button" id="theme">Dark</button></header>
+<main id="main">
+{sections}
+</main>
+<script type="application/json" id="data">{data}</script>
+<script>{plotly}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+NOTEBOOK = (
+    ".tracediff table{border-collapse:collapse;min-width:36em}.tracediff td{text-align:right}.tracediff th{text-align:left}"
+    ".tracediff td.bar{width:12em;text-align:left}"
+    ".tracediff td.bar span{display:inline-block;height:.7em}.tracediff .bar .faster{background:#0072B2}.tracediff .bar .slower{background:#D55E00}"
+    ".tracediff .verdict{font-weight:600}"
+)
+TABLE = """<div class="browse" data-table="{key}" id="{key}">
+<h3>{title}</h3>
+<p><label>Search <input type="search" autocomplete="off" spellcheck="false" placeholder="{hint}"></label>
+{choice}
+<span class="found" role="status" aria-live="polite"></span></p>
+<div class="rows" tabindex="-1"></div>
+<div class="details" tabindex="-1" hidden></div>
+<noscript><p>The whole table needs JavaScript; <code>tracediff export --csv</code> writes it as CSV.</p></noscript>
+</div>"""
+
+
+@dataclass
+class Drawn:
+    """The charts of the page. Attributes: charts: name → data. size: bytes of them as JSON."""
+
+    charts: dict[str, Any] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, name: str, data: dict[str, Any]) -> bool:
+        """Whether there was room for it."""
+        size = len(encoded(data))
+        if self.size + size > CHARTS:
+            return False
+        self.charts[name], self.size = data, self.size + size
+        return True
+
+
+def to_html(comparison: Comparison, command: str | None = None) -> str:
+    """The report as one page.
+
+    Args:
+        command: the command line that makes it, to be told at its end.
+    """
+    from plotly.offline import get_plotlyjs
+
+    drawn = Drawn()
+    made = _sections(comparison, command, drawn)
+    plotly, script = _inline(get_plotlyjs()), _inline(_own("page.js"))
+    data = {"charts": drawn.charts, **tables(comparison, MOST_BYTES - WORDS - len(plotly) - drawn.size)}
+    style = _own("page.css").replace("/*palettes*/", _palettes())
+    return PAGE.format(
+        hashes=" ".join(f"'sha256-{_sha256(s)}'" for s in (plotly, script)),
+        version=version(DISTRIBUTION),
+        title=parts.text(f"{comparison.control.label} → {comparison.test.label} · tracediff", 200),
+        style=style,
+        links="".join(f'<a href="#{key}">{LINKS[key]}</a>' for key, _, _ in made if key in LINKS),
+        sections="\n".join(_section(*one) for one in made),
+        data=encoded(data),
+        plotly=plotly,
+        script=script,
+    )
+
+
+def to_notebook(comparison: Comparison) -> str:
+    """The verdict, the step's table and the findings as a piece of HTML that needs no script, for a notebook's cell."""
+    body = parts.answer(comparison).replace("<h1>", "<h3>").replace("</h1>", "</h3>")
+    if not comparison.was_refused:
+        body += parts.step_table(comparison) + "".join(f"<p><b>{parts.text(f.code)}</b> {parts.name(f.title)}</p>" for f in comparison.findings)
+    return f'<style>{NOTEBOOK}</style><div class="tracediff">{body}</div>'
+
+
+def _sections(comparison: Comparison, command: str | None, drawn: Drawn) -> list[tuple[str, str, str]]:
+    """(id, title, content) in reading order."""
+
+    def figures(*names: str) -> str:
+        return "".join(_figure(name, chart(comparison, name), drawn) for name in names)
+
+    preflight = f"{parts.preflight(comparison)}<h3 id='health'>Health of the traces</h3>{parts.health(comparison)}"
+    ends = [("preflight", "Preflight and health", preflight), ("made", "How this was made", parts.made(comparison, command, _versions()))]
+    if comparison.was_refused:
+        return [("answer", "", parts.answer(comparison)), ("timeline", "Timeline", figures("timeline", "distributions")), *ends]
+    changes = "".join(parts.largest_changes(comparison, device) for device in sections.devices(comparison, None))
+    work = f"<p>{parts.text(sections.matched_line(comparison))}</p>" + figures("families", "treemap")
+    return [
+        ("answer", "", parts.answer(comparison)),
+        ("step", "Where the step went", figures("step_waterfall") + parts.step_table(comparison)),
+        ("changes", "Largest changes", changes + figures("duration_diff", "counts_diff") + _table("ops", "All operators, kernels and calls")),
+        ("findings", "Findings", parts.findings(comparison)),
+        ("work", "Matched work", work + _table("groups", "All groups") + figures("scatter")),
+        ("tree", "Call tree", figures("tree")),
+        ("timeline", "Timeline", figures("timeline", "memory", "launches")),
+        ("distributions", "Steps and runs", figures("distributions")),
+        ("ranks", "Ranks", figures("ranks")),
+        *ends,
+    ]
+
+
+def _section(key: str, title: str, content: str) -> str:
+    heading = f"<h2>{parts.text(title)}</h2>" if title else ""
+    return f'<section id="{key}">{heading}{content}</section>'
+
+
+def _figure(name: str, of: Chart, drawn: Drawn) -> str:
+    """The place of a chart; what is drawn there goes into ``drawn``. A chart with nothing to show is a sentence."""
+    if of.figure is None:
+        return f'<p class="missing" data-chart="{name}">{parts.text(of.title, 1000)}</p>'
+    if not drawn.add(name, {"data": of.figure["data"], "layout": of.figure["layout"], "dark": of.dark}):
+        return f'<p class="missing" data-chart="{name}">The chart “{name}” is too large for this page: tracediff export --charts draws it.</p>'
+    told = parts.text(f"{of.title}. {of.subtitle}", 2000)
+    below = f"<span>{parts.text(of.subtitle, 2000)}</span>" if of.subtitle else ""
+    place = f'<div class="chart" id="chart-{name}" data-chart="{name}" role="img" aria-label="{told}" style="min-height:{of.height}px"></div>'
+    return f'<figure><figcaption><strong>{parts.text(of.title, 1000)}</strong>{below}</figcaption><div class="scroll">{place}</div></figure>'
+
+
+def _table(key: str, title: str) -> str:
+    choice = '<label><input type="checkbox"> with annotations and Python functions</label>' if key == "ops" else ""
+    hint = "name, kind or family" if key == "ops" else "name, operator, module, family or level"
+    return TABLE.format(key=key, title=title, hint=hint, choice=choice)
+
+
+def _versions() -> list[tuple[str, str]]:
+    from plotly import __version__ as plotly
+
+    tools = f"tracediff {version(DISTRIBUTION)}, Python {platform.python_version()}, plotly {plotly}"
+    return [("made with", tools), ("made on", date.today().isoformat())]
+
+
+def _palettes() -> str:
+    """Both palettes of the charts as CSS variables, so that page and charts agree."""
+    keys = ("control", "test", "faster", "slower", "text", "muted", "grid", "paper", "middle")
+    rules = []
+    for theme in ("light", "dark"):
+        of = palette(theme)
+        selector = ":root, :root[data-theme=light]" if theme == "light" else ":root[data-theme=dark]"
+        rules.append(f"{selector}{{color-scheme:{theme};" + "".join(f"--{k}:{getattr(of, k)};" for k in keys) + "}")
+    return "\n".join(rules)
+
+
+def _own(name: str) -> str:
+    return files("tracediff.report.page").joinpath(name).read_text("utf-8")
+
+
+def _inline(script: str) -> str:
+    """``script`` so that it cannot end its element."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _sha256(script: str) -> str:
+    return b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,0 +1,359 @@
+"use strict";
+// The report's behaviour: themes, charts drawn when they come into view, and long tables of which only the visible rows exist.
+// What traces recorded enters the page through textContent only.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const CONFIG = { responsive: true, displaylogo: false, typesetMath: false,
+    modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d"] };
+  const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 15;
+
+  // Elements
+
+  function make(tag, properties = {}, ...children) {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.append(...children);
+    return element;
+  }
+  const named = (text) => make("bdi", { textContent: text || "(none)" });
+
+  // Numbers
+
+  const digits = (value, of) => value.toLocaleString("en-US", { minimumFractionDigits: of, maximumFractionDigits: of }).replace("-", "−");
+  const count = (value) => digits(value, Math.abs(value - Math.round(value)) < 1e-9 ? 0 : 1);
+  const counts = (a, b) => (a === b ? count(a) : `${count(a)} → ${count(b)}`);
+  const plain = (us, unit) => digits(us / unit.us, unit.digits);
+  const signed = (us, unit) => {
+    const text = plain(us, unit);
+    return /[1-9]/.test(text) && us > 0 ? `+${text}` : /[1-9]/.test(text) ? text : text.replace("−", "");
+  };
+
+  // Themes and charts
+
+  const root = document.documentElement;
+  const button = document.getElementById("theme");
+  const drawn = new Set();
+
+  function inTheme(chart, theme) {
+    const figure = structuredClone({ data: chart.data, layout: chart.layout });
+    if (theme === "dark") {
+      for (const [path, value] of chart.dark) {
+        const last = path.length - 1;
+        let at = figure;
+        for (const key of path.slice(0, last)) at = at[key];
+        at[path[last]] = value;
+      }
+    }
+    return figure;
+  }
+
+  function draw(place) {
+    const name = place.dataset.chart;
+    const figure = inTheme(data.charts[name], root.dataset.theme);
+    drawn.add(place);
+    return Plotly.react(place, figure.data, figure.layout, CONFIG);
+  }
+
+  function setTheme(theme) {
+    root.dataset.theme = theme;
+    button.textContent = theme === "dark" ? "Light" : "Dark";
+    return Promise.all([...drawn].map(draw));
+  }
+
+  const places = [...document.querySelectorAll(".chart")];
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting) {
+        seen.unobserve(entry.target);
+        draw(entry.target);
+      }
+    }
+  }, { rootMargin: "300px" });
+
+  // Tables
+
+  const TABLES = {
+    ops: {
+      shown: [["name", "name", 30], ["category", "kind", 12], ["family", "family", 10], ["count", "count", 13],
+        ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12], ["word", "tested", 9]],
+      words: ["name", "raw", "family", "category", "word"],
+      details: opDetails,
+    },
+    groups: {
+      shown: [["name", "name", 30], ["level", "matched by", 11], ["family", "family", 9], ["module", "module", 18], ["count", "count", 11],
+        ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12]],
+      words: ["name", "level", "family", "module", "phase", "call"],
+      details: groupDetails,
+    },
+  };
+  const SCOPES = new Set(["user_annotation", "python_function", "gpu_user_annotation"]);
+  const NUMBERS = new Set(["count", "us_a", "us_b", "delta"]);
+  const tables = {};
+
+  class Table {
+    constructor(place) {
+      const key = place.dataset.table;
+      Object.assign(this, { key, place, of: TABLES[key], source: data[key], from: -1, sorted: "delta", falling: true, focus: 0, open: -1 });
+      this.at = Object.fromEntries(this.source.columns.map((name, k) => [name, k]));
+      this.shown = this.of.shown.filter(([column]) => !this.isText(column) || this.source.rows.some((row) => this.value(row, column)));
+      this.input = place.querySelector("input[type=search]");
+      this.every = place.querySelector("input[type=checkbox]");
+      this.box = place.querySelector(".rows");
+      this.panel = place.querySelector(".details");
+      this.found = place.querySelector(".found");
+      this.body = make("tbody");
+      this.box.append(make("table", {}, this.head(), this.body));
+      this.box.querySelector("table").setAttribute("aria-rowcount", this.source.rows.length + 1);
+      this.input.addEventListener("input", () => this.search());
+      this.every?.addEventListener("change", () => this.search());
+      this.box.addEventListener("scroll", () => this.show());
+      this.box.addEventListener("keydown", (event) => this.move(event));
+      this.search();
+    }
+
+    value(row, column) {
+      if (column === "count") return row[this.at.count_b] - row[this.at.count_a];
+      const value = row[this.at[column]];
+      return this.isText(column) ? data.names[value] : value;
+    }
+
+    isText(column) { return !NUMBERS.has(column) && !["p", "q"].includes(column); }
+
+    head() {
+      const row = make("tr");
+      const whole = this.shown.reduce((sum, [, , width]) => sum + width, 0);
+      for (const [column, title, width] of this.shown) {
+        const sort = make("button", { type: "button", textContent: title });
+        sort.addEventListener("click", () => this.sort(column));
+        const cell = make("th", { scope: "col", className: NUMBERS.has(column) ? "number" : "" }, sort);
+        cell.style.width = `${100 * width / whole}%`;
+        cell.dataset.column = column;
+        row.append(cell);
+      }
+      return make("thead", {}, row);
+    }
+
+    sort(column) {
+      this.falling = this.sorted === column ? !this.falling : !this.isText(column);
+      this.sorted = column;
+      this.arrange();
+    }
+
+    arrange() {
+      const sign = this.falling ? -1 : 1, column = this.sorted, rows = this.source.rows;
+      const size = (k) => { const v = this.value(rows[k], column); return column === "delta" || column === "count" ? Math.abs(v) : v; };
+      this.order.sort((a, b) => {
+        const x = size(a), y = size(b);
+        return (typeof x === "string" ? x.localeCompare(y) : x - y) * sign || a - b;
+      });
+      for (const cell of this.box.querySelectorAll("th")) {
+        const is = cell.dataset.column === column;
+        if (is) cell.setAttribute("aria-sort", this.falling ? "descending" : "ascending");
+        else cell.removeAttribute("aria-sort");
+        const sort = cell.firstChild;
+        sort.textContent = sort.textContent.replace(/ [▲▼]$/, "") + (is ? (this.falling ? " ▼" : " ▲") : "");
+      }
+      this.box.scrollTop = 0;
+      this.from = -1;
+      this.show();
+    }
+
+    texts() {
+      this.haystack ??= this.source.rows.map((row) => {
+        const words = this.of.words.map((column) => data.names[row[this.at[column]]] ?? "");
+        if (this.key === "groups") {
+          for (const members of row[this.at.members]) for (const member of members) words.push(data.names[member[0]], data.names[member[1]], data.names[member[2]] ?? "");
+        }
+        return words.join("\n").toLowerCase();
+      });
+      return this.haystack;
+    }
+
+    search(exactly = null) {
+      const wanted = (exactly ?? this.input.value).trim().toLowerCase();
+      if (exactly !== null) this.input.value = exactly;
+      const kept = (row) => !this.every || this.every.checked || !SCOPES.has(this.value(row, "category"));
+      const all = this.source.rows.map((_, k) => k).filter((k) => kept(this.source.rows[k]));
+      const texts = wanted ? this.texts() : null;
+      this.order = wanted ? all.filter((k) => texts[k].includes(wanted)) : all;
+      const left = this.source.all - this.source.rows.length;
+      this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}, in ${this.source.unit.name} per step` +
+        (left ? `; the ${count(left)} with the smallest change are left out here, --json has them` : "");
+      this.close();
+      this.arrange();
+    }
+
+    show(most = null) {
+      const height = Math.max(this.box.clientHeight, ROW * SHOWN);
+      const first = Math.max(Math.floor(this.box.scrollTop / ROW) - SPARE, 0);
+      const last = Math.min(first + (most ?? Math.ceil(height / ROW) + 2 * SPARE), this.order.length);
+      if (most === null && this.from === first && this.until === last) return;
+      Object.assign(this, { from: first, until: last });
+      const held = this.body.contains(document.activeElement);
+      this.body.replaceChildren(this.space(first), ...this.order.slice(first, last).map((k, i) => this.row(k, first + i)), this.space(most ? 0 : this.order.length - last));
+      if (held) this.body.querySelector(`tr[data-place="${this.focus}"] button`)?.focus({ preventScroll: true });
+    }
+
+    space(rows) {
+      const cell = make("td", { colSpan: this.shown.length });
+      cell.style.height = `${rows * ROW}px`;
+      const row = make("tr", { className: "space" }, cell);
+      row.setAttribute("aria-hidden", "true");
+      row.hidden = rows === 0;
+      return row;
+    }
+
+    row(k, place) {
+      const row = this.source.rows[k], unit = this.source.unit;
+      const element = make("tr", { className: k === this.open ? "chosen" : "" });
+      element.dataset.place = place;
+      element.setAttribute("aria-rowindex", place + 2);
+      for (const [column] of this.shown) {
+        let cell;
+        if (column === "name") {
+          const open = make("button", { type: "button", title: this.value(row, this.at.raw === undefined ? "name" : "raw") }, named(this.value(row, "name")));
+          open.addEventListener("click", () => { this.focus = place; this.choose(k); });
+          open.addEventListener("focus", () => { this.focus = place; });
+          cell = make("td", {}, open);
+        } else if (column === "count") cell = make("td", { textContent: counts(row[this.at.count_a], row[this.at.count_b]) });
+        else if (column === "delta") cell = make("td", { textContent: signed(row[this.at.delta], unit) });
+        else if (NUMBERS.has(column)) cell = make("td", { textContent: plain(row[this.at[column]], unit) });
+        else cell = make("td", { title: this.value(row, column) }, make("bdi", { textContent: this.value(row, column) }));
+        if (NUMBERS.has(column)) cell.className = "number";
+        element.append(cell);
+      }
+      return element;
+    }
+
+    move(event) {
+      const step = { ArrowDown: 1, ArrowUp: -1, PageDown: SHOWN, PageUp: -SHOWN, Home: -Infinity, End: Infinity }[event.key];
+      if (step === undefined || event.target.closest("thead") || !this.order.length) return;
+      event.preventDefault();
+      this.focus = Math.min(Math.max(this.focus + step, 0), this.order.length - 1);
+      const top = this.focus * ROW, room = this.box.clientHeight - 2 * ROW;
+      if (top < this.box.scrollTop) this.box.scrollTop = top;
+      else if (top > this.box.scrollTop + room) this.box.scrollTop = top - room;
+      this.from = -1;
+      this.show();
+      this.body.querySelector(`tr[data-place="${this.focus}"] button`)?.focus({ preventScroll: true });
+    }
+
+    choose(k) {
+      this.open = k;
+      this.from = -1;
+      this.show();
+      const close = make("button", { type: "button", textContent: "close" });
+      close.addEventListener("click", () => this.close());
+      this.panel.replaceChildren(...this.of.details(this, this.source.rows[k]), make("p", {}, close));
+      this.panel.hidden = false;
+    }
+
+    close() {
+      this.open = -1;
+      this.panel.hidden = true;
+      this.panel.replaceChildren();
+    }
+
+    // A link from elsewhere: the rows that hold `text`, and the details of the first.
+    land(text) {
+      this.search(text);
+      if (!this.order.length && this.every) {
+        this.every.checked = true;
+        this.search(text);
+      }
+      this.place.scrollIntoView();
+      if (this.order.length) this.choose(this.order[0]);
+      this.input.focus({ preventScroll: true });
+    }
+  }
+
+  // Details
+
+  function facts(pairs) {
+    const list = make("dl");
+    for (const [what, value] of pairs) if (value !== "" && value !== null && value !== undefined) list.append(make("dt", { textContent: what }), make("dd", {}, named(value)));
+    return list;
+  }
+
+  function times(table, row, a, b) {
+    const unit = table.source.unit, from = row[table.at[a]], to = row[table.at[b]];
+    return `${plain(from, unit)} → ${plain(to, unit)} ${unit.name} (${signed(to - from, unit)})`;
+  }
+
+  function jump(key, text, shown) {
+    const link = make("button", { type: "button" }, named(shown ?? text));
+    link.addEventListener("click", () => tables[key]?.land(text));
+    return link;
+  }
+
+  function opDetails(table, row) {
+    const value = (column) => table.value(row, column);
+    const list = facts([["recorded name", value("raw")], ["kind", `${value("category")}, ${value("family")}`],
+      ["count per step", counts(row[table.at.count_a], row[table.at.count_b])], ["self time per step", times(table, row, "us_a", "us_b")],
+      ["total time per step", times(table, row, "total_a", "total_b")], ["tested", value("word")],
+      ["p, q", row[table.at.p] === null ? "" : `${row[table.at.p].toPrecision(2)}, ${row[table.at.q]?.toPrecision(2) ?? "–"}`]]);
+    return [list, make("h3", { textContent: "Matched in" }), partners(row[table.at.raw])];
+  }
+
+  // The groups that hold work of the name with this code.
+  function partners(code) {
+    const of = tables.groups.source, at = tables.groups.at, unit = of.unit;
+    const members = (row) => row[at.members].flat();
+    const found = of.rows.filter((row) => members(row).some((member) => member[1] === code || member[2] === code));
+    if (!found.length) return make("p", { textContent: "No group of this page holds work of it." });
+    const list = make("ul");
+    for (const row of found.slice(0, 20)) {
+      const [a, b] = row[at.members].map((side) => side.map((member) => data.names[member[0]]));
+      const text = `${data.names[row[at.level]]}: ${a[0] ?? "–"} → ${b[0] ?? "–"}, ${plain(row[at.us_a], unit)} → ${plain(row[at.us_b], unit)} ${unit.name}`;
+      const link = make("button", { type: "button" }, named(text));
+      link.addEventListener("click", () => { tables.groups.land(data.names[row[at.name]]); tables.groups.choose(of.rows.indexOf(row)); });
+      list.append(make("li", {}, link));
+    }
+    if (found.length > 20) list.append(make("li", { textContent: `and ${count(found.length - 20)} more` }));
+    return list;
+  }
+
+  function groupDetails(table, row) {
+    const value = (column) => table.value(row, column), at = table.at, unit = table.source.unit;
+    const why = (data.why[value("level")] ?? "").replace("{call}", value("call") || "an operator");
+    const list = facts([["matched by", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")],
+      ["change", `${signed(row[at.delta], unit)} ${unit.name}: ${signed(row[at.by_count], unit)} by count, ${signed(row[at.by_mean], unit)} by mean duration`]]);
+    const sides = make("div", { className: "sides" });
+    ["control", "test"].forEach((side, k) => {
+      const members = make("ul");
+      for (const [readable, raw, , times, us] of row[at.members][k]) {
+        members.append(make("li", {}, `${count(times)} × `, jump("ops", data.names[raw], data.names[readable]), `, ${plain(us, unit)} ${unit.name}`));
+      }
+      const more = row[at.all_members][k] - row[at.members][k].length;
+      if (more > 0) members.append(make("li", { textContent: `and ${count(more)} smaller` }));
+      if (!row[at.all_members][k]) members.append(make("li", { textContent: "nothing" }));
+      sides.append(make("div", {}, make("h3", { textContent: side }), members));
+    });
+    return [list, sides];
+  }
+
+  // Start
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-find]");
+    if (link && tables[link.dataset.table]) {
+      event.preventDefault();
+      tables[link.dataset.table].land(link.dataset.find);
+    }
+  });
+  button.addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
+  let before = "light";
+  window.addEventListener("beforeprint", () => {
+    before = root.dataset.theme;
+    root.dataset.theme = "light";
+    places.forEach(draw);
+    Object.values(tables).forEach((table) => { table.box.scrollTop = 0; table.show(PRINTED); });
+  });
+  window.addEventListener("afterprint", () => {
+    setTheme(before);
+    Object.values(tables).forEach((table) => { table.from = -1; table.show(); });
+  });
+  setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  for (const place of document.querySelectorAll(".browse")) tables[place.dataset.table] = new Table(place);
+  places.forEach((place) => seen.observe(place));
+  root.dataset.ready = "yes";
+})();
