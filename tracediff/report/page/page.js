@@ -341,15 +341,16 @@
     }
   });
   button.addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
-  let before = "light";
+  let before = null;
   window.addEventListener("beforeprint", () => {
-    before = root.dataset.theme;
+    before ??= root.dataset.theme;
     root.dataset.theme = "light";
     places.forEach(draw);
     Object.values(tables).forEach((table) => { table.box.scrollTop = 0; table.show(PRINTED); });
   });
   window.addEventListener("afterprint", () => {
-    setTheme(before);
+    if (before !== null) setTheme(before);
+    before = null;
     Object.values(tables).forEach((table) => { table.from = -1; table.show(); });
   });
   setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");

@@ -1,0 +1,62 @@
+"""A real browser, Debian's chromium, for what only a browser can show."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+
+
+@dataclass
+class Visit:
+    """An opened page, and all it did that a report must not do.
+
+    Attributes:
+        complaints: errors and warnings of the console, exceptions, dialogs, and requests for anything but the file itself.
+    """
+
+    page: object
+    complaints: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if BROWSER is None:
+        pytest.skip("no Chromium here: apt-get install chromium (.ci/run does)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def visit(browser) -> Iterator:
+    """Opens a file: ``visit(path, width=1280, dark=False)`` → `Visit`, once the page's script has run."""
+    contexts = []
+
+    def opened(path: Path, width: int = 1280, dark: bool = False, ready: str | None = "[data-ready]") -> Visit:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        contexts.append(context)
+        visit = Visit(context.new_page())
+        url = path.as_uri()
+        visit.page.on("console", lambda m: visit.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None)
+        visit.page.on("pageerror", lambda e: visit.complaints.append(f"exception: {e}"))
+        visit.page.on("dialog", lambda d: (visit.complaints.append(f"dialog: {d.message}"), d.dismiss()))
+        visit.page.on("request", lambda r: visit.complaints.append(f"request: {r.url[:200]}") if _leaves(r.url, path) else None)
+        visit.page.goto(url)
+        if ready:
+            visit.page.wait_for_selector(ready, state="attached")
+        return visit
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def _leaves(url: str, path: Path) -> bool:
+    return not url.startswith(("data:", "blob:", path.parent.as_uri()))

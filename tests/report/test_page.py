@@ -1,0 +1,305 @@
+"""The HTML report, in a real browser: every section is there, tables sort and search, links land, and nothing recorded is ever run."""
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from build_trace import annotation, call, document, kernel, op, step, write
+from click.testing import CliRunner
+from tracediff_cli.main import cli
+from traces import needs_traces, trace
+
+import tracediff
+from tracediff import charts
+from tracediff.diff.ops import Op
+from tracediff.report.page.figures import chart
+from tracediff.report.page.html import MOST_BYTES, to_html, to_notebook
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "<!--<script>",
+    "{{x}}${x} %{customdata} $\\href{javascript:alert(1)}{y}$",
+    '"><svg onload=alert(1)>',
+    "\u202ertl\x00\x07\x1b[31m\ud800",
+    "n" * 10_000,
+)
+SECTIONS = ("answer", "step", "changes", "findings", "work", "tree", "timeline", "distributions", "ranks", "preflight", "made")
+
+
+def events(scale=1, names=("gemm", "add")):
+    """Three steps, in each of which every name is an operator with a kernel of ``scale`` times 20 µs."""
+    out = []
+    for k in range(3):
+        at = 100 * len(names) * k
+        out.append(step(k + 1, at, 80 * len(names)))
+        for j, name in enumerate(names):
+            begin, number = at + 70 * j, 1000 * k + j + 1
+            out += [op(f"aten::{name}", begin, 20), call("cudaLaunchKernel", begin + 2, 3, correlation=number)]
+            out.append(kernel(name, begin + 20, 20 * scale, correlation=number))
+    return out
+
+
+def compared(folder, control, test, **options):
+    paths = [write(folder / side / "trace.json", document(of)) for side, of in (("control", control), ("test", test))]
+    return tracediff.compare(*map(str, paths), **options).comparison
+
+
+def written(folder, comparison):
+    path = folder / "report.html"
+    path.write_text(to_html(comparison, "tracediff compare control/ test/ --html report.html"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def resnet(tmp_path_factory):
+    """The report of the pair whose story is the DataLoader."""
+    comparison = tracediff.compare(trace("resnet50_workers0"), trace("resnet50_workers4")).comparison
+    return written(tmp_path_factory.mktemp("resnet"), comparison)
+
+
+def scrolled(page):
+    """Bring every chart into view until it is drawn."""
+    for place in page.query_selector_all(".chart"):
+        place.scroll_into_view_if_needed()
+        place.wait_for_selector(".main-svg", state="attached")
+
+
+def rows(page, table):
+    """The names of the rows of a table that exist now."""
+    return page.eval_on_selector_all(f"#{table} tbody tr[data-place] td:first-child", "cells => cells.map(c => c.textContent)")
+
+
+@needs_traces
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)])
+def test_every_section_and_chart_is_drawn_without_a_complaint(visit, resnet, width, dark):
+    visited = visit(resnet, width, dark)
+    page = visited.page
+    scrolled(page)
+    assert page.eval_on_selector_all("main > section", "all => all.map(s => s.id)") == list(SECTIONS)
+    assert not visited.complaints
+    assert set(page.eval_on_selector_all("[data-chart]", "all => all.map(c => c.dataset.chart)")) == set(charts.NAMES)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ("rgb(23, 27, 33)" if dark else "rgb(255, 255, 255)")
+    levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(h => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+    assert all(page.eval_on_selector_all(".chart", "all => all.map(c => c.getAttribute('aria-label').length > 20)"))
+
+
+@needs_traces
+def test_the_answer_stands_first_and_needs_no_script(resnet):
+    text = resnet.read_text(encoding="utf-8")
+    body = text[text.index("<main") : text.index('id="data"')]
+    order = [body.index(f'id="{key}"') for key in SECTIONS]
+    assert order == sorted(order)
+    for said in ("24 % faster per step: 175.5 → 132.8 ms", "waiting for the DataLoader fell", "−56.2", "Adds up: 0 ns left over", "steps 6–10 of 5–10"):
+        assert said in body
+    assert "tracediff compare control/ test/ --html report.html" in body
+    assert len(text.encode()) < MOST_BYTES
+
+
+@needs_traces
+def test_tables_sort_and_search(visit, resnet):
+    page = visit(resnet).page
+    first = rows(page, "ops")
+    assert first[0] == "aten::copy_"
+    page.click("#ops th[data-column=name] button")
+    assert page.get_attribute("#ops th[data-column=name]", "aria-sort") == "ascending"
+    assert rows(page, "ops") == sorted(rows(page, "ops"), key=str.lower)
+    page.click("#ops th[data-column=name] button")
+    assert rows(page, "ops") == sorted(rows(page, "ops"), key=str.lower, reverse=True)
+    page.fill("#ops input[type=search]", "ADAPTIVE_avg")
+    assert set(rows(page, "ops")) == {"aten::adaptive_avg_pool2d"}
+    page.fill("#ops input[type=search]", "no such thing")
+    assert rows(page, "ops") == []
+    assert page.inner_text("#ops .found").strip().startswith("0 of ")
+    page.fill("#ops input[type=search]", "ProfilerStep")
+    assert rows(page, "ops") == []
+    page.check("#ops input[type=checkbox]")
+    assert rows(page, "ops") == ["ProfilerStep#"]
+
+
+@needs_traces
+def test_a_finding_opens_its_work_and_an_operator_its_partners(visit, resnet):
+    visited = visit(resnet)
+    page = visited.page
+    page.click("article[data-code=cudnn-choice] li a >> nth=0")
+    assert page.input_value("#groups input[type=search]").startswith("aten::cudnn_convolution([32,128,56,56]")
+    assert "volta_scudnn_128x64_relu_xregs_large_nn_v1" in page.inner_text("#groups .details")
+    assert page.evaluate("document.querySelector('#groups').getBoundingClientRect().top") < 300
+    page.click("#groups .details li button >> nth=0")
+    assert "Matched in".lower() in page.inner_text("#ops .details").lower()
+    page.click("#ops .details li button >> nth=0")
+    assert page.is_visible("#groups .details .sides")
+    page.click("article[data-code=outlier-step] .see a")
+    page.wait_for_function("() => Math.abs(document.querySelector('#distributions').getBoundingClientRect().top) < 120")
+    assert not visited.complaints
+
+
+@needs_traces
+def test_tables_are_used_by_keyboard(visit, resnet):
+    page = visit(resnet).page
+    page.focus("#groups tbody button >> nth=0")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    names = rows(page, "groups")
+    assert page.evaluate("document.activeElement.textContent") == names[2]
+    page.keyboard.press("Enter")
+    assert page.is_visible("#groups .details")
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.closest('tr').getAttribute('aria-rowindex')") == page.get_attribute("#groups table", "aria-rowcount")
+
+
+@needs_traces
+def test_a_click_zooms_the_tree(visit, resnet):
+    page = visit(resnet).page
+    page.evaluate("document.querySelector('#tree').scrollIntoView()")
+    page.wait_for_selector("#chart-tree g.slice")
+    before = page.eval_on_selector_all("#chart-tree g.slice", "all => all.length")
+    page.click("#chart-tree g.slice >> nth=1")
+    page.wait_for_function("() => !['0', undefined].includes(document.querySelector('#chart-tree')._fullData[0].level)")
+    assert page.eval_on_selector_all("#chart-tree g.slice", "all => all.length") != before
+
+
+@needs_traces
+def test_the_theme_changes_page_and_charts_together(visit, resnet):
+    visited = visit(resnet)
+    page = visited.page
+    page.wait_for_selector("#chart-step_waterfall .main-svg")
+    paper = "document.querySelector('#chart-step_waterfall').layout.template.layout.paper_bgcolor"
+    assert page.evaluate(paper) == "#FFFFFF"
+    page.click("#theme")
+    page.wait_for_function(f"() => {paper} === '#171B21'")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(23, 27, 33)"
+    page.click("#theme")
+    page.wait_for_function(f"() => {paper} === '#FFFFFF'")
+    assert not visited.complaints
+
+
+@needs_traces
+def test_print_shows_every_chart_and_the_first_rows(visit, resnet):
+    visited = visit(resnet, dark=True)
+    page = visited.page
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    page.wait_for_function("() => [...document.querySelectorAll('.chart')].every(c => c.querySelector('.main-svg'))")
+    assert len(rows(page, "ops")) == 40
+    assert not page.is_visible("header")
+    assert page.pdf().startswith(b"%PDF")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_a_dark_chart_is_the_light_one_with_its_differences(tmp_path):
+    comparison = compared(tmp_path, events(), events(2))
+    for name in charts.NAMES:
+        of = chart(comparison, name)
+        if of.figure is None:
+            continue
+        patched = deepcopy(of.figure)
+        for path, value in of.dark:
+            at = patched
+            for key in path[:-1]:
+                at = at[key]
+            at[path[-1]] = value
+        dark = getattr(charts, name)(comparison, theme="dark")
+        assert patched["data"] == json.loads(dark.to_json())["data"]
+        assert patched["layout"]["template"] == json.loads(dark.to_json())["layout"]["template"]
+
+
+def test_nothing_recorded_is_run_or_lost(visit, tmp_path):
+    control, test = events(names=HOSTILE), events(2, names=HOSTILE[::-1])
+    for one in (control, test):
+        one.append(annotation(HOSTILE[0], 1, 2))
+    comparison = compared(tmp_path, control, test, force=True)
+    sides = [
+        replace(side, label=HOSTILE[k], files=HOSTILE, torch=HOSTILE[1], gpu=(HOSTILE[0],)) for k, side in enumerate((comparison.control, comparison.test))
+    ]
+    hostile = replace(comparison, control=sides[0], test=sides[1])
+    path = tmp_path / "report.html"
+    path.write_text(to_html(hostile, f"tracediff compare '{HOSTILE[1]}'"), encoding="utf-8")
+    for dark in (False, True):
+        visited = visit(path, dark=dark)
+        page = visited.page
+        scrolled(page)
+        for name in HOSTILE[:5]:
+            page.fill("#ops input[type=search]", name)
+            assert name in rows(page, "ops")
+            page.click("#ops tbody button >> nth=0")
+            assert name in page.inner_text("#ops .details")
+        page.hover("#chart-duration_diff .barlayer .point >> nth=0", force=True)
+        assert page.inner_text("h1") == f"{HOSTILE[0]} → {HOSTILE[1]}"
+        assert page.eval_on_selector_all("main script, main img, main svg [onload]", "all => all.length") == 0
+        assert not visited.complaints
+
+
+def test_hostile_names_are_text_in_fragments_too(visit, tmp_path):
+    comparison = compared(tmp_path, events(names=HOSTILE), events(2, names=HOSTILE[::-1]))
+    del comparison
+    result = CliRunner().invoke(cli, ["export", str(tmp_path / "control"), str(tmp_path / "test"), "--charts", str(tmp_path / "charts")])
+    assert result.exit_code == 0
+    for name in ("duration_diff", "tree", "timeline", "step_waterfall"):
+        visited = visit(tmp_path / "charts" / f"{name}.html", ready=".main-svg")
+        assert not visited.complaints
+
+
+def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(visit, tmp_path):
+    comparison = compared(tmp_path, events(), events(2))
+    op = next(o for o in comparison.ops if o.category == "kernel")
+    many = replace(comparison, ops=tuple(replace(op, name=f"k{k}", raw_name=f"k{k}", control_self=1000 * k) for k in range(12_000)))
+    page = visit(written(tmp_path, many)).page
+    assert page.inner_text("#ops .found").strip().startswith("10,000 of 12,000")
+    assert "2,000 with the smallest change are left out" in page.inner_text("#ops .found")
+    assert len(rows(page, "ops")) < 60
+    page.evaluate("document.querySelector('#ops .rows').scrollTop = 1e9")
+    page.wait_for_function("() => document.querySelector('#ops tbody tr[data-place=\"9999\"]')")
+    assert len(rows(page, "ops")) < 60
+
+
+def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
+    comparison = compared(tmp_path, events(), events(2))
+    name = "漢<" * 400
+    group = comparison.work.groups[0]
+    crowd = replace(group, control=group.control * 40, test=group.test * 40, call=name)
+    groups = tuple(replace(crowd, name=f"{name}{k}", module=f"{k}{name}") for k in range(9_000))
+    ops = tuple(Op(f"{k}{name}", f"{name}{k}", "gpu", "kernel", "pointwise", 5, 6, 1000 + k, 2000 + k, 1000 + k, 2000 + k) for k in range(9_000))
+    large = replace(comparison, ops=ops, gpu_time=replace(comparison.gpu_time, groups=groups))
+    page = to_html(large)
+    assert len(page.encode()) < MOST_BYTES
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["ops"]["all"] == 9_000
+    assert len(data["ops"]["rows"]) > 100
+    assert len(data["groups"]["rows"]) > 100
+
+
+def test_a_refused_comparison_says_why(visit, tmp_path):
+    cpu = [e for e in events() if e["cat"] in ("cpu_op", "user_annotation")]
+    comparison = compared(tmp_path, cpu, events())
+    assert comparison.was_refused
+    visited = visit(written(tmp_path, comparison))
+    scrolled(visited.page)
+    assert "Not comparable" in visited.page.inner_text("#answer")
+    assert not visited.complaints
+
+
+def test_the_command_writes_the_page(tmp_path):
+    compared(tmp_path, events(), events(2))
+    target = tmp_path / "out.html"
+    result = CliRunner().invoke(cli, ["compare", str(tmp_path / "control"), str(tmp_path / "test"), "--html", str(target)])
+    assert result.exit_code == 0
+    assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    diff = tracediff.compare(tmp_path / "control", tmp_path / "test")
+    assert diff.to_html(tmp_path / "again.html") == (tmp_path / "again.html").read_text(encoding="utf-8")
+
+
+def test_a_notebook_shows_the_verdict_and_the_step(tmp_path):
+    comparison = compared(tmp_path, events(names=HOSTILE), events(2, names=HOSTILE))
+    shown = to_notebook(replace(comparison, control=replace(comparison.control, label=HOSTILE[0])))
+    assert "per step" in shown.partition("verdict")[2][:300]
+    assert "Adds up: 0 ns left over" in shown
+    assert "<script" not in shown
+    assert tracediff.Diff(comparison)._repr_html_() == to_notebook(comparison)
