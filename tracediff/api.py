@@ -31,7 +31,7 @@ from tracediff.report.to_csv import (
 from tracediff.report.to_folded import to_folded
 from tracediff.report.to_json import document, to_json
 from tracediff.report.to_markdown import to_markdown
-from tracediff.report.write import write_text
+from tracediff.write import write_text
 
 FUSION_COLUMNS = ("ops", "kernels", "module", "phase", "control_count", "test_count", "control_us", "test_us", "delta_us")
 VIEW_COLUMNS = ("name", "control_count", "test_count", "control_us", "test_us", "delta_us")

@@ -25,7 +25,7 @@ from tracediff.ingest import categories as cat
 from tracediff.profile.names import ADDRESS, STEP
 from tracediff.profile.profile import Profile
 from tracediff.profile.traceset import Selection, TraceSet, arrange
-from tracediff.report.write import write_text
+from tracediff.write import write_text
 
 if TYPE_CHECKING:
     import pandas as pd

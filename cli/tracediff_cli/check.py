@@ -64,7 +64,7 @@ def check(
     manifests = (_manifest(where[0]), _manifest(where[1])) if needed else (None, None)
     gate = judge(comparison, settings, manifests, date.today())
 
-    from tracediff.report.write import write_text
+    from tracediff.write import write_text
 
     if json_file:
         from tracediff.report.check_json import to_json

@@ -69,7 +69,7 @@ def compare(
 
         click.echo(explain(comparison, explained, top if top is not None else 10), nl=False)
         return 3 if comparison.was_refused else 0
-    from tracediff.report.write import write_text
+    from tracediff.write import write_text
 
     if json_file:
         from tracediff.report.to_json import to_json

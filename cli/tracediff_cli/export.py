@@ -43,7 +43,7 @@ def export(
     if chart_formats and chart_folder is None:
         raise click.UsageError("--chart-format needs --charts DIR")
     from tracediff.report.to_folded import to_folded
-    from tracediff.report.write import write_text
+    from tracediff.write import write_text
 
     if chart_formats:
         from tracediff.report.charts_files import check_formats
@@ -65,7 +65,7 @@ def export(
 def _write_tables(comparison: Comparison, folder: str) -> None:
     from tracediff.errors import TracediffError
     from tracediff.report.to_csv import to_csv
-    from tracediff.report.write import write_text
+    from tracediff.write import write_text
 
     try:
         os.makedirs(folder, exist_ok=True)

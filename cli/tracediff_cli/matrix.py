@@ -41,7 +41,7 @@ def matrix(
     from tracediff.diff.verdict import Judging
     from tracediff.engine import load_sets
     from tracediff.report import matrix as report
-    from tracediff.report.write import write_text
+    from tracediff.write import write_text
 
     wheres = [control, *others]
     with progress() as tell:

@@ -23,7 +23,7 @@ def table(out: str, json_file: str | None, markdown_file: str | None) -> None:
       tracediff table out/
     """
     from tracediff.report.collection import collection_table
-    from tracediff.report.write import write_text
+    from tracediff.write import write_text
 
     found = collection_table(Path(out))
     if json_file:

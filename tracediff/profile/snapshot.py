@@ -5,10 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
-import sys
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 
 import msgspec
 
@@ -20,6 +17,7 @@ from tracediff.profile.columns_packed import PackedProfile, pack, unpack
 from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.profile import Profile
 from tracediff.profile.traceset import Run, Selection, TraceSet, check_usable
+from tracediff.write import write_bytes
 
 VERSION = 1
 SCHEMA = f"tracediff.snapshot/{VERSION}"
@@ -101,26 +99,7 @@ def write_snapshot(traces: TraceSet, path: str | os.PathLike[str]) -> int:
         TracediffError: as for `to_bytes`, or the folder is missing, not writable or full.
     """
     data = to_bytes(traces)
-    if os.fspath(path) == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return len(data)
-    target = Path(path)
-    temporary = ""
-    try:
-        with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = file.name
-            file.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, target)
-    except BaseException as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise TracediffError(str(path), f"cannot be written ({(error.strerror or str(error)).lower()})", "check the folder and its permissions") from None
-        raise
+    write_bytes(path, data)
     return len(data)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tracediff import charts
 from tracediff.charts.theme import NO_BUTTONS
 from tracediff.errors import TracediffError
-from tracediff.report.write import write_text
+from tracediff.write import write_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

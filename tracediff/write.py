@@ -1,4 +1,4 @@
-"""Text → file, whole or not at all."""
+"""Text or bytes → file, whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracediff.errors import TracediffError
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write ``text`` under a temporary name beside ``path`` and rename it; ``-`` is standard output.
+    """Write ``text`` to ``path`` as UTF-8, whole or not at all; ``-`` is standard output.
 
     Raises:
         TracediffError: the folder is missing, not writable or full.
@@ -19,13 +19,27 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     if os.fspath(path) == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
-        return
+    else:
+        _replace(path, text.encode())
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """The same for ``data``."""
+    if os.fspath(path) == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        _replace(path, data)
+
+
+def _replace(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write under a temporary name beside ``path`` and rename it, so that no reader sees a part."""
     target = Path(path)
     temporary = ""
     try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
             temporary = file.name
-            file.write(text)
+            file.write(data)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException as error:
