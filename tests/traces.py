@@ -20,6 +20,19 @@ FILES: list[Path] = sorted(p for p in FOLDER.rglob("*") if p.name.endswith((".js
 NAMES: list[str] = [p.relative_to(FOLDER).as_posix() for p in FILES]
 """The same as TRUTH.tsv writes them: relative to the folder. Good as ids of parametrised tests."""
 
+PAIRS = [
+    ("resnet50_workers0", "resnet50_workers4"),
+    ("resnet50_workers0", "resnet50_workers0_repeat"),
+    ("transformer_h100_run1", "transformer_h100_run2"),
+    ("tinylm_compile", "tinylm_cudagraph"),
+    ("hta_control", "hta_test"),
+    ("bertsmall_h100", "bertsmall_mi300"),
+    ("falconsai_h100", "falconsai_mi300"),
+    ("timesformer_h100", "timesformer_mi300"),
+    ("hta_tiny/base.json.gz", "hta_tiny/test.json.gz"),
+]
+"""Control and test of real comparisons: each pair is one program twice, or two variants of it."""
+
 needs_traces = pytest.mark.skipif(not FILES, reason=f"the real traces are not at {FOLDER}: set TRACEDIFF_TRACES to their folder")
 
 

@@ -11,18 +11,6 @@ from random_traces import trace_events
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 
-PAIRS = [
-    ("resnet50_workers0", "resnet50_workers4"),
-    ("resnet50_workers0", "resnet50_workers0_repeat"),
-    ("transformer_h100_run1", "transformer_h100_run2"),
-    ("tinylm_compile", "tinylm_cudagraph"),
-    ("hta_control", "hta_test"),
-    ("bertsmall_h100", "bertsmall_mi300"),
-    ("falconsai_h100", "falconsai_mi300"),
-    ("timesformer_h100", "timesformer_mi300"),
-    ("hta_tiny/base.json.gz", "hta_tiny/test.json.gz"),
-]
-
 
 def compare(a, b, force=False):
     return compare_sets(*load_sets([str(a), str(b)]), force=force)
@@ -79,7 +67,7 @@ def assert_antisymmetric(forward, backward):
 
 
 @traces.needs_traces
-@pytest.mark.parametrize(("control", "test"), PAIRS)
+@pytest.mark.parametrize(("control", "test"), traces.PAIRS)
 def test_a_real_pair_closes_and_mirrors(control, test):
     forward, backward = (compare(traces.FOLDER / a, traces.FOLDER / b, force=True) for a, b in ((control, test), (test, control)))
     assert_closes(forward)

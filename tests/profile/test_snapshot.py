@@ -25,19 +25,7 @@ from tracediff.profile.traceset import Selection
 from tracediff.report.to_json import to_json
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
-REAL = [
-    ("resnet50_workers0", "resnet50_workers4"),
-    ("resnet50_workers0", "resnet50_workers0_repeat"),
-    ("transformer_h100_run1", "transformer_h100_run2"),
-    ("tinylm_compile", "tinylm_cudagraph"),
-    ("hta_control", "hta_test"),
-    ("bertsmall_h100", "bertsmall_mi300"),
-    ("falconsai_h100", "falconsai_mi300"),
-    ("timesformer_h100", "timesformer_mi300"),
-    ("hta_tiny/base.json.gz", "hta_tiny/test.json.gz"),
-    ("dlrm_8ranks", "dlrm_8ranks"),
-    ("hta_sampled", "dlrm_8ranks"),
-]
+REAL = [*traces.PAIRS, ("dlrm_8ranks", "dlrm_8ranks"), ("hta_sampled", "dlrm_8ranks")]
 OWN = [("vit/eager", "vit/compile"), ("graph-breaks/eager", "graph-breaks/compile"), ("ensemble/loop", "ensemble/vmap")]
 SETS = [*sorted({f.parent for f in traces.FILES}), *sorted(p.parent for p in SAMPLES.glob("*/*/manifest.json"))]
 LARGEST = 300_000
