@@ -16,7 +16,6 @@ from tracediff_cli.sets import two_sets
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.gate.config import Settings
-    from tracediff.ingest.manifest import Manifest
 
 
 @click.command()
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--junit", "junit_file", metavar="FILE", help="Write it as JUnit XML (- is standard output).")
 @click.option("--github", is_flag=True, help="Print GitHub's workflow annotations as well.")
 def check(
-    where: tuple[str, str],
+    where: tuple[str, str],  # noqa: ARG001  # two_sets gives it
     load: Callable[[], Comparison],
     max_regression: str | None,
     min_delta: str | None,
@@ -59,10 +58,7 @@ def check(
     from tracediff.diff.gate.judge import check as judge
 
     settings = _settings(config, max_regression, min_delta, limits, allow)
-    needed = any(limit.kind in ("memory", "graph-breaks") for limit in settings.limits)
-    comparison = load()
-    manifests = (_manifest(where[0]), _manifest(where[1])) if needed else (None, None)
-    gate = judge(comparison, settings, manifests, date.today())
+    gate = judge(load(), settings, date.today())
 
     from tracediff.write import write_text
 
@@ -105,15 +101,3 @@ def _settings(config: str | None, max_regression: str | None, min_delta: str | N
         settings = replace(settings, min_delta=parse_absolute(min_delta, "us", "--min-delta"))
     together = merged([*settings.limits, *map(parse_limit, limits)])
     return replace(settings, limits=together, allow=settings.allow | allowed(allow, "--allow"))
-
-
-def _manifest(where: str) -> Manifest | None:
-    """The collector's manifest of a set: in its folder, or in its snapshot."""
-    from tracediff.ingest.discover import find_traces
-    from tracediff.ingest.manifest import read_manifest
-    from tracediff.profile.snapshot import is_snapshot, read_snapshot
-
-    if os.path.isdir(where):
-        return read_manifest(Path(where)) if os.path.isfile(os.path.join(where, "manifest.json")) else None
-    files = find_traces(where)
-    return read_snapshot(files[0]).manifest if len(files) == 1 and is_snapshot(files[0]) else None

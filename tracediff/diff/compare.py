@@ -98,15 +98,9 @@ def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
         traces.has_gpu,
         steps,
         traces.notes,
-        traces.manifest.unprofiled_us if traces.manifest else None,
         host_us(traces),
         communication_us(traces),
         rank_states(traces),
         typical_step(traces, steps),
-        _graph_breaks(traces),
+        traces.manifest,
     )
-
-
-def _graph_breaks(traces: TraceSet) -> tuple[str, ...] | None:
-    runs = [r.compile for r in traces.manifest.runs if r.compile] if traces.manifest else []
-    return tuple(f"{b.file}:{b.line}: {b.reason.splitlines()[0] if b.reason else ''}" for b in runs[-1].graph_breaks) if runs else None

@@ -14,6 +14,7 @@ from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.step_time import StepTime
 from tracediff.diff.verdict import Verdict
 from tracediff.ingest.health import Note
+from tracediff.ingest.manifest import Manifest
 from tracediff.profile.average import UsedStep
 from tracediff.profile.calltree import CallTree
 from tracediff.profile.typical import TypicalStep
@@ -34,8 +35,7 @@ class Side:
         rank_states: rank → state → µs per used step of that rank.
         typical: the step that a timeline shows, None for a snapshot.
         communication_us: rank → communication kernels per used step, in µs.
-        graph_breaks: where and why the graph broke, None without a manifest that says.
-        unprofiled_us: median over runs of the median step without the profiler, in µs, where the collector measured it.
+        manifest: what the collector wrote of it, None for traces from elsewhere.
     """
 
     label: str
@@ -50,12 +50,22 @@ class Side:
     has_gpu: bool
     steps: dict[str, list[UsedStep]]
     notes: tuple[Note, ...]
-    unprofiled_us: float | None
     host_us: float
     communication_us: dict[int, float]
     rank_states: dict[int, dict[str, float]]
     typical: TypicalStep | None
-    graph_breaks: tuple[str, ...] | None
+    manifest: Manifest | None
+
+    @property
+    def graph_breaks(self) -> tuple[str, ...] | None:
+        """Where and why the graph broke in the last compiled run; None without a manifest that says."""
+        runs = [r.compile for r in self.manifest.runs if r.compile] if self.manifest else []
+        return tuple(f"{b.file}:{b.line}: {b.reason.splitlines()[0] if b.reason else ''}" for b in runs[-1].graph_breaks) if runs else None
+
+    @property
+    def unprofiled_us(self) -> float | None:
+        """Median over runs of the median step without the profiler, where the collector measured it."""
+        return self.manifest.unprofiled_us if self.manifest else None
 
 
 @dataclass(frozen=True)

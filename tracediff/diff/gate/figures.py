@@ -13,11 +13,10 @@ from tracediff.diff.gate.settle import spread_of_interval, spread_of_step
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
 from tracediff.errors import TracediffError
-from tracediff.ingest.manifest import Manifest, RunFacts
+from tracediff.ingest.manifest import Manifest
 from tracediff.profile.families import OTHER, RULES
 
 Interval = tuple[float, float]
-Manifests = tuple[Manifest | None, Manifest | None]
 ALL_FAMILIES = {family for family, _ in RULES} | {OTHER}
 
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
@@ -47,7 +46,7 @@ class Figure:
     why: str = ""
 
 
-def figures(limit: Limit, comparison: Comparison, manifests: Manifests) -> list[Figure]:
+def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
     """What ``limit`` is about: one figure, of a pattern of ops one for each that it finds.
 
     Raises:
@@ -63,8 +62,9 @@ def figures(limit: Limit, comparison: Comparison, manifests: Manifests) -> list[
         return _ops(limit, comparison)
     if limit.kind == "kernels":
         return [_kernels(comparison)]
+    manifests = comparison.control.manifest, comparison.test.manifest
     if limit.kind == "memory":
-        return [Figure("memory", *_peak_memory(manifests), exact=True, why="a manifest with the peak memory is missing on a side")]
+        return [Figure("memory", *_peak_memory(*manifests), exact=True, why="a manifest with the peak memory is missing on a side")]
     control, test = map(_graph_breaks, manifests)
     return [Figure("graph-breaks", control, test, exact=True, why="a manifest of a compiled run is missing on a side")]
 
@@ -138,17 +138,17 @@ def _kernels(comparison: Comparison) -> Figure:
     return Figure("kernels", comparison.number(control), comparison.number(test), exact=True)
 
 
-def _peak_memory(manifests: Manifests) -> tuple[float | None, float | None]:
+def _peak_memory(control: Manifest | None, test: Manifest | None) -> tuple[float | None, float | None]:
     """Peak bytes of the median run, of the device where both sides say it, else of the host."""
     for place in ("device", "host"):
-        found = [_median_peak(manifest.runs if manifest else [], place) for manifest in manifests]
+        found = _median_peak(control, place), _median_peak(test, place)
         if None not in found:
-            return found[0], found[1]
+            return found
     return None, None
 
 
-def _median_peak(runs: list[RunFacts], place: str) -> float | None:
-    peaks: list[int] = [peak for run in runs if (peak := getattr(run.peak_memory_bytes, place)) is not None]
+def _median_peak(manifest: Manifest | None, place: str) -> float | None:
+    peaks: list[int] = [peak for run in manifest.runs if (peak := getattr(run.peak_memory_bytes, place)) is not None] if manifest else []
     return float(median(peaks)) if peaks else None
 
 

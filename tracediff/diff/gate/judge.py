@@ -9,7 +9,7 @@ from datetime import date
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.config import STOPPING, Settings
-from tracediff.diff.gate.figures import Figure, Interval, Manifests, figures, middle
+from tracediff.diff.gate.figures import Figure, Interval, figures, middle
 from tracediff.diff.gate.limits import Limit
 from tracediff.diff.gate.settle import MOST_RUNS, runs_to_detect, runs_to_part
 from tracediff.diff.gate.waivers import Waiver, waiver_for
@@ -77,18 +77,17 @@ class Gate:
         return [j for j in self.judged if j.result == result]
 
 
-def check(comparison: Comparison, settings: Settings, manifests: Manifests, today: date) -> Gate:
+def check(comparison: Comparison, settings: Settings, today: date) -> Gate:
     """Judge all limits of ``settings``.
 
     Args:
-        manifests: of control and test, where there are any.
         today: the day on which waivers hold or have expired.
 
     Raises:
         TracediffError: a limit on a family that there is not.
     """
     stopping = _stopping(comparison, settings.allow)
-    judged = [_judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison, manifests)]
+    judged = [_judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison)]
     if stopping:
         codes = ", ".join(r.code for r in stopping)
         judged = [replace(j, result=INCONCLUSIVE, why=f"not judged: {codes}", settle="") for j in judged]
