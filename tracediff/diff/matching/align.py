@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Hashable, Sequence
 
 MOST_EDITS = 600
@@ -80,21 +80,6 @@ def _walk_back(history: list[dict[int, int]], i: int, j: int) -> Pairs:
     return pairs[::-1]
 
 
-def equal_in_turn(a: Sequence[tuple[int, Hashable]], b: Sequence[tuple[int, Hashable]]) -> Pairs:
-    """[(i, j)]: of the numbered elements ``(number, element)`` the k-th of each kind on one side with the k-th on the other."""
-    waiting: dict[Hashable, list[int]] = defaultdict(list)
-    for j, element in b:
-        waiting[element].append(j)
-    taken: dict[Hashable, int] = defaultdict(int)
-    pairs = []
-    for i, element in a:
-        k = taken[element]
-        if k < len(waiting.get(element, ())):
-            pairs.append((i, waiting[element][k]))
-            taken[element] += 1
-    return pairs
-
-
 def within_gaps(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
     """Align what lies between neighbouring pairs that stand in order on both sides."""
     anchors, last = [], -1
@@ -109,3 +94,13 @@ def within_gaps(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> P
         gap_b = [j for j in range(j0 + 1, j1) if j not in taken_b]
         out += [(gap_a[i], gap_b[j]) for i, j in align([a[i] for i in gap_a], [b[j] for j in gap_b])]
     return out
+
+
+def equal_in_turn(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
+    """Of the elements that ``found`` leaves over the k-th of each kind on one side with the k-th on the other."""
+    taken_a, taken_b = {i for i, _ in found}, {j for _, j in found}
+    waiting: dict[Hashable, deque[int]] = defaultdict(deque)
+    for j, element in enumerate(b):
+        if j not in taken_b:
+            waiting[element].append(j)
+    return [(i, waiting[element].popleft()) for i, element in enumerate(a) if i not in taken_a and waiting[element]]

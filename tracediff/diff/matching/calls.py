@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tracediff.diff.matching.align import Pairs, align, equal_in_turn, within_gaps
+from tracediff.diff.matching.align import align, equal_in_turn, within_gaps
 from tracediff.diff.matching.origins import VIEWS, base_name
 from tracediff.profile.calltree import CallTree
 from tracediff.profile.families import family_of
@@ -128,7 +128,7 @@ def _pair_in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> li
     for told in (contents, labels):
         found += within_gaps(sorted(found), *told)
     for told in (contents, labels):
-        found += _rest(found, *told)
+        found += equal_in_turn(found, *told)
     return [(a[i], b[j]) for i, j in found]
 
 
@@ -152,12 +152,6 @@ def _content(side: _Side) -> Callable[[int], Hashable]:
 
 def _label(side: _Side) -> Callable[[int], Hashable]:
     return side.label
-
-
-def _rest(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
-    """Of the elements that ``found`` leaves over the k-th of each kind on one side with the k-th on the other."""
-    done_a, done_b = {i for i, _ in found}, {j for _, j in found}
-    return equal_in_turn([(i, e) for i, e in enumerate(a) if i not in done_a], [(j, e) for j, e in enumerate(b) if j not in done_b])
 
 
 def _pair_left_over(pairing: Pairing, sides: tuple[_Side, _Side]) -> None:

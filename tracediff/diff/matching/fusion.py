@@ -92,7 +92,7 @@ def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, gro
 def _lists(item: Item, tree: CallTree) -> Iterable[str]:
     """Base names that may stand in a fused kernel's list for ``item``: its operators from the innermost outwards, those that move data first."""
     if item.fused:
-        return item.fused if len(item.fused) > 1 else (item.fused[0],)
+        return item.fused
     chain, node = [base_name(item.name)] if item.op is None or item.name == item.op else [], item.node
     while node >= 0 and tree.calls[node].kind == "op":
         chain.append(base_name(tree.calls[node].name))
@@ -108,8 +108,7 @@ def _products(a: list[Item], b: list[Item], trees: tuple[CallTree, CallTree]) ->
         sides.append([(i, d) for i in items if (d := _dimensions(i, tree)) and (i.family == "gemm" or not i.fused)])
     dims = [d for _, d in sides[0]], [d for _, d in sides[1]]
     pairs = align(*dims)
-    done = {i for i, _ in pairs}, {j for _, j in pairs}
-    pairs += equal_in_turn(*([(k, d) for k, d in enumerate(dims[s]) if k not in done[s]] for s in (0, 1)))
+    pairs += equal_in_turn(pairs, *dims)
     return [(sides[0][i][0], sides[1][j][0]) for i, j in pairs]
 
 
