@@ -36,14 +36,14 @@ def _in_phase(a: list[Item], b: list[Item]) -> list[Match]:
     keys = [told(i) for i in a], [told(j) for j in b]
     pairs = [(i, j) for i, j in align(*keys) if _bare(a[i], b[j])]
     gaps = _gaps([i for i, _ in pairs], len(a)), _gaps([j for _, j in pairs], len(b))
-    moved = _moved(a, b, keys, gaps, pairs)
-    matches: list[Match] = [("sequence", [a[i]], [b[j]], None) for i, j in (*pairs, *moved)]
-    found = {"a": {i for i, _ in (*pairs, *moved)}, "b": {j for _, j in (*pairs, *moved)}}
+    pairs += _moved(a, b, keys, gaps, pairs)
+    found = {i for i, _ in pairs}, {j for _, j in pairs}
     rest: dict[Hashable, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
     for side, items in enumerate((a, b)):
         for at, item in enumerate(items):
-            if at not in found["ab"[side]] and item.family != OTHER:
+            if at not in found[side] and item.family != OTHER:
                 rest[gaps[side][at], item.family][side].append(item)
+    matches: list[Match] = [("sequence", [a[i]], [b[j]], None) for i, j in pairs]
     matches += [("sequence~family", *sides, None) for sides in rest.values() if all(sides) and _between(*sides)]
     return matches
 
@@ -83,24 +83,22 @@ def _gaps(anchors: list[int], size: int) -> list[int]:
 
 def _moved(a: list[Item], b: list[Item], keys: tuple[list[Hashable], list[Hashable]], gaps: tuple[list[int], list[int]], anchors: Pairs) -> Pairs:
     """Equal keys left over at most NEAR anchors apart, the nearest first."""
-    anchored = {i for i, _ in anchors}, {j for _, j in anchors}
+    taken = {i for i, _ in anchors}, {j for _, j in anchors}
     waiting: dict[Hashable, list[int]] = defaultdict(list)
     for j, key in enumerate(keys[1]):
-        if j not in anchored[1]:
+        if j not in taken[1]:
             waiting[key].append(j)
     near = [
         (abs(gaps[0][i] - gaps[1][j]), i + j, i, j)
         for i, item in enumerate(a)
-        if i not in anchored[0]
+        if i not in taken[0]
         for j in waiting[keys[0][i]]
         if abs(gaps[0][i] - gaps[1][j]) <= NEAR and _bare(item, b[j])
     ]
     pairs: Pairs = []
-    taken_a: set[int] = set()
-    taken_b: set[int] = set()
     for *_, i, j in sorted(near, key=lambda n: (n[0], n[1], min(n[2:]))):
-        if i not in taken_a and j not in taken_b:
+        if i not in taken[0] and j not in taken[1]:
             pairs.append((i, j))
-            taken_a.add(i)
-            taken_b.add(j)
+            taken[0].add(i)
+            taken[1].add(j)
     return pairs
