@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tracediff.diff.matching.align import align, equal_in_turn, within_gaps
+from tracediff.diff.matching.align import Pairs, align, equal_in_turn, within_gaps
 from tracediff.diff.matching.origins import VIEWS, base_name
 from tracediff.profile.calltree import CallTree
 from tracediff.profile.families import family_of
@@ -78,10 +78,10 @@ def pair_calls(control: CallTree, test: CallTree) -> Pairing:
     sides = _Side(control, with_shapes), _Side(test, with_shapes)
     _write_contents(sides)
     pairing = Pairing(shapes_agree=agree)
-    waiting = _pair_siblings(pairing, sides, sides[0].children[-1], sides[1].children[-1])
+    waiting = [(-1, -1)]
     while waiting:
         a, b = waiting.pop()
-        waiting += _pair_siblings(pairing, sides, sides[0].children[a], sides[1].children[b])
+        waiting += _pair_in_order(pairing, sides, sides[0].children[a], sides[1].children[b])
     _pair_left_over(pairing, sides)
     return pairing
 
@@ -109,27 +109,27 @@ def _write_contents(sides: tuple[_Side, _Side]) -> None:
             side.content[node] = numbers.setdefault((side.label(node), below), len(numbers))
 
 
-def _pair_siblings(pairing: Pairing, sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> list[tuple[int, int]]:
-    """Pair the children of two paired calls; returns the new pairs."""
-    pairs = _pair_in_order(sides, a, b)
-    for pair in pairs:
-        pairing.add(*pair)
-    return pairs
+def _pair_in_order(pairing: Pairing, sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
+    """Pair two lists of calls in order of calling: heavy operators first, which give the others their place; by content, then by label.
 
-
-def _pair_in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> list[tuple[int, int]]:
-    """Pair two lists of calls in order of calling: heavy operators first, which give the others their place; by content, then by label."""
+    Returns the new pairs.
+    """
     if not a or not b:
         return []
     a, b = _called_alike(sides, a, b)
-    contents, labels = (tuple([told(side)(n) for n in nodes] for side, nodes in zip(sides, (a, b), strict=True)) for told in (_content, _label))
-    heavy = [[i for i, n in enumerate(nodes) if side.heavy(n)] for side, nodes in zip(sides, (a, b), strict=True)]
+    lists = tuple(zip(sides, (a, b), strict=True))
+    contents: list[list[Hashable]] = [[side.content[n] for n in nodes] for side, nodes in lists]
+    labels = [[side.label(n) for n in nodes] for side, nodes in lists]
+    heavy = [[i for i, n in enumerate(nodes) if side.heavy(n)] for side, nodes in lists]
     found = [(heavy[0][i], heavy[1][j]) for i, j in align(*([of[i] for i in at] for of, at in zip(contents, heavy, strict=True)))]
     for told in (contents, labels):
         found += within_gaps(sorted(found), *told)
     for told in (contents, labels):
         found += equal_in_turn(found, *told)
-    return [(a[i], b[j]) for i, j in found]
+    pairs = [(a[i], b[j]) for i, j in found]
+    for pair in pairs:
+        pairing.add(*pair)
+    return pairs
 
 
 def _called_alike(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> tuple[list[int], list[int]]:
@@ -146,14 +146,6 @@ def _batched(few: int, many: int) -> bool:
     return many >= MANY_TIMES * few and many - few >= 2 * MANY_TIMES
 
 
-def _content(side: _Side) -> Callable[[int], Hashable]:
-    return side.content.__getitem__
-
-
-def _label(side: _Side) -> Callable[[int], Hashable]:
-    return side.label
-
-
 def _pair_left_over(pairing: Pairing, sides: tuple[_Side, _Side]) -> None:
     """Operators whose parents have no partner: in order of call within their phase and module, by operator and shapes."""
     places: list[dict[Hashable, list[int]]] = []
@@ -167,8 +159,7 @@ def _pair_left_over(pairing: Pairing, sides: tuple[_Side, _Side]) -> None:
                 place[where[node]].append(node)
         places.append({key: _in_call_order(side, nodes) for key, nodes in place.items()})
     for key in places[0].keys() & places[1].keys():
-        for pair in _pair_in_order(sides, places[0][key], places[1][key]):
-            pairing.add(*pair)
+        _pair_in_order(pairing, sides, places[0][key], places[1][key])
 
 
 def _in_call_order(side: _Side, nodes: list[int]) -> list[int]:

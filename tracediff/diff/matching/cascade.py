@@ -41,10 +41,11 @@ def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairi
             at = _paired(trees[side], item.node, partners[side])
             if at >= 0:
                 held[at if side == 0 else pairing.control_of[at]][side].append(item)
+    depth = _depths(trees[0])
     moved = True
     while moved:
         moved = False
-        for a in sorted(held, key=lambda a: -_depth(trees[0], a)):
+        for a in sorted(held, key=lambda a: -depth[a]):
             if all(held[a]) or not any(held[a]):
                 continue
             side = 0 if held[a][0] else 1
@@ -66,36 +67,34 @@ def _paired(tree: CallTree, node: int, partner: dict[int, int]) -> int:
     return -1
 
 
-def _depth(tree: CallTree, node: int) -> int:
-    depth = 0
-    while node >= 0:
-        node, depth = tree.calls[node].parent, depth + 1
-    return depth
+def _depths(tree: CallTree) -> list[int]:
+    """How many calls are around each."""
+    depths: list[int] = []
+    for call in tree.calls:
+        depths.append(depths[call.parent] + 1 if call.parent >= 0 else 0)
+    return depths
 
 
 def _trust(trees: tuple[CallTree, CallTree], pairing: Pairing, control: list[Item], test: list[Item]) -> str:
     """exact where both sides run the same kernels below the same operators, op otherwise."""
     seen = [
-        Counter((item.match, shape_key(label(tree, item.node), tree.calls[item.node].shapes), label(tree, item.node)) for item in items)
+        Counter((item.match, shape_key(call.label, call.shapes), call.label) for item in items for call in (tree.calls[item.node],))
         for tree, items in zip(trees, (control, test), strict=True)
     ]
     return "exact" if seen[0] == seen[1] and pairing.shapes_agree else "op"
 
 
-def label(tree: CallTree, node: int) -> str:
-    """What the operator at ``node`` is called in matching."""
-    return tree.calls[node].label
-
-
 def _by_key(left: Leftover, level: str, key: Callable[[Item], Hashable]) -> list[Match]:
     """One group for each key that both sides have."""
-    sides: list[dict[Hashable, list[Item]]] = []
-    for items in (left.control, left.test):
-        of: dict[Hashable, list[Item]] = defaultdict(list)
-        for item in items:
-            of[key(item)].append(item)
-        sides.append(of)
-    return [(level, items, sides[1][k], None) for k, items in sides[0].items() if k is not None and k in sides[1]]
+    control, test = _grouped(left.control, key), _grouped(left.test, key)
+    return [(level, items, test[k], None) for k, items in control.items() if k is not None and k in test]
+
+
+def _grouped(items: list[Item], key: Callable[[Item], Hashable]) -> dict[Hashable, list[Item]]:
+    of: dict[Hashable, list[Item]] = defaultdict(list)
+    for item in items:
+        of[key(item)].append(item)
+    return of
 
 
 def _module(item: Item) -> Hashable:
@@ -106,12 +105,12 @@ def _family(item: Item) -> Hashable:
     return (item.family, item.phase) if item.family != OTHER else None
 
 
+def _kind(item: Item) -> Hashable:
+    return item.match, item.op, item.module, item.phase
+
+
 def _one_sided(left: Leftover) -> list[Match]:
-    """What came and what went, by name, operator, module and phase."""
-    matches: list[Match] = []
-    for level, items in (("removed", left.control), ("added", left.test)):
-        of: dict[Hashable, list[Item]] = defaultdict(list)
-        for item in items:
-            of[item.match, item.op, item.module, item.phase].append(item)
-        matches += [(level, group, [], None) if level == "removed" else (level, [], group, None) for group in of.values()]
-    return matches
+    """What went and what came, by name, operator, module and phase."""
+    went: list[Match] = [("removed", items, [], None) for items in _grouped(left.control, _kind).values()]
+    came: list[Match] = [("added", [], items, None) for items in _grouped(left.test, _kind).values()]
+    return [*went, *came]
