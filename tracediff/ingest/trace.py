@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +105,10 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.ts)
+
+    def named(self, says: Callable[[str], object]) -> NDArray[np.bool_]:
+        """bool[n]: whether ``says`` is true of each event's name; every name is asked about once."""
+        return np.array([bool(says(name)) for name in self.names], bool)[self.name]
 
     def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
         """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""

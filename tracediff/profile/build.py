@@ -54,7 +54,7 @@ def build_profile(trace: Trace, step_marker: str | None = None, families: Famili
     completions = steps.completions(gpu.end, gpu.step)
     account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"], families)
     operations = _op_table(trace, steps, gpu, lanes)
-    calls = build_calls(trace, steps, lanes["ops"], notes)
+    calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
     table, texts = _with_own_texts(trace, calls.table)
     kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))

@@ -47,12 +47,12 @@ class Calls:
     operator: NDArray[np.bool_]
 
 
-def build_calls(trace: Trace, steps: Steps, ops: Lane, notes: Notes) -> Calls:
+def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes: Notes) -> Calls:
     """The calls in the steps of ``trace``."""
-    operator = (trace.category[ops.rows] == cat.CPU_OP) & ~np.array([is_wrapper(n) for n in trace.names], bool)[trace.name[ops.rows]]
+    operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.named(is_wrapper)[ops.rows]
     step = steps.of(ops.start)
     around = _operator_around(ops, operator)
-    scope, tree = _scope_nodes(ops, scopes_of(trace, ops))
+    scope, tree = _scope_nodes(ops, scopes_of(trace, ops, annotations))
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     in_step = operator & (step >= 0)
     node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=True)

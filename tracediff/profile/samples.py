@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tracediff.ingest.times import Int64
 from tracediff.profile.calls import OP
+from tracediff.profile.codes import combined
 from tracediff.profile.names import table_name
 from tracediff.profile.profile import Profile
 from tracediff.profile.traceset import TraceSet
@@ -44,11 +45,8 @@ def op_samples(traces: TraceSet) -> Samples:
 
     def rows(profile: Profile) -> tuple[list[Hashable], Int64, Int64, Int64, Int64]:
         table = profile.ops
-        keys: dict[Hashable, int] = {}
-        pairs, inverse = np.unique(np.stack((table.category, table.name)), axis=1, return_inverse=True)
-        named = [keys.setdefault((profile.categories[c], table_name(profile.names[n])), len(keys)) for c, n in pairs.T.tolist()]
-        code = np.array(named, np.int64)[inverse.reshape(-1)] if len(named) else np.zeros(0, np.int64)
-        return list(keys), code, table.step, table.self_ns, table.count
+        keys, code = _keys(table.category, table.name, lambda c, n: (profile.categories[c], table_name(profile.names[n])))
+        return keys, code, table.step, table.self_ns, table.count
 
     return _samples(traces, rows)
 
@@ -61,13 +59,18 @@ def family_samples(traces: TraceSet, gpu: bool, family_of: Callable[[str, str | 
         calls = profile.calls
         inside = (table.node >= 0) & (calls.kind[table.node] == OP) if len(calls.kind) else np.zeros(len(table.node), bool)
         op = np.where(inside, calls.name[table.node] if len(calls.name) else -1, -1)
-        pairs, inverse = np.unique(np.stack((table.name, op)), axis=1, return_inverse=True)
-        keys: dict[Hashable, int] = {}
-        named = [keys.setdefault(family_of(profile.names[n], profile.names[o] if o >= 0 else None), len(keys)) for n, o in pairs.T.tolist()]
-        code = np.array(named, np.int64)[inverse.reshape(-1)] if len(named) else np.zeros(0, np.int64)
-        return list(keys), code, table.step, table.total_ns, table.count
+        keys, code = _keys(table.name, op, lambda n, o: family_of(profile.names[n], profile.names[o] if o >= 0 else None))
+        return keys, code, table.step, table.total_ns, table.count
 
     return _samples(traces, rows)
+
+
+def _keys(a: Int64, b: Int64, key: Callable[[int, int], Hashable]) -> tuple[list[Hashable], Int64]:
+    """(the keys of all rows' pairs of values, int64[n] which of them each row has); every pair is asked for once."""
+    code, first = combined(a, b)
+    keys: dict[Hashable, int] = {}
+    of_code = [keys.setdefault(key(x, y), len(keys)) for x, y in zip(a[first].tolist(), b[first].tolist(), strict=True)]
+    return list(keys), np.array(of_code, np.int64)[code]
 
 
 Rows = Callable[[Profile], tuple[list[Hashable], Int64, Int64, Int64, Int64]]

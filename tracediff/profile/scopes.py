@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -65,20 +64,16 @@ class Scopes:
     modules: Paths
 
 
-def scopes_of(trace: Trace, ops: Lane) -> Scopes:
+def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     """The phase, annotation and module of every operator and call."""
-    names = np.array(trace.names, object)
-    annotation_rows = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0))
-    python_rows = np.flatnonzero((trace.category == cat.PYTHON) & (trace.dur >= 0))
-    every = build(trace, annotation_rows)
-    named = np.array([MODULE_SCOPE.match(n) is not None for n in names], bool)
-    modules = build(trace, np.concatenate((python_rows[named[trace.name[python_rows]]], annotation_rows[named[trace.name[annotation_rows]]])))
+    noted = Notes()  # by the lanes of the whole categories already
+    scope = np.isin(trace.category, (cat.PYTHON, cat.ANNOTATION)) & (trace.dur >= 0)
+    modules = lane_of(trace, np.flatnonzero(scope & trace.named(MODULE_SCOPE.match)), noted)
     module_of, module_paths = _paths(trace, modules)
-    user = np.array([NO_SCOPE.search(n) is None for n in names], bool)
-    users = build(trace, annotation_rows[user[trace.name[annotation_rows]]])
+    users = lane_of(trace, annotations.rows[~trace.named(NO_SCOPE.search)[annotations.rows]], noted)
     user_of, user_paths = _paths(trace, users)
 
-    phase = _phases(trace, ops, every)
+    phase = _phases(trace, ops, annotations)
     starts, threads = ops.start, ops.thread
     module = _taken(module_of, enclosing(modules, threads, starts))
     annotation = _taken(user_of, enclosing(users, threads, starts))
@@ -86,11 +81,6 @@ def scopes_of(trace: Trace, ops: Lane) -> Scopes:
         backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
         module[backward] = _modules_of_forward(trace, ops, phase, module)[backward]
     return Scopes(phase, annotation, module, user_paths, module_paths)
-
-
-def build(trace: Trace, rows: Int64) -> Lane:
-    """The lane of ``rows``, whose oddities are noted where its categories' own lane is built."""
-    return lane_of(trace, rows, Notes())
 
 
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
@@ -141,13 +131,13 @@ def _taken(values: Int64, at: Int64) -> Int64:
 
 
 def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
-    backward = _matching(trace, BACKWARD_OP.search)[trace.name[ops.rows]] & (trace.category[ops.rows] == cat.CPU_OP)
+    backward = trace.named(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)
     own = np.full(len(ops.rows), -1, np.int8)
     own[backward] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)
     for phase, pattern in ((OPTIMIZER, OPTIMIZER_SCOPE), (OTHER, LOADER_SCOPE)):
         held = np.zeros(len(annotations.rows), np.int64)
-        held[_matching(trace, pattern.search)[trace.name[annotations.rows]]] = 1
+        held[trace.named(pattern.search)[annotations.rows]] = 1
         inside = _taken(inherited(annotations, held, 0), scope) == 1
         own[inside & (own < 0)] = phase
     found = inherited(ops, own, -1)
@@ -155,10 +145,6 @@ def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
     found[found < 0] = FORWARD
     found[alone] = UNKNOWN  # a call that nothing is around
     return found
-
-
-def _matching(trace: Trace, search: Callable[[str], object]) -> NDArray[np.bool_]:
-    return np.array([search(n) is not None for n in trace.names], bool)
 
 
 def _modules_of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], module: Int64) -> Int64:

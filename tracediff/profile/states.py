@@ -87,7 +87,7 @@ def _summed(names: list[str], layers: list[Layer], completions: Int64, edges: In
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
-    communicates = np.array([is_communication(name) for name in trace.names], bool)[trace.name[gpu.rows]]
+    communicates = trace.named(is_communication)[gpu.rows]
     kernel = trace.category[gpu.rows] == cat.KERNEL
     launch_end = np.where(gpu.launch >= 0, trace.ts[gpu.launch] + trace.dur[gpu.launch], gpu.start)
     owner = np.where(gpu.step >= 0, gpu.step, NO_OWNER)
@@ -103,9 +103,9 @@ def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
 
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
-    loading = np.array(["DataLoader" in name for name in trace.names], bool)[trace.name[annotations.rows]]
+    loading = trace.named(lambda name: "DataLoader" in name)[annotations.rows]
     calls = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
-    waits = np.array([SYNCHRONISING.search(name) is not None for name in trace.names], bool)[trace.name[calls]]
+    waits = trace.named(SYNCHRONISING.search)[calls]
     launching = np.unique(gpu.launch[gpu.launch >= 0])
     return [
         _layer("data_loading", trace, annotations.rows[loading]),

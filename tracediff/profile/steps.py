@@ -84,8 +84,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
         pattern = re.compile(marker)
     except re.error as error:
         raise TracediffError("--step-marker", f"no regular expression ({error})", "give a name or a pattern, such as 'execute_model.*'") from None
-    codes = [code for code, name in enumerate(trace.names) if pattern.search(name)]
-    rows = np.flatnonzero(np.isin(trace.name, codes) & (trace.category == cat.ANNOTATION) & (trace.dur >= 0))
+    rows = np.flatnonzero(trace.named(pattern.search) & (trace.category == cat.ANNOTATION) & (trace.dur >= 0))
     if not len(rows):
         remedy = "look for the annotations of its loop with `tracediff compare … --where NAME`"
         raise TracediffError(str(trace.file), f"no annotation matches the step marker {marker!r}", remedy)
@@ -115,8 +114,7 @@ def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:
     """Only the last step can be empty: the profiler opened it and the loop had ended."""
     start, end = int(steps.start[-1]), int(steps.end[-1])
     inside = (trace.ts >= start) & (trace.ts < end) & (trace.dur >= 0) & np.isin(trace.category, cat.HOST)
-    own = np.array([bool(PROFILER_STEP.match(name)) for name in trace.names])
-    inside &= ~((trace.ts == start) & (trace.dur == end - start) & (trace.category == cat.ANNOTATION)) & ~own[trace.name]
+    inside &= ~((trace.ts == start) & (trace.dur == end - start) & (trace.category == cat.ANNOTATION)) & ~trace.named(PROFILER_STEP.match)
     if inside.any() or len(steps) == 1:
         return steps
     notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) holds no operation and was left out")
