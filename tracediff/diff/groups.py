@@ -166,11 +166,7 @@ class Matched:
     pairing: Pairing
 
 
-Manifests = tuple[Manifest | None, Manifest | None]
-Trees = tuple[CallTree, CallTree]
-
-
-def match_work(trees: Trees, scale: int, family_of: FamilyOf, manifests: Manifests) -> Matched:
+def match_work(trees: tuple[CallTree, CallTree], scale: int, family_of: FamilyOf, manifests: tuple[Manifest | None, Manifest | None]) -> Matched:
     """Every piece of work of both trees in one group, on one ``scale`` (a multiple of both denominators); the largest change first.
 
     Swapped sides give the same groups turned round: matching sees the sides in an order of their own.

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.wording import change, number, part, plural, time
+from tracediff.diff.findings.wording import change, count, part, plural, time
 from tracediff.diff.matching.calls import shape_key
 from tracediff.diff.preflight import COMPILING
 from tracediff.profile.calltree import Call, CallTree
@@ -26,8 +26,8 @@ OTHER_WORKLOAD = 0.1
 
 
 def _evidence(comparison: Comparison, ops: list[Op]) -> tuple[Evidence, ...]:
-    us, count = comparison.us, comparison.number
-    return tuple(Evidence(op.name, count(op.control_count), count(op.test_count), us(op.control_total), us(op.test_total)) for op in ops[:5])
+    us, number = comparison.us, comparison.number
+    return tuple(Evidence(op.name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total)) for op in ops[:5])
 
 
 def cuda_graphs(comparison: Comparison) -> list[Finding]:
@@ -38,7 +38,7 @@ def cuda_graphs(comparison: Comparison) -> list[Finding]:
         return []
     step, us = comparison.step_time, comparison.us
     host = [comparison.control.host_us, comparison.test.host_us]
-    title = f"graph launches {number(counts[0])} → {number(counts[1])} a step"
+    title = f"graph launches {count(counts[0])} → {count(counts[1])} a step"
     moved = f"the step itself {change(us(step.control), us(step.test))}"
     detail = f"The host's step went {change(*host)} ({100 * (host[1] / host[0] - 1):+.0f} %), {moved}." if host[0] else f"The step went {moved}."
     if abs(step.delta) < 0.02 * max(step.control, 1):
@@ -55,7 +55,7 @@ def graph_breaks(comparison: Comparison) -> list[Finding]:
     told = None not in breaks and len(breaks[0] or ()) != len(breaks[1] or ())
     if not told and (counts[0] == counts[1] or not all(counts)):
         return _standing_breaks(comparison, counts)
-    title = f"compiled regions a step {number(counts[0])} → {number(counts[1])}"
+    title = f"compiled regions a step {count(counts[0])} → {count(counts[1])}"
     detail = "Each break ends a compiled graph: Python runs between them, and nothing is fused across."
     if told:
         title = f"graph breaks {len(breaks[0] or ())} → {len(breaks[1] or ())}"

@@ -25,14 +25,14 @@ def part(x: float, of: float) -> str:
     return f"{100 * x / of:.0f} %" if of else "0 %"
 
 
-def number(n: float) -> str:
+def count(n: float) -> str:
     """Events per step: whole where it is whole."""
     return f"{n:,.0f}" if abs(n - round(n)) < 1e-9 else f"{n:,.1f}"
 
 
 def plural(n: float, noun: str) -> str:
     """``1 kernel``, ``2 kernels``."""
-    return f"{number(n)} {noun}" + ("" if n == 1 else "s")
+    return f"{count(n)} {noun}" + ("" if n == 1 else "s")
 
 
 def rose(control: float, test: float) -> str:

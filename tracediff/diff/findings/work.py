@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.wording import change, number, part, plural, time
+from tracediff.diff.findings.wording import change, count, part, plural, time
 from tracediff.diff.groups import Group, Member
 from tracediff.profile.names import is_generated, match_name, readable
 from tracediff.profile.tensor_cores import uses_tensor_cores
@@ -58,7 +58,7 @@ def fused(comparison: Comparison) -> list[Finding]:
     delta = sum(g.delta for g in groups)
     us = comparison.us
     what = "kernels" if comparison.gpu_time.groups else "operators"
-    title = f"{number(comparison.number(counts[0]))} {what} became {number(comparison.number(counts[1]))} by {'fusion' if into else 'undoing fusion'}"
+    title = f"{count(comparison.number(counts[0]))} {what} became {count(comparison.number(counts[1]))} by {'fusion' if into else 'undoing fusion'}"
     times = change(us(sum(g.control_ns for g in groups)), us(sum(g.test_ns for g in groups)))
     detail = f"{plural(len(groups), 'group')} of fused kernels and what they compute: {times} a step."
     evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in _largest(groups))
@@ -158,7 +158,7 @@ def counts(comparison: Comparison) -> list[Finding]:
     us = comparison.us
     largest = sorted(sums.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))[:SHOWN]
     came, went = (sum(e[k] for e in sums.values()) for k in (1, 0))
-    title = f"work that only one side does: {number(comparison.number(went))} a step went, {number(comparison.number(came))} came"
+    title = f"work that only one side does: {count(comparison.number(went))} a step went, {count(comparison.number(came))} came"
     detail = f"{change(us(sum(e[2] for e in sums.values())), us(sum(e[3] for e in sums.values())))} a step, without a partner on the other side at any level."
     evidence = tuple(Evidence(n, comparison.number(e[0]), comparison.number(e[1]), us(e[2]), us(e[3])) for n, e in largest)
     return [Finding("count-change", title, detail, us(delta), _weight(comparison, delta), evidence)]
@@ -167,12 +167,12 @@ def counts(comparison: Comparison) -> list[Finding]:
 def copies(comparison: Comparison) -> list[Finding]:
     """new-copies: more or fewer copies, by direction."""
     found = []
-    us, count = comparison.us, comparison.number
+    us, number = comparison.us, comparison.number
     for op in comparison.ops:
-        if op.category == "gpu_memcpy" and abs(count(op.test_count - op.control_count)) >= 1 and _matters(comparison, op.total_delta):
-            title = f"{op.name}: {number(count(op.control_count))} → {number(count(op.test_count))} copies a step"
+        if op.category == "gpu_memcpy" and abs(number(op.test_count - op.control_count)) >= 1 and _matters(comparison, op.total_delta):
+            title = f"{op.name}: {count(number(op.control_count))} → {count(number(op.test_count))} copies a step"
             detail = f"They take {change(us(op.control_total), us(op.test_total))} a step."
-            evidence = (Evidence(op.name, count(op.control_count), count(op.test_count), us(op.control_total), us(op.test_total)),)
+            evidence = (Evidence(op.name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total)),)
             found.append(Finding("new-copies", title, detail, us(op.total_delta), _weight(comparison, op.total_delta), evidence))
     return found
 
