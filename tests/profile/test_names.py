@@ -14,7 +14,8 @@ from traces import FILES, NAMES, needs_traces
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.read import read_trace
-from tracediff.profile.names import match_name, readable
+from tracediff.profile.names import match_name
+from tracediff.profile.readable import readable
 
 GOLDEN = Path(__file__).with_name("readable_names.tsv")
 """raw<TAB>readable, sorted by raw."""

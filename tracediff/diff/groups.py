@@ -13,7 +13,8 @@ from tracediff.diff.matching.items import FamilyOf, Item, items_of
 from tracediff.diff.matching.origins import Origins
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.calltree import CallTree
-from tracediff.profile.names import is_generated, match_name, readable
+from tracediff.profile.names import is_generated, match_name
+from tracediff.profile.readable import readable
 from tracediff.profile.work import UNMATCHED
 
 

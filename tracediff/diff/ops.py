@@ -11,7 +11,8 @@ import numpy as np
 
 from tracediff.diff.statistics.many import Tested, compare_many
 from tracediff.profile.average import OpAverage
-from tracediff.profile.names import readable, table_name
+from tracediff.profile.names import table_name
+from tracediff.profile.readable import readable
 from tracediff.profile.samples import Samples
 
 GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracediff.diff.matching.calls import Pairing
 from tracediff.profile.calltree import CallTree
-from tracediff.profile.names import readable
+from tracediff.profile.readable import readable
 
 
 @dataclass

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracediff.diff.groups import Group, Member, WorkTime
-from tracediff.profile.names import is_generated, match_name, readable
+from tracediff.profile.names import is_generated, match_name
+from tracediff.profile.readable import readable
 
 UNKNOWN = "(unknown)"
 

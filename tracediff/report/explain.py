@@ -5,7 +5,8 @@ from __future__ import annotations
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.errors import TracediffError, printable
-from tracediff.profile.names import match_name, readable
+from tracediff.profile.names import match_name
+from tracediff.profile.readable import readable
 from tracediff.report.text import count, unit_for
 
 WHY = {

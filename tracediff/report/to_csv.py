@@ -9,7 +9,8 @@ from typing import Any
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.tree import merge_trees
-from tracediff.profile.names import is_generated, readable
+from tracediff.profile.names import is_generated
+from tracediff.profile.readable import readable
 from tracediff.report.to_json import document
 
 STATE_COLUMNS = ("name", "control_us", "test_us", "delta_us")

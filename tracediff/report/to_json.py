@@ -14,7 +14,7 @@ from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.ops import Op
 from tracediff.diff.step_time import State
 from tracediff.ingest.health import Note
-from tracediff.profile.names import readable
+from tracediff.profile.readable import readable
 
 SCHEMA = "tracediff.diff/1"
 
