@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, Gate, Judged
-from tracediff.report.text import MINUS, count, plural, unit_for
+from tracediff.diff.wording import MINUS, count, plural
+from tracediff.report.text import unit_for
 
 MOST_SUBJECTS = 3
 BYTES = (("GB", 1e9), ("MB", 1e6), ("KB", 1e3), ("B", 1.0))

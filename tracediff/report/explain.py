@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
+from tracediff.diff.wording import count
 from tracediff.errors import TracediffError, printable
 from tracediff.profile.names import match_name
 from tracediff.profile.readable import readable
-from tracediff.report.text import count, unit_for
+from tracediff.report.text import unit_for
 
 WHY = {
     "exact": "the same kernels below the same call of {call}",

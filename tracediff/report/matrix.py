@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tracediff.diff.matrix import Cell
+from tracediff.diff.wording import MINUS
 from tracediff.errors import printable
-from tracediff.report.text import MINUS, unit_for
+from tracediff.report.text import unit_for
 from tracediff.report.to_markdown import escaped
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")

@@ -10,8 +10,9 @@ from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.matching.groups import LEVELS
 from tracediff.diff.ops import Op
 from tracediff.diff.views import summed
+from tracediff.diff.wording import MINUS
 from tracediff.ingest.health import Note
-from tracediff.report.text import MINUS, state_label
+from tracediff.report.text import state_label
 
 GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 HOST_WORK = ("cpu_op", "cuda_runtime", "cuda_driver")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tracediff.diff.comparison import Comparison, Side
 from tracediff.diff.findings.finding import Evidence
+from tracediff.diff.wording import MINUS, count, plural
 
-MINUS = "−"
 STATE_LABELS = {
     "gpu_compute": "GPU compute",
     "gpu_comm": "GPU communication",
@@ -58,11 +58,6 @@ def unit_for(values_us: Iterable[float]) -> Unit:
     return Unit("µs", 1.0, 0 if largest >= 500 else 1)
 
 
-def count(value: float) -> str:
-    """Events per step: whole where it is whole."""
-    return f"{value:,.0f}" if abs(value - round(value)) < 1e-9 else f"{value:,.1f}"
-
-
 def counts(control: float, test: float) -> str:
     """``3`` or ``3 → 5``."""
     return count(control) if control == test else f"{count(control)} → {count(test)}"
@@ -94,11 +89,6 @@ def ranges(numbers: Sequence[int]) -> str:
         else:
             parts.append([n, n])
     return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in parts)
-
-
-def plural(n: int, noun: str) -> str:
-    """``1 run``, ``2 runs``."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
 def state_label(name: str, has_gpu: bool) -> str:

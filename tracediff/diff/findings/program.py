@@ -8,9 +8,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.wording import change, count, part, plural, time
 from tracediff.diff.matching.calls import shape_key
 from tracediff.diff.preflight import COMPILING
+from tracediff.diff.wording import change, count, part, plural, time
 from tracediff.profile.calltree import Call, CallTree
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.wording import change, part, plural, rose, time
+from tracediff.diff.wording import change, part, plural, rose, time
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison, Side

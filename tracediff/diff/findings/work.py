@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.wording import change, count, part, plural, time
 from tracediff.diff.groups import Group, Member
+from tracediff.diff.wording import change, count, part, plural, time
 from tracediff.profile.names import is_generated, match_name
 from tracediff.profile.readable import readable
 from tracediff.profile.tensor_cores import uses_tensor_cores

@@ -16,6 +16,7 @@ from tracediff.diff.gate.waivers import Waiver, waiver_for
 from tracediff.diff.preflight import REFUSED, Reason
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
 from tracediff.diff.statistics.runs import LEVEL
+from tracediff.diff.wording import MINUS
 
 PASS, REGRESSION, INCONCLUSIVE, WAIVED, NOT_COMPARABLE = "pass", "regression", "inconclusive", "waived", "not-comparable"
 REMEDIES = {
@@ -159,7 +160,7 @@ def _settle(limit: Limit, figure: Figure, control: float, interval: Interval) ->
     change = middle(interval)
     needed = runs_to_part(figure.spread, abs(change - math.log1p(bound)))
     few = f"{needed:,}" if needed else f"more than {MOST_RUNS:,}"
-    return f"{few} runs a side would tell {100 * math.expm1(change):+.3g} % from the bound of {within}".replace("-", "−")
+    return f"{few} runs a side would tell {100 * math.expm1(change):+.3g} % from the bound of {within}".replace("-", MINUS)
 
 
 def _is_wide(interval: Interval, bound: float) -> bool:

@@ -1,6 +1,8 @@
-"""How findings word times, counts and changes."""
+"""How times, counts and changes are worded, in findings and reports alike."""
 
 from __future__ import annotations
+
+MINUS = "−"
 
 
 def time(us: float) -> str:
@@ -12,7 +14,7 @@ def time(us: float) -> str:
         text = f"{us / 1000:.{1 if size >= 20_000 else 2}f} ms"
     else:
         text = f"{us:.{0 if size >= 100 else 1}f} µs"
-    return text.replace("-", "−")
+    return text.replace("-", MINUS)
 
 
 def change(control: float, test: float) -> str:
