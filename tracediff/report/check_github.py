@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, Gate, Judged
+from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.errors import printable
 from tracediff.report.check_text import explanation, sentence, subject
 
-LEVELS = {REGRESSION: "error", INCONCLUSIVE: "warning", "waived": "notice"}
+LEVELS = {REGRESSION: "error", INCONCLUSIVE: "warning", WAIVED: "notice"}
 MOST = 10
 """Annotations of one level that GitHub shows of a step."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tracediff.diff.gate.judge import PASS, Gate, Judged
 from tracediff.report import sections
-from tracediff.report.check_text import amount, bound, change, explanation, interval, sentence, subject, unsettled
+from tracediff.report.check_text import amount, bound, change, cut, explanation, interval, sentence, subject, unsettled
 from tracediff.report.text import counts, facts, headline, unit_for
 from tracediff.report.to_markdown import escaped
 
@@ -41,11 +41,15 @@ def _limits(gate: Gate) -> list[str]:
 def _line(judged: Judged) -> str:
     unit = judged.limit.unit
     cells = [amount(judged.figure.control, unit), amount(judged.figure.test, unit), change(judged), interval(judged), bound(judged)]
-    return f"| {' | '.join([escaped(subject(judged)), *cells, f'{SIGNS[judged.result]} {judged.result}'])} |"
+    return _row([escaped(subject(judged)), *cells, f"{SIGNS[judged.result]} {judged.result}"])
 
 
 def _head(names: Sequence[str], aligned: Sequence[str]) -> list[str]:
-    return [f"| {' | '.join(names)} |", f"|{'|'.join(aligned)}|"]
+    return [_row(names), f"|{'|'.join(aligned)}|"]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _changes(gate: Gate) -> list[str]:
@@ -62,7 +66,6 @@ def _changes(gate: Gate) -> list[str]:
     lines = ["<details>", f"<summary>Largest changes {where}</summary>", ""]
     lines += _head(["name", "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"], [":--", *[RIGHT] * 4])
     for row in rows:
-        name = row.name if len(row.name) <= 100 else f"{row.name[:99]}…"
         times = [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
-        lines.append(f"| {' | '.join([escaped(name), counts(row.control_count, row.test_count), *times])} |")
+        lines.append(_row([escaped(cut(row.name)), counts(row.control_count, row.test_count), *times]))
     return [*lines, "", "</details>", ""]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, Gate, Judged
+from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.diff.wording import MINUS, count, plural
 from tracediff.report.text import unit_for
 
@@ -16,7 +16,7 @@ def sentence(gate: Gate) -> str:
     if gate.result == NOT_COMPARABLE:
         return f"not comparable: {'; '.join(f'{r.message} ({r.code}: {r.control} → {r.test})' for r in gate.stopping)}"
     if gate.result == PASS:
-        waived = len(gate.of("waived"))
+        waived = len(gate.of(WAIVED))
         kept = "the limit is kept" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are kept"
         return f"pass: {kept}" + (f", {waived} by a waiver" if waived else "")
     those = gate.of(gate.result)
@@ -28,7 +28,11 @@ def sentence(gate: Gate) -> str:
 
 def subject(judged: Judged) -> str:
     """What was limited, cut where it is very long."""
-    name = judged.figure.subject
+    return cut(judged.figure.subject)
+
+
+def cut(name: str) -> str:
+    """``name``, its end left out where it is very long."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
@@ -98,5 +102,5 @@ def explanation(judged: Judged) -> str:
 
 def unsettled(gate: Gate) -> list[Judged]:
     """The limits that are not simply kept, the worst first."""
-    order = {REGRESSION: 0, INCONCLUSIVE: 1, "waived": 2}
+    order = {REGRESSION: 0, INCONCLUSIVE: 1, WAIVED: 2}
     return sorted((j for j in gate.judged if j.result != PASS), key=lambda j: order[j.result])

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import median
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.limits import Limit
-from tracediff.diff.gate.settle import spread_of_interval, spread_of_step
+from tracediff.diff.gate.settle import Interval, spread_of_interval, spread_of_step
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.families import OTHER, RULES
 
-Interval = tuple[float, float]
 ALL_FAMILIES = {family for family, _ in RULES} | {OTHER}
 
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
@@ -108,11 +106,9 @@ def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
     """Self time. An op of the test alone that every step has is no sample: it is there."""
     us = comparison.us
     control, test = us(op.control_self), us(op.test_self)
-    is_new = op.counts_change == "added" and not op.counts_vary and op.test_count >= comparison.scale
-    if is_new:
+    if op.counts_change == "added" and not op.counts_vary and op.test_count >= comparison.scale:
         return Figure(f"op:{op.name}", control, test, exact=True)
-    figure = _time(f"op:{op.name}", control, test, op.interval, comparison)
-    return Figure(figure.subject, control, test, figure.interval, spread=figure.spread, q=op.q_value if several else None, why=figure.why)
+    return replace(_time(f"op:{op.name}", control, test, op.interval, comparison), q=op.q_value if several else None)
 
 
 def _time(subject: str, control: float, test: float, interval: Interval | None, comparison: Comparison) -> Figure:
@@ -156,8 +152,3 @@ def _graph_breaks(manifest: Manifest | None) -> float | None:
     """Breaks of the run with most of them."""
     counts = [len(run.compile.graph_breaks) for run in manifest.runs if run.compile] if manifest else []
     return float(max(counts)) if counts else None
-
-
-def middle(interval: Interval) -> float:
-    """Logarithm of the ratio in the middle of an interval of relative changes."""
-    return (math.log1p(interval[0]) + math.log1p(interval[1])) / 2

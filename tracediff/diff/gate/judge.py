@@ -9,9 +9,9 @@ from datetime import date
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.config import STOPPING, Settings
-from tracediff.diff.gate.figures import Figure, Interval, figures, middle
+from tracediff.diff.gate.figures import Figure, figures
 from tracediff.diff.gate.limits import Limit
-from tracediff.diff.gate.settle import MOST_RUNS, runs_to_detect, runs_to_part
+from tracediff.diff.gate.settle import MOST_RUNS, Interval, middle, reach, runs_to_detect, runs_to_part
 from tracediff.diff.gate.waivers import Waiver, waiver_for
 from tracediff.diff.preflight import REFUSED, Reason
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
@@ -155,17 +155,12 @@ def _settle(limit: Limit, figure: Figure, control: float, interval: Interval) ->
     needed = runs_to_detect(figure.spread, math.log1p(bound))
     if needed is None:
         return f"more than {MOST_RUNS:,} runs a side would be needed to detect {within}: runs differ too much"
-    if _is_wide(interval, bound):
+    if reach(interval) >= math.log1p(bound):  # so wide that it could not even tell no change from the bound
         return f"{needed} runs a side would detect {within}"
     change = middle(interval)
     needed = runs_to_part(figure.spread, abs(change - math.log1p(bound)))
     few = f"{needed:,}" if needed else f"more than {MOST_RUNS:,}"
     return f"{few} runs a side would tell {100 * math.expm1(change):+.3g} % from the bound of {within}".replace("-", MINUS)
-
-
-def _is_wide(interval: Interval, bound: float) -> bool:
-    """Whether an interval as wide as this could not even tell no change from the bound."""
-    return (math.log1p(interval[1]) - math.log1p(interval[0])) / 2 >= math.log1p(bound)
 
 
 def _settle_untested(limit: Limit, figure: Figure) -> str:

@@ -11,6 +11,9 @@ from tracediff.diff.verdict import Verdict
 
 MOST_RUNS = 1000
 
+Interval = tuple[float, float]
+"""The ends of a 95 % interval of a relative change."""
+
 
 def spread_of_step(verdict: Verdict) -> float | None:
     """Standard deviation of the logarithm of a run's median that the verdict's smallest detectable effect stands for; None where it has none."""
@@ -22,10 +25,19 @@ def spread_of_step(verdict: Verdict) -> float | None:
     return detectable / (_detects(df) * math.sqrt(1 / n + 1 / m))
 
 
-def spread_of_interval(interval: tuple[float, float], n: int, m: int) -> float:
-    """Standard deviation of the logarithm of a run that the 95 % interval of a relative change stands for."""
-    reach = (math.log1p(interval[1]) - math.log1p(interval[0])) / 2
-    return reach / (quantile_t(1 - LEVEL / 2, n + m - 2) * math.sqrt(1 / n + 1 / m))
+def spread_of_interval(interval: Interval, n: int, m: int) -> float:
+    """Standard deviation of the logarithm of a run that ``interval`` stands for."""
+    return reach(interval) / (quantile_t(1 - LEVEL / 2, n + m - 2) * math.sqrt(1 / n + 1 / m))
+
+
+def middle(interval: Interval) -> float:
+    """Logarithm of the ratio in the middle of ``interval``."""
+    return (math.log1p(interval[0]) + math.log1p(interval[1])) / 2
+
+
+def reach(interval: Interval) -> float:
+    """How far ``interval`` reaches to either side of its middle, in logarithms."""
+    return (math.log1p(interval[1]) - math.log1p(interval[0])) / 2
 
 
 def runs_to_detect(spread: float, effect: float) -> int | None:
