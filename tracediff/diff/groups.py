@@ -13,7 +13,7 @@ from tracediff.diff.matching.items import FamilyOf, Item, items_of
 from tracediff.diff.matching.origins import Origins
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.calltree import CallTree
-from tracediff.profile.names import is_generated, match_name
+from tracediff.profile.names import table_name
 from tracediff.profile.readable import readable
 from tracediff.profile.work import UNMATCHED
 
@@ -60,6 +60,11 @@ class Group:
     control_ops: int | None = None
     test_ops: int | None = None
     call: str | None = None
+
+    @property
+    def sides(self) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+        """Members of control and test."""
+        return self.control, self.test
 
     @property
     def control_ns(self) -> int:
@@ -210,7 +215,7 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
     ops = [tree.calls[node].count * (scale // tree.denominator) for tree, node in zip(trees, shared, strict=True)] if shared else (None, None)
     return Group(
         level,
-        readable(largest.work.name if is_generated(largest.work.name) else match_name(largest.work.name)),
+        readable(table_name(largest.work.name)),
         family,
         phases.pop() if len(phases) == 1 else "unknown",
         modules.pop() if len(modules) == 1 else None,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.diff.findings.program import OTHER_WORKLOAD, inputs, shapes_without_partner
+from tracediff.diff.findings.program import LEAST_SHAPES, OTHER_WORKLOAD, inputs, shapes_without_partner
 from tracediff.diff.preflight import Reason
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
-LEAST_SHAPES = 0.01
-"""Part of the work below which other shapes are not told."""
 OTHER_DTYPE = 0.1
 """Part of the work from which another dtype is told."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import median
 
@@ -54,6 +55,11 @@ class StepTime:
     def delta(self) -> int:
         """test − control."""
         return self.test - self.control
+
+    def within(self, names: Collection[str]) -> tuple[int, int]:
+        """Time in the states called ``names`` on both sides."""
+        those = [s for s in self.states if s.name in names]
+        return sum(s.control for s in those), sum(s.test for s in those)
 
     @property
     def residual(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracediff.diff.groups import Group, Member, WorkTime
-from tracediff.profile.names import is_generated, match_name
+from tracediff.profile.names import table_name
 from tracediff.profile.readable import readable
 
 UNKNOWN = "(unknown)"
@@ -33,7 +33,7 @@ VIEWS: dict[str, Callable[[Member], str]] = {
     "phase": lambda m: m.phase,
     "module": lambda m: m.module or UNKNOWN,
     "op": lambda m: m.op or "(no operator)",
-    "kernel": lambda m: readable(m.name if is_generated(m.name) else match_name(m.name)),
+    "kernel": lambda m: readable(table_name(m.name)),
 }
 """What work can be summed by."""
 

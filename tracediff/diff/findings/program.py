@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from tracediff.diff.findings.finding import Evidence, Finding
+from tracediff.diff.findings.finding import Evidence, Finding, evidence_of
 from tracediff.diff.matching.calls import shape_key
 from tracediff.diff.preflight import COMPILING
 from tracediff.diff.wording import change, count, part, plural, time
@@ -22,18 +22,27 @@ REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
 STRAGGLING = 0.1
 """Part of the step by which waiting in communication must differ between ranks."""
 OTHER_WORKLOAD = 0.1
-"""Part of the work with shapes that has no equal shapes on the other side."""
+"""Part of the work with shapes that has no equal shapes on the other side, from which the sides do not do the same work."""
+LEAST_SHAPES = 0.01
+"""The same below which other shapes are not told."""
+COST_OF_BREAKS = "Each break ends a compiled graph: Python runs between them, and nothing is fused across."
+NO_TENSOR = ("Scalar", "ScalarList", "TensorList", "GenericList", "Device")
+"""Types of arguments that are no single tensor."""
 
 
 def _evidence(comparison: Comparison, ops: list[Op]) -> tuple[Evidence, ...]:
-    us, number = comparison.us, comparison.number
-    return tuple(Evidence(op.name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total)) for op in ops[:5])
+    return tuple(evidence_of(comparison, op) for op in ops[:5])
+
+
+def _counts(comparison: Comparison, ops: list[Op]) -> list[float]:
+    """How often a step all ``ops`` together run on both sides."""
+    return [comparison.number(sum(op.control_count for op in ops)), comparison.number(sum(op.test_count for op in ops))]
 
 
 def cuda_graphs(comparison: Comparison) -> list[Finding]:
     """cuda-graph: one side replays graphs, the other launches kernel by kernel (or another number of graphs)."""
     ops = [op for op in comparison.ops if GRAPH_LAUNCH.match(op.raw_name)]
-    counts = [comparison.number(sum(op.control_count for op in ops)), comparison.number(sum(op.test_count for op in ops))]
+    counts = _counts(comparison, ops)
     if counts[0] == counts[1]:
         return []
     step, us = comparison.step_time, comparison.us
@@ -43,24 +52,23 @@ def cuda_graphs(comparison: Comparison) -> list[Finding]:
     detail = f"The host's step went {change(*host)} ({100 * (host[1] / host[0] - 1):+.0f} %), {moved}." if host[0] else f"The step went {moved}."
     if abs(step.delta) < 0.02 * max(step.control, 1):
         detail += " No speed-up: the host ran ahead of the GPU before, too."
-    return [Finding("cuda-graph", title, detail, 0.0, us(step.delta), _evidence(comparison, ops))]
+    return [Finding("cuda-graph", title, detail, weight_us=us(step.delta), evidence=_evidence(comparison, ops))]
 
 
 def graph_breaks(comparison: Comparison) -> list[Finding]:
     """graph-breaks: another number of breaks in the manifests, or of compiled regions where both sides compile."""
     control, test = comparison.control, comparison.test
     regions = [op for op in comparison.ops if REGION.match(op.raw_name)]
-    counts = [comparison.number(sum(op.control_count for op in regions)), comparison.number(sum(op.test_count for op in regions))]
+    counts = _counts(comparison, regions)
     breaks = control.graph_breaks, test.graph_breaks
     told = None not in breaks and len(breaks[0] or ()) != len(breaks[1] or ())
     if not told and (counts[0] == counts[1] or not all(counts)):
         return _standing_breaks(comparison, counts)
     title = f"compiled regions a step {count(counts[0])} → {count(counts[1])}"
-    detail = "Each break ends a compiled graph: Python runs between them, and nothing is fused across."
     if told:
         title = f"graph breaks {len(breaks[0] or ())} → {len(breaks[1] or ())}"
     evidence = tuple(Evidence(text) for text in (breaks[1] or breaks[0] or ())[:5]) or _evidence(comparison, regions)
-    return [Finding("graph-breaks", title, detail, 0.0, 0.0, evidence)]
+    return [Finding("graph-breaks", title, COST_OF_BREAKS, evidence=evidence)]
 
 
 def _standing_breaks(comparison: Comparison, counts: list[float]) -> list[Finding]:
@@ -69,8 +77,7 @@ def _standing_breaks(comparison: Comparison, counts: list[float]) -> list[Findin
     for side, regions in ((comparison.control, counts[0]), (comparison.test, counts[1])):
         if side.graph_breaks and not all(counts):
             title = f"{side.label} breaks its graph {len(side.graph_breaks)} times: {plural(regions, 'compiled region')} a step"
-            detail = "Each break ends a compiled graph: Python runs between them, and nothing is fused across."
-            found.append(Finding("graph-breaks", title, detail, 0.0, 0.0, tuple(Evidence(text) for text in side.graph_breaks[:5])))
+            found.append(Finding("graph-breaks", title, COST_OF_BREAKS, evidence=tuple(Evidence(text) for text in side.graph_breaks[:5])))
     return found
 
 
@@ -83,12 +90,12 @@ def compiling(comparison: Comparison) -> list[Finding]:
             total = sum((op.control_self, op.test_self)[which] for op in ops)
             detail = f"torch.compile works {time(comparison.us(total))} a step in {name}'s used steps: they are no steady steps. Record more warm-up steps."
             title = f"{name} compiles inside of the recorded steps"
-            found.append(Finding("compile-in-window", title, detail, 0.0, comparison.us(total), _evidence(comparison, ops)))
+            found.append(Finding("compile-in-window", title, detail, weight_us=comparison.us(total), evidence=_evidence(comparison, ops)))
         matched = [(op, REGION.match(op.raw_name)) for op in comparison.ops if (op.control_count, op.test_count)[which]]
         again = [op for op, match in matched if match and int(match[2]) > 0]
         if again:
             detail = f"{plural(len(again), 'compiled region')} of {name} run in a version compiled again (the number behind the slash): a guard failed before."
-            found.append(Finding("recompile-in-window", f"{name} runs recompiled regions", detail, 0.0, 0.0, _evidence(comparison, again)))
+            found.append(Finding("recompile-in-window", f"{name} runs recompiled regions", detail, evidence=_evidence(comparison, again)))
     return found
 
 
@@ -104,7 +111,7 @@ def stragglers(comparison: Comparison) -> list[Finding]:
         title = f"rank {late} of {side.label} comes late: the others wait for it"
         detail = f"Rank {late} spends {time(waits[late])} a step in communication kernels, rank {early} {time(waits[early])}: who waits least comes last."
         evidence = tuple(Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1]))
-        found.append(Finding("straggler", title, detail, 0.0, waits[early] - waits[late], evidence))
+        found.append(Finding("straggler", title, detail, weight_us=waits[early] - waits[late], evidence=evidence))
     return found
 
 
@@ -131,10 +138,10 @@ def workload(comparison: Comparison) -> list[Finding]:
     evidence = tuple(Evidence(name, None, None, us(c), us(t)) for name, c, t in examples[:5])
     if share >= OTHER_WORKLOAD:
         title = f"{100 * share:.0f} % of the work has shapes that the other side does not have"
-        return [Finding("workload-changed", title, "The sides do not do the same work: compare like with like before reading times.", 0.0, 0.0, evidence)]
-    if share >= 0.01:
+        return [Finding("workload-changed", title, "The sides do not do the same work: compare like with like before reading times.", evidence=evidence)]
+    if share >= LEAST_SHAPES:
         title = f"{part(share, 1)} of the work has other shapes"
-        return [Finding("shape-change", title, "These calls have no call of equal shapes on the other side.", 0.0, 0.0, evidence)]
+        return [Finding("shape-change", title, "These calls have no call of equal shapes on the other side.", evidence=evidence)]
     return []
 
 
@@ -215,8 +222,5 @@ def _inputs_finding(comparison: Comparison, code: str, calls: dict[str, list[int
     evidence = tuple(Evidence(name, c[0], c[0], us(c[1]), us(c[2])) for name, c in largest[:5])
     return Finding(code, f"{plural(many, 'operator call')} get inputs {what}", f"Same operators, same shapes: {times} a step.", delta, delta, evidence)
 
-
-NO_TENSOR = ("Scalar", "ScalarList", "TensorList", "GenericList", "Device")
-"""Types of arguments that are no single tensor."""
 
 RULES = (inputs, cuda_graphs, graph_breaks, compiling, stragglers, spilled, workload)

@@ -29,25 +29,24 @@ def bound(comparison: Comparison) -> list[Finding]:
     step, us = comparison.step_time, comparison.us
     if not step.control or not step.test:
         return []
-    busy = [sum(s.control for s in step.states if s.name in GPU_WORK), sum(s.test for s in step.states if s.name in GPU_WORK)]
+    busy = step.within(GPU_WORK)
     idle = [1 - busy[0] / step.control, 1 - busy[1] / step.test]
     shown = f"the GPU is idle {100 * idle[0]:.0f} % → {100 * idle[1]:.0f} % of the step"
     waiting = us(step.control - busy[0]), us(step.test - busy[1])
     evidence = (Evidence("GPU busy", None, None, us(busy[0]), us(busy[1])), Evidence("GPU idle", None, None, *waiting))
     if min(idle) >= HOST_BOUND:
         detail = f"{shown}: the step takes as long as the host needs. GPU work changed {change(us(busy[0]), us(busy[1]))} and hardly counts."
-        return [Finding("host-bound", "the host sets the pace on both sides", detail, 0.0, us(step.delta), evidence)]
+        return [Finding("host-bound", "the host sets the pace on both sides", detail, weight_us=us(step.delta), evidence=evidence)]
     if max(idle) <= GPU_BOUND:
         detail = f"{shown}: the step takes as long as the GPU works. What the host saves does not shorten it."
-        return [Finding("gpu-bound", "the GPU sets the pace on both sides", detail, 0.0, us(step.delta), evidence)]
+        return [Finding("gpu-bound", "the GPU sets the pace on both sides", detail, weight_us=us(step.delta), evidence=evidence)]
     return []
 
 
 def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str, advice: str) -> list[Finding]:
     """A state whose change is a large part of the step's."""
     step, us = comparison.step_time, comparison.us
-    control = sum(s.control for s in step.states if s.name in names)
-    test = sum(s.test for s in step.states if s.name in names)
+    control, test = step.within(names)
     delta = test - control
     if not step.delta or abs(step.delta) < LEAST_CHANGE * max(step.control, step.test) or abs(delta) < PART_OF_CHANGE * abs(step.delta):
         return []

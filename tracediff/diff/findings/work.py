@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tracediff.diff.findings.finding import Evidence, Finding
+from tracediff.diff.findings.finding import Evidence, Finding, evidence_of
+from tracediff.diff.findings.step import GPU_WORK
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.wording import change, count, part, plural, time
 from tracediff.profile.names import is_generated, match_name
@@ -35,13 +36,17 @@ def _weight(comparison: Comparison, delta: int) -> float:
     step = comparison.step_time
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return comparison.us(delta)
-    busy = sum(s.control + s.test for s in step.states if s.name in ("gpu_compute", "gpu_comm", "gpu_copy"))
-    return comparison.us(delta) * busy / max(step.control + step.test, 1)
+    return comparison.us(delta) * sum(step.within(GPU_WORK)) / max(step.control + step.test, 1)
 
 
 def _evidence(comparison: Comparison, group: Group, name: str | None = None) -> Evidence:
     number, us = comparison.number, comparison.us
     return Evidence(name or group.name, number(group.control_count), number(group.test_count), us(group.control_ns), us(group.test_ns))
+
+
+def _times(groups: Sequence[Group]) -> tuple[int, int]:
+    """Time of ``groups`` on both sides."""
+    return sum(g.control_ns for g in groups), sum(g.test_ns for g in groups)
 
 
 def _largest(groups: Iterable[Group]) -> list[Group]:
@@ -53,30 +58,21 @@ def fused(comparison: Comparison) -> list[Finding]:
     groups = [g for g in comparison.work.groups if g.level == "fusion"]
     if not groups:
         return []
-    kernels = [sum(m.count for g in groups for m in side(g) if is_generated(m.name)) for side in (_control, _test)]
+    kernels = [sum(m.count for g in groups for m in g.sides[k] if is_generated(m.name)) for k in (0, 1)]
     into = kernels[1] >= kernels[0]
     counts = [sum(g.control_count for g in groups), sum(g.test_count for g in groups)]
-    delta = sum(g.delta for g in groups)
+    control, test = _times(groups)
     us = comparison.us
     what = "kernels" if comparison.gpu_time.groups else "operators"
     title = f"{count(comparison.number(counts[0]))} {what} became {count(comparison.number(counts[1]))} by {'fusion' if into else 'undoing fusion'}"
-    times = change(us(sum(g.control_ns for g in groups)), us(sum(g.test_ns for g in groups)))
-    detail = f"{plural(len(groups), 'group')} of fused kernels and what they compute: {times} a step."
+    detail = f"{plural(len(groups), 'group')} of fused kernels and what they compute: {change(us(control), us(test))} a step."
     evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in _largest(groups))
-    return [Finding("fused", title, detail, us(delta), _weight(comparison, delta), evidence)]
-
-
-def _control(group: Group) -> tuple[Member, ...]:
-    return group.control
-
-
-def _test(group: Group) -> tuple[Member, ...]:
-    return group.test
+    return [Finding("fused", title, detail, us(test - control), _weight(comparison, test - control), evidence)]
 
 
 def _fusion_name(group: Group, into: bool) -> str:
     """``native_layer_norm, add → triton_poi_fused_add_native_layer_norm_0``."""
-    before, after = (group.control, group.test) if into else (group.test, group.control)
+    before, after = group.sides if into else group.sides[::-1]
     ops = list(dict.fromkeys((m.op or readable(m.name)).removeprefix("aten::") for m in before))
     names = list(dict.fromkeys(readable(m.name) for m in after if is_generated(m.name)))
     shown = ", ".join(ops[:4]) + (f" and {len(ops) - 4} more" if len(ops) > 4 else "")
@@ -92,7 +88,7 @@ def swapped(comparison: Comparison) -> list[Finding]:
     found = []
     us = comparison.us
     for family, groups in families.items():
-        control, test = sum(g.control_ns for g in groups), sum(g.test_ns for g in groups)
+        control, test = _times(groups)
         delta = test - control
         times = f"{change(us(control), us(test))} a step"
         ops = plural(len(groups), f"{family} operator")
@@ -130,7 +126,7 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
     us = comparison.us
     chance = {op.name for op in comparison.ops if op.time_change in ("same", "unclear")}  # where runs were tested, they decide
     for (name, _), groups in kernels.items():
-        control, test = sum(g.control_ns for g in groups), sum(g.test_ns for g in groups)
+        control, test = _times(groups)
         delta = test - control
         if not _matters(comparison, delta) or abs(delta) < LEAST_RELATIVE * max(control, test) or name in chance:
             continue
@@ -149,7 +145,7 @@ def counts(comparison: Comparison) -> list[Finding]:
         if group.level in ("added", "removed"):
             name = group.call or (group.control or group.test)[0].op or group.name
             entry = sums.setdefault(name, [0, 0, 0, 0])
-            for at, members in ((0, group.control), (1, group.test)):
+            for at, members in enumerate(group.sides):
                 entry[at] += sum(m.count for m in members)
                 entry[at + 2] += sum(m.ns for m in members)
     delta = sum(e[3] - e[2] for e in sums.values())
@@ -173,8 +169,7 @@ def copies(comparison: Comparison) -> list[Finding]:
         if op.category == "gpu_memcpy" and abs(number(op.test_count - op.control_count)) >= 1 and _matters(comparison, op.total_delta):
             title = f"{op.name}: {count(number(op.control_count))} → {count(number(op.test_count))} copies a step"
             detail = f"They take {change(us(op.control_total), us(op.test_total))} a step."
-            evidence = (Evidence(op.name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total)),)
-            found.append(Finding("new-copies", title, detail, us(op.total_delta), _weight(comparison, op.total_delta), evidence))
+            found.append(Finding("new-copies", title, detail, us(op.total_delta), _weight(comparison, op.total_delta), (evidence_of(comparison, op),)))
     return found
 
 
@@ -186,15 +181,15 @@ def tensor_cores(comparison: Comparison) -> list[Finding]:
     gpu, us = comparison.gpu_time, comparison.us
     title = f"kernel time on tensor cores {100 * shares[0]:.0f} % → {100 * shares[1]:.0f} %"
     detail = "By the kernels' names; kernels whose names do not say are not counted as using them."
-    evidence = (Evidence("on tensor cores", None, None, us(gpu.control) * shares[0], us(gpu.test) * shares[1]),)
-    return [Finding("tensor-core-share", title, detail, 0.0, 0.0, evidence)]
+    evidence = Evidence("on tensor cores", None, None, us(gpu.control) * shares[0], us(gpu.test) * shares[1])
+    return [Finding("tensor-core-share", title, detail, evidence=(evidence,))]
 
 
 def tensor_core_shares(comparison: Comparison) -> tuple[float, float] | None:
     """Part of each side's kernel time in kernels whose names say that they use tensor cores (MFMA on AMD); None without a GPU on both sides."""
     shares = []
-    for side in (_control, _test):
-        members = [m for g in comparison.gpu_time.groups for m in side(g) if m.category == "kernel"]
+    for k in (0, 1):
+        members = [m for g in comparison.gpu_time.groups for m in g.sides[k] if m.category == "kernel"]
         total = sum(m.ns for m in members)
         if not total:
             return None
