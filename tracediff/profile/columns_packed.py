@@ -67,7 +67,7 @@ def pack(profile: Profile) -> PackedProfile:
         host_ns=profile.host_ns.tolist(),
         state_names=list(profile.state_names),
         state_ns=profile.state_ns.tolist(),
-        owned={name: _differences(name, column) for name, column in zip(OWNED, profile.owned.reshape(-1, len(OWNED)).T, strict=True)},
+        owned={name: _as_list(name, column) for name, column in zip(OWNED, profile.owned.reshape(-1, len(OWNED)).T, strict=True)},
         busy_ns=profile.busy_ns.tolist(),
         ops=_packed(profile.ops),
         calls=_packed(profile.calls),
@@ -87,7 +87,7 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
         ValueError: the parts do not fit together.
     """
     owned = [_column(name, packed.owned) for name in OWNED]
-    _require(len({len(c) for c in owned}) == 1, "owned has columns of different lengths")
+    _require_equal_lengths("owned", owned)
     profile = Profile(
         origin=replace(packed.origin, file=TraceFile(str(snapshot), packed.origin.file.name)),
         notes=tuple(packed.notes),
@@ -133,10 +133,11 @@ def _with_used_names(profile: Profile) -> Profile:
 
 
 def _packed(table: OpTable | CallTable | WorkTable) -> Table:
-    return {f.name: _differences(f.name, getattr(table, f.name)) for f in fields(table)}
+    return {f.name: _as_list(f.name, getattr(table, f.name)) for f in fields(table)}
 
 
-def _differences(name: str, column: Int64) -> list[int]:
+def _as_list(name: str, column: Int64) -> list[int]:
+    """A column as the file holds it; `_column` reads it again."""
     values: list[int] = (np.diff(column, prepend=np.int64(0)) if name in DIFFERENCES else column).tolist()
     return values
 
