@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracediff.charts.labels import broken, change_text, full_name, label, percent_text, plural, time_text
+from tracediff.charts.labels import broken, change_text, full_name, label, percent_text, time_text
+from tracediff.diff.wording import plural
 
 if TYPE_CHECKING:
     from tracediff.charts.theme import Palette

@@ -9,10 +9,10 @@ from html import escape
 from textwrap import wrap
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.wording import MINUS
 from tracediff.errors import TracediffError, printable
 from tracediff.profile.states import GPU_STATES
 
-MINUS = "−"
 LONGEST_LABEL = 28
 """Characters of a name beside its bar; the whole name is in the hover."""
 LONGEST_HOVER = 1200
@@ -174,8 +174,3 @@ def choice(argument: str, value: str, known: Iterable[str]) -> str:
     if value not in names:
         raise TracediffError(argument, f"unknown value {value!r}", f"give {', '.join(names)}")
     return value
-
-
-def plural(n: int, noun: str) -> str:
-    """``1 run``, ``2 runs``."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")

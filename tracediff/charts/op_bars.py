@@ -15,12 +15,12 @@ from tracediff.charts.labels import (
     count_text,
     label,
     not_compared,
-    plural,
     side_names,
     time_text,
     unit_for,
 )
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.diff.wording import plural
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import label, plural, side_names, state_label, time_text, unit_for
+from tracediff.charts.labels import label, side_names, state_label, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.diff.wording import plural
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

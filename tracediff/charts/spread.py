@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import change_text, label, plural, side_names, time_text, unit_for
+from tracediff.charts.labels import change_text, label, side_names, time_text, unit_for
 from tracediff.charts.theme import empty, faint, finish, palette
+from tracediff.diff.wording import plural
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracediff.charts.labels import full_name, has_gpu, label, plural, side_names, state_label, time_text, unit_for
+from tracediff.charts.labels import full_name, has_gpu, label, side_names, state_label, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.diff.wording import plural
 from tracediff.profile.timeline import ANNOTATION, KINDS
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import MISSING, Int64
@@ -54,21 +55,21 @@ def build_timeline(
     for place, which in streams[:MOST_STREAMS]:
         parts.append(_gpu(trace, gpu, which, len(rows)))
         rows.append(place)
-    launching = np.unique(gpu.launch[gpu.launch >= 0])
+    kinds = _host_kinds(trace, gpu.launch[gpu.launch >= 0])
     for code in threads[:MOST_THREADS]:
         called = _thread_name(trace, code)
         for lane, what in ((annotations, "annotations"), (ops, "ops")):
             for depth in range(MOST_DEPTH):
                 some = np.flatnonzero((lane.thread == code) & (lane.depth == depth) & _within(lane.start, lane.end, window))
                 if len(some):
-                    parts.append(_host(trace, lane, some, launching, len(rows)))
+                    parts.append(_host(trace, lane, some, kinds, len(rows)))
                     rows.append(f"{called} {what}" + (f" {depth + 1}" if depth else ""))
     left_out = max(len(streams) - MOST_STREAMS, 0) + max(len(threads) - MOST_THREADS, 0)
     marks = _bounded(_joined(parts, window), names, window[1] - window[0])
     return Timeline(int(steps.numbers[position]), *window, tuple(rows), marks, left_out, memory_of(trace, window))
 
 
-def _within(start: Int64, end: Int64, window: tuple[int, int]) -> np.ndarray:
+def _within(start: Int64, end: Int64, window: tuple[int, int]) -> NDArray[np.bool_]:
     return (start < window[1]) & (end > window[0])
 
 
@@ -112,22 +113,26 @@ def _states(account: StepAccount, window: tuple[int, int], first_name: int) -> S
 
 def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     rows = gpu.rows[which]
-    speaks = np.array([is_communication(name) for name in trace.names], bool)[trace.name[rows]]
+    speaks = trace.named(is_communication)[rows]
     kernel = trace.category[rows] == cat.KERNEL
     kind = np.where(kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy"))
     return Spans(np.full(len(rows), row), gpu.start[which], gpu.end[which], kind, trace.name[rows].astype(np.int64))
 
 
-def _host(trace: Trace, lane: Lane, which: Int64, launching: Int64, row: int) -> Spans:
+def _host_kinds(trace: Trace, launches: Int64) -> NDArray[np.int8]:
+    """int8[n]: what each event is if it is one of the host's."""
+    scope = np.isin(trace.category, cat.OPS, invert=True)
+    kind = np.full(len(trace), KINDS.index("op"), np.int8)
+    kind[np.isin(trace.category, cat.CALLS) & trace.named(SYNCHRONISING.search)] = KINDS.index("synchronising")
+    kind[launches] = KINDS.index("launching")
+    kind[scope] = KINDS.index(ANNOTATION)
+    kind[scope & trace.named(lambda name: "DataLoader" in name)] = KINDS.index("data_loading")
+    return kind
+
+
+def _host(trace: Trace, lane: Lane, which: Int64, kinds: NDArray[np.int8], row: int) -> Spans:
     rows = lane.rows[which]
-    kinds = {code: KINDS.index("synchronising" if SYNCHRONISING.search(trace.names[code]) else "op") for code in np.unique(trace.name[rows]).tolist()}
-    kind = np.array([kinds[code] for code in trace.name[rows].tolist()], np.int64)
-    kind[~np.isin(trace.category[rows], cat.CALLS)] = KINDS.index("op")
-    kind[np.isin(rows, launching)] = KINDS.index("launching")
-    if len(rows) and trace.category[rows[0]] not in cat.OPS:
-        kind = np.array(["DataLoader" in trace.names[code] for code in trace.name[rows].tolist()])
-        kind = np.where(kind, KINDS.index("data_loading"), KINDS.index(ANNOTATION))
-    return Spans(np.full(len(rows), row), lane.start[which], lane.end[which], kind, trace.name[rows].astype(np.int64))
+    return Spans(np.full(len(rows), row), lane.start[which], lane.end[which], kinds[rows].astype(np.int64), trace.name[rows].astype(np.int64))
 
 
 def _joined(parts: list[Spans], window: tuple[int, int]) -> Spans:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tracediff import charts
 from tracediff.charts.theme import NO_BUTTONS
 from tracediff.errors import TracediffError
-from tracediff.write import write_text
+from tracediff.write import write_bytes, write_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -107,7 +107,7 @@ def _write_images(figures: dict[str, go.Figure], root: Path, formats: Sequence[s
         for name, figure in figures.items():
             for wanted in dict.fromkeys(formats):
                 target = root / f"{name}.{wanted}"
-                _write_bytes(target, image(figure, wanted))
+                write_bytes(target, image(figure, wanted))
                 written.append(target)
     return written
 
@@ -144,14 +144,3 @@ def _browser() -> Iterator[None]:
         yield
     finally:
         kaleido.stop_sync_server(silence_warnings=True)
-
-
-def _write_bytes(target: Path, content: bytes) -> None:
-    """Write under a temporary name and rename."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, target)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise TracediffError(str(target), f"cannot be written ({(error.strerror or str(error)).lower()})", "check the folder and its permissions") from None

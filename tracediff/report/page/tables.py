@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tracediff.errors import printable
-from tracediff.profile.names import readable
+from tracediff.profile.readable import readable
 from tracediff.report.explain import WHY
 from tracediff.report.text import unit_for
 
