@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SAMPLE := sample_traces/vit
 
-.PHONY: demo test lint package bench samples tables clean
+.PHONY: demo test lint package bench samples tables screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
@@ -37,6 +37,10 @@ samples: .venv/dev
 
 tables: .venv/dev
 	$(BIN)/python benchmarks/tables.py --size tiny --out docs/tables.md
+
+# Every chart and the report, light and dark, wide and narrow; needs Chromium.
+screenshots: .venv/dev
+	$(BIN)/python docs/images/make.py
 
 clean:
 	rm -rf .venv .venv-wheel dist benchmarks/out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -28,6 +29,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @click.option("--html", "html_file", metavar="FILE", help="Write the report: one page that works offline (- is standard output).")
 @click.option("--json", "json_file", metavar="FILE", help="Write the whole comparison as JSON (- is standard output).")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Write the answer as Markdown (- is standard output).")
+@click.option("--images", "image_format", type=click.Choice(["png", "svg"]), help="Charts beside the Markdown file, and links to them (needs kaleido).")
 @click.option("--where", "name", metavar="NAME", help="Instead: list the longest events called NAME with file, time and stream or thread.")
 def compare(
     where: tuple[str, str],
@@ -40,6 +42,7 @@ def compare(
     html_file: str | None,
     json_file: str | None,
     markdown_file: str | None,
+    image_format: str | None,
     name: str | None,
 ) -> int:
     """Compare two sets of traces: where the step time went and what changed.
@@ -63,6 +66,8 @@ def compare(
 
         list_events(where, name, top if top is not None else 10)
         return 0
+    if image_format and markdown_file in (None, "-"):
+        raise click.UsageError("--images needs --markdown FILE, beside which the images are written")
     comparison = load()
     if explained is not None:
         from tracediff.report.explain import explain
@@ -78,7 +83,8 @@ def compare(
     if markdown_file:
         from tracediff.report.to_markdown import to_markdown
 
-        write_text(markdown_file, to_markdown(comparison, device=device, sort=sort, top=top if top is not None else 10))
+        images = _images(comparison, markdown_file, image_format) if image_format else None
+        write_text(markdown_file, to_markdown(comparison, device=device, sort=sort, top=top if top is not None else 10, images=images))
     if html_file:
         from tracediff.report.page.html import to_html
 
@@ -90,3 +96,13 @@ def compare(
 
         show(comparison, Console(), device=device, sort=sort, top=top, by=by)
     return 3 if comparison.was_refused else 0
+
+
+def _images(comparison: Comparison, markdown_file: str, image_format: str) -> dict[str, tuple[str, str]]:
+    """Write the images into a folder beside the file: chart → (address from the file, title)."""
+    from tracediff.report.charts_files import write_images
+    from tracediff.report.to_markdown import IMAGES
+
+    folder = Path(markdown_file).with_suffix("").with_name(f"{Path(markdown_file).stem}_images")
+    written = write_images(comparison, folder, IMAGES, image_format) if not comparison.was_refused else {}
+    return {name: (f"{folder.name}/{path.name}", title) for name, (path, title) in written.items()}

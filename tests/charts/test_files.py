@@ -5,16 +5,20 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from build_trace import call, document, kernel, op, step, write
+from click.testing import CliRunner
+from tracediff_cli.main import cli
 
 import tracediff
 from tracediff import charts
 from tracediff.errors import TracediffError
 from tracediff.report.charts_files import check_formats, write_charts
 
+RUN = "from tracediff_cli.main import main; main()"
 NAME = "</script><img src=x onerror=alert(1)>"
 
 
@@ -59,16 +63,40 @@ def test_images_need_kaleido(folders, tmp_path, monkeypatch):
         check_formats(["gif"])
 
 
-@pytest.mark.skipif(find_spec("kaleido") is not None, reason="kaleido is installed")
 def test_without_kaleido_the_command_says_so_in_one_line(folders, tmp_path):
-    done = run(*folders, "--charts", str(tmp_path / "out"), "--chart-format", "png")
+    code = f"import importlib.util as u; known = u.find_spec; u.find_spec = lambda name: None if name == 'kaleido' else known(name); {RUN}"
+    asked = ["export", *folders, "--charts", str(tmp_path / "out"), "--chart-format", "png"]
+    done = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, text=True)
     assert done.returncode == 2
     assert "torch-tracediff[images]" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.skipif(find_spec("kaleido") is None, reason="kaleido is not installed (extra images)")
-@pytest.mark.skipif(not (shutil.which("chromium") or shutil.which("google-chrome")), reason="there is no Chromium")
+needs_chromium = pytest.mark.skipif(not (shutil.which("chromium") or shutil.which("google-chrome")), reason="no Chromium here: .ci/run installs it")
+
+
+@needs_chromium
+def test_markdown_with_images_links_to_them(folders, tmp_path):
+    target = tmp_path / "my answer.md"
+    result = CliRunner().invoke(cli, ["compare", *folders, "--markdown", str(target), "--images", "svg"])
+    assert result.exit_code == 0, result.output
+    links = re.findall(r"^!\[(.*)\]\((.*)\)$", target.read_text(), re.M)
+    assert [Path(unquote(to)).stem for _, to in links] == ["step_waterfall", "duration_diff", "timeline"]
+    for alternative, to in links:
+        assert alternative.startswith(("A step", "GPU", "A typical"))
+        assert "<" not in alternative
+        assert (tmp_path / unquote(to)).read_text().startswith("<svg")
+
+
+def test_images_need_a_file_to_stand_beside(folders):
+    for more in ([], ["--markdown", "-"]):
+        result = CliRunner().invoke(cli, ["compare", *folders, "--images", "png", *more])
+        assert result.exit_code == 2
+        assert "--markdown FILE" in result.output
+
+
+@needs_chromium
 def test_images_are_written(folders, tmp_path):
     written = write_charts(tracediff.compare(*folders).comparison, tmp_path, ["png", "svg", "pdf"], names=["step_waterfall"])
     heads = {p.suffix: p.read_bytes()[:5] for p in written}

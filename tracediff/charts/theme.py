@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from tracediff.charts.labels import SUBTITLE_WIDTH, TITLE_WIDTH, choice, lines
@@ -12,6 +14,10 @@ if TYPE_CHECKING:
 
 NO_BUTTONS = ("sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d")
 """What no chart offers: to send it to plotly's servers, and to select what nothing uses."""
+PANEL_TITLE = 14
+"""Pixels that titles of panels need below the chart's own."""
+TAG = re.compile(r"<[^>]*>")
+"""Markup of our own: what traces recorded stands escaped in titles."""
 BELOW_AXIS = 48
 """Pixels of an axis' labels and title, below which the legend stands."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -128,6 +134,7 @@ def finish(figure: go.Figure, theme: str, title: str, subtitle: str = "", height
     head, below = lines(title, TITLE_WIDTH), lines(subtitle, SUBTITLE_WIDTH)
     text = f"<b>{head}</b>" + (f'<br><span style="font-size:12px;color:{of.muted}">{below}</span>' if below else "")
     top = 28 + 19 * (1 + head.count("<br>")) + (17 * (1 + below.count("<br>")) if below else 0)
+    top += PANEL_TITLE if figure.layout.annotations else 0
     legend = 40 if _has_legend(figure) else 0
     size = height + top + legend
     title_at = {"text": text, "font": {"size": 14}, "y": 1 - 22 / size}
@@ -153,3 +160,13 @@ def empty(theme: str, sentence: str) -> go.Figure:
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
     return figure
+
+
+def caption(figure: go.Figure) -> tuple[str, str]:
+    """(title, subtitle) of a figure of `finish` as plain text; of one of `empty` what is missing."""
+    head, _, below = (figure.layout.title.text or figure.layout.annotations[0].text).partition("<br><span")
+    return _plain(head), _plain(f"<span{below}") if below else ""
+
+
+def _plain(markup: str) -> str:
+    return unescape(TAG.sub("", markup.replace("<br>", " ")))

@@ -37,7 +37,7 @@ def timeline(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     lengths = [(step.timeline.end - step.timeline.start) / 1000 for _, step in shown]
     unit = unit_for(lengths)
     heights = [len(step.timeline.rows) + 1 for _, step in shown]
-    titles = [_side_title(side_names(comparison)[which], step) for which, step in shown]
+    titles = [side_names(comparison)[which] for which, _ in shown]
     gap = 46 / (ROW * sum(heights) + 46)
     figure = make_subplots(len(shown), 1, shared_xaxes=True, vertical_spacing=gap, row_heights=heights, subplot_titles=titles)
     told: set[str] = set()
@@ -101,11 +101,6 @@ def _colours(of: Palette) -> dict[str, str]:
     return dict(zip(KINDS, (green, yellow, sky, of.quiet, orange, purple, brown, teal, of.grid, of.neutral), strict=True))
 
 
-def _side_title(name: str, step: TypicalStep) -> str:
-    where = f"step {step.timeline.step}, {step.run}, rank {step.rank}"
-    return f"{name} ({label(where, 60)})"
-
-
 def _title(shown: list[tuple[int, TypicalStep]], lengths: list[float]) -> str:
     if len(shown) == 1:
         return f"A typical step takes {time_text(lengths[0])}"
@@ -113,6 +108,7 @@ def _title(shown: list[tuple[int, TypicalStep]], lengths: list[float]) -> str:
 
 
 def _subtitle(shown: list[tuple[int, TypicalStep]]) -> str:
-    text = "The step nearest to the median period, and all that happens in it. Short events are put together; hover tells how many."
+    which = "; ".join(f"{('control', 'test')[k]}: step {step.timeline.step} of {step.run[:40]}, rank {step.rank}" for k, step in shown)
+    text = f"The step nearest to the median period ({which}), and all that happens in it. Short events are put together; hover tells how many."
     left = sum(step.timeline.left_out for _, step in shown)
     return text + (f" {plural(left, 'less busy stream or thread')} left out." if left else "") + ("" if len(shown) == 2 else f" {NO_EVENTS}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracediff import charts
-from tracediff.charts.theme import NO_BUTTONS
+from tracediff.charts.theme import NO_BUTTONS, caption
 from tracediff.errors import TracediffError
 from tracediff.write import write_bytes, write_text
 
@@ -99,6 +99,19 @@ def _made(folder: str | os.PathLike[str]) -> Path:
         reason = f"cannot be made ({(error.strerror or str(error)).lower()})"
         raise TracediffError(os.fspath(folder), reason, "give a folder that can be written") from None
     return Path(folder)
+
+
+def write_images(comparison: Comparison, folder: str | os.PathLike[str], names: Sequence[str], wanted: str) -> dict[str, tuple[Path, str]]:
+    """Chart → (its image in ``folder``, its title) of those of ``names`` that have something to show.
+
+    Raises:
+        TracediffError: the folder cannot be written, or images cannot be made here.
+    """
+    check_formats([wanted])
+    figures = {name: getattr(charts, name)(comparison) for name in names}
+    figures = {name: figure for name, figure in figures.items() if figure.data}
+    written = _write_images(figures, _made(folder), [wanted])
+    return {name: (path, caption(figure)[0]) for (name, figure), path in zip(figures.items(), written, strict=True)}
 
 
 def _write_images(figures: dict[str, go.Figure], root: Path, formats: Sequence[str]) -> list[Path]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
@@ -14,11 +15,18 @@ from tracediff.report.text import counts, facts, headline, unit_for, unprofiled
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&@:])")
 
 
-def to_markdown(comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int = 10) -> str:
-    """The answer as Markdown with tables.
+IMAGES = ("step_waterfall", "duration_diff", "timeline")
+"""Charts that stand below the tables where images are wanted."""
+
+
+def to_markdown(
+    comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int = 10, images: Mapping[str, tuple[str, str]] | None = None
+) -> str:
+    """The answer as GitHub-flavoured Markdown with tables.
 
     Args:
         device, sort, top: as for the terminal.
+        images: chart → (address, title) of images to show.
     """
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {title}", "", f"**{escaped(headline(comparison))}**", "", escaped(facts(comparison)), ""]
@@ -35,6 +43,8 @@ def to_markdown(comparison: Comparison, *, device: str | None = None, sort: str 
         if sections.shows_causes(comparison):
             lines += _view(comparison, "cause")
         lines += _findings(comparison)
+        for address, title in (images or {}).values():
+            lines += [f"![{escaped(title)}]({quote(address)})", ""]
     lines += _remarks("Health of the traces", sections.health_lines(comparison))
     return "\n".join(lines).rstrip() + "\n"
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from tracediff import charts
+from tracediff.charts.theme import caption
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from tracediff.diff.comparison import Comparison
 
-TAG = re.compile(r"<[^>]*>")
-"""Markup of our own: what is recorded stands escaped in titles."""
 TOP = 30
 """Pixels above a chart without its title, for the titles of its panels."""
 
@@ -45,22 +40,12 @@ def chart(comparison: Comparison, name: str) -> Chart:
     draw = getattr(charts, name)
     light, dark = draw(comparison, theme="light"), draw(comparison, theme="dark")
     if not light.data:
-        return Chart(_text(light.layout.annotations[0].text), "", None, [], 0)
-    title, subtitle = _caption(light)
+        return Chart(*caption(light), None, [], 0)
+    title, subtitle = caption(light)
     for figure in (light, dark):
         figure.update_layout(title=None, height=int(figure.layout.height - figure.layout.margin.t + TOP), margin={"t": TOP, "l": 4, "r": 4})
     both = [json.loads(figure.to_json()) for figure in (light, dark)]
     return Chart(title, subtitle, both[0], list(_differences(both[0], both[1], [])), light.layout.height)
-
-
-def _caption(figure: go.Figure) -> tuple[str, str]:
-    head, _, below = figure.layout.title.text.partition("<br><span")
-    return _text(head), _text(f"<span{below}") if below else ""
-
-
-def _text(markup: str) -> str:
-    """Plain text of ``markup`` made by `theme.finish`."""
-    return unescape(TAG.sub("", markup.replace("<br>", " ")))
 
 
 def _differences(light: Any, dark: Any, path: list[str | int]) -> Iterator[list[Any]]:

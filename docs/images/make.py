@@ -1,0 +1,84 @@
+"""Pictures of every chart and of the report, light and dark, 1280 and 390 pixels wide: ``make screenshots``.
+
+They are of the published traces that the tests run against, where those are present, else of sample_traces.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import traces  # noqa: E402  # tests/traces.py: where the published traces are
+
+import tracediff  # noqa: E402
+from tracediff import charts  # noqa: E402
+from tracediff.diff.comparison import Comparison  # noqa: E402
+from tracediff.report.charts_files import write_charts  # noqa: E402
+from tracediff.report.page.html import to_html  # noqa: E402
+
+OUT = Path(__file__).parent
+SAMPLE = ("sample_traces/vit/eager", "sample_traces/vit/compile")
+PAIRS = {"ranks": ("dlrm_8ranks", "dlrm_8ranks"), "memory": ("timesformer_h100", "timesformer_mi300"), "tree": SAMPLE, "treemap": SAMPLE}
+"""Charts that tell more of another pair than of the usual one."""
+USUAL = ("resnet50_workers0", "resnet50_workers4")
+WIDTHS, THEMES = (1280, 390), ("light", "dark")
+REPORT_HEIGHT = 1500
+
+
+def compared(pair: tuple[str, str]) -> Comparison:
+    """The pair, or the samples where the published traces are absent."""
+    found = pair == SAMPLE or traces.FILES
+    folders = [ROOT / name if "/" in name else traces.FOLDER / name for name in (pair if found else SAMPLE)]
+    return tracediff.compare(*folders).comparison
+
+
+def shoot_charts(browser: Browser, comparison: Comparison, names: list[str], folder: Path) -> None:
+    """NAME-WIDTH-THEME.png of each chart."""
+    for theme in THEMES:
+        write_charts(comparison, folder, theme=theme, names=names)
+        for width in WIDTHS:
+            page = browser.new_page(viewport={"width": width, "height": 900})
+            for name in names:
+                page.goto((folder / f"{name}.html").as_uri())
+                page.wait_for_selector(".main-svg", state="attached")
+                page.locator(".plotly-graph-div").screenshot(path=OUT / f"{name}-{width}-{theme}.png")
+            page.close()
+
+
+def shoot_report(browser: Browser, comparison: Comparison, folder: Path) -> None:
+    """report-WIDTH-THEME.png: its beginning."""
+    path = folder / "report.html"
+    path.write_text(to_html(comparison, "tracediff compare control/ test/ --html report.html"), encoding="utf-8")
+    for theme in THEMES:
+        for width in WIDTHS:
+            page = browser.new_page(viewport={"width": width, "height": REPORT_HEIGHT}, color_scheme=theme)
+            page.goto(path.as_uri())
+            page.wait_for_selector("#chart-step_waterfall .main-svg", state="attached")
+            page.wait_for_timeout(300)
+            page.screenshot(path=OUT / f"report-{width}-{theme}.png")
+            page.close()
+
+
+def main() -> None:
+    """Make them all."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("no Chromium found: apt-get install chromium")
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as temporary:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        usual = compared(USUAL)
+        shoot_report(browser, usual, Path(temporary))
+        shoot_charts(browser, usual, [name for name in charts.NAMES if name not in PAIRS], Path(temporary))
+        for name, pair in PAIRS.items():
+            shoot_charts(browser, compared(pair), [name], Path(temporary))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
