@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 
 from tracediff.errors import NotATrace, TracediffError
@@ -17,6 +18,7 @@ from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
 from tracediff.profile.build import ARGUMENTS, build_profile
 from tracediff.profile.families import DEFAULT, Families
+from tracediff.profile.measures import arguments_of
 from tracediff.profile.profile import Profile
 from tracediff.profile.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.profile.traceset import Selection, TraceSet, arrange
@@ -31,13 +33,15 @@ WORTH_A_PROCESS = 4 << 20
 """Bytes on disk from which files are read by processes of their own."""
 
 
-def profile_file(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT, selection: Selection | None = None) -> Profile:
+def profile_file(
+    file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT, selection: Selection | None = None, measures: Sequence[str] = ()
+) -> Profile:
     """The profile of one file: a pure function of it; see `build_profile`.
 
     Raises:
         TracediffError: the file cannot be read, or is no trace.
     """
-    return build_profile(read_trace(file, only=ARGUMENTS), step_marker, families, selection)
+    return build_profile(read_trace(file, only=ARGUMENTS | arguments_of(measures)), step_marker, families, selection, measures)
 
 
 def load_sets(
@@ -49,6 +53,7 @@ def load_sets(
     step_marker: str | None = None,
     jobs: int | None = None,
     families: Families = DEFAULT,
+    measures: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> list[TraceSet]:
     """The sets at ``wheres``, all their files read side by side.
@@ -59,6 +64,7 @@ def load_sets(
         step_marker: see `build_profile`.
         jobs: processes; by default as many as there are cores, and none for small files.
         families: rules that tell what kind of work a name is.
+        measures: names of further tables to make (`tracediff.profile.measures.NAMES`); snapshots have those they were made with.
         progress: told of every finished file.
 
     Raises:
@@ -69,7 +75,7 @@ def load_sets(
     snapshots = [_snapshot(of) for of in files]
     restored = [read_snapshot(it, selection, wanted, families) if it else None for it, (selection, wanted) in zip(snapshots, chosen, strict=True)]
     wanted_files = dict.fromkeys((f, selection) for of, it, (selection, _) in zip(files, snapshots, chosen, strict=True) if not it for f in of)
-    found = _profiles(list(wanted_files), step_marker, jobs, families, progress)
+    found = _profiles(list(wanted_files), partial(_attempt, step_marker=step_marker, families=families, measures=measures), jobs, progress)
     named = labels_for(wheres)
     given = labels or [None] * len(wheres)
     sets = []
@@ -131,7 +137,7 @@ def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Wh
 
 
 def _profiles(
-    files: list[Wanted], step_marker: str | None, jobs: int | None, families: Families, progress: Progress | None
+    files: list[Wanted], attempt: Callable[[Wanted], Profile | TracediffError], jobs: int | None, progress: Progress | None
 ) -> dict[Wanted, Profile | TracediffError]:
     jobs = min(jobs if jobs is not None else _default_jobs(files), len(files))
     done: dict[Wanted, Profile | TracediffError] = {}
@@ -139,13 +145,13 @@ def _profiles(
     tell(0, len(files))
     if jobs <= 1:
         for one in files:
-            done[one] = _attempt(one, step_marker, families)
+            done[one] = attempt(one)
             tell(len(done), len(files))
         return done
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(jobs, context)
     try:
-        futures = {pool.submit(_attempt, one, step_marker, families): one for one in sorted(files, key=_size, reverse=True)}
+        futures = {pool.submit(attempt, one): one for one in sorted(files, key=_size, reverse=True)}
         for future in as_completed(futures):
             done[futures[future]] = future.result()
             tell(len(done), len(files))
@@ -158,10 +164,10 @@ def _profiles(
     return done
 
 
-def _attempt(one: Wanted, step_marker: str | None, families: Families) -> Profile | TracediffError:
+def _attempt(one: Wanted, step_marker: str | None, families: Families, measures: Sequence[str]) -> Profile | TracediffError:
     file, selection = one
     try:
-        return profile_file(file, step_marker, families, selection)
+        return profile_file(file, step_marker, families, selection, measures)
     except TracediffError as error:
         return error
 

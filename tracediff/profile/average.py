@@ -15,7 +15,7 @@ import numpy as np
 
 from tracediff.profile.calltree import CallTree, merge
 from tracediff.profile.names import is_communication
-from tracediff.profile.profile import Profile
+from tracediff.profile.profile import Profile, grouped
 from tracediff.profile.states import GPU_STATES, STATES
 from tracediff.profile.traceset import Run, TraceSet
 
@@ -164,6 +164,23 @@ def op_average(traces: TraceSet) -> OpAverage:
             entry[1] += weight * total
             entry[2] += weight * own
     return average
+
+
+def measure_average(traces: TraceSet, name: str) -> tuple[int, dict[tuple[str, ...], list[int]]]:
+    """(denominator, key → numerators of the columns) per step of the mean rank, of the measure called ``name``; files without it have none of its rows."""
+    denominator, weighted = _weighted(traces)
+    sums: dict[tuple[str, ...], list[int]] = {}
+    for profile, used, weight in weighted:
+        table = profile.measures.get(name)
+        if table is None:
+            continue
+        rows = np.isin(table.step, used)
+        (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
+        for key, *values in zip(keys.tolist(), *(c.tolist() for c in columns), strict=True):
+            entry = sums.setdefault(table.keys[key], [0] * len(values))
+            for k, value in enumerate(values):
+                entry[k] += weight * value
+    return denominator, sums
 
 
 def host_us(traces: TraceSet) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.intervals import union
 from tracediff.profile.lanes import LANES, Lane, build_lane
 from tracediff.profile.launches import GpuEvents, gpu_events
+from tracediff.profile.measures import tables
+from tracediff.profile.measures.measure import Seen
 from tracediff.profile.profile import CallTable, OpTable, Origin, Profile, grouped
 from tracediff.profile.states import step_account
 from tracediff.profile.steps import Steps, find_steps
@@ -34,13 +37,16 @@ NOT_MEASURED = (cat.SPAN, cat.METADATA)
 """Categories whose complete events are no work: the profiler's own span."""
 
 
-def build_profile(trace: Trace, step_marker: str | None = None, families: Families = DEFAULT, selection: Selection | None = None) -> Profile:
+def build_profile(
+    trace: Trace, step_marker: str | None = None, families: Families = DEFAULT, selection: Selection | None = None, measures: Sequence[str] = ()
+) -> Profile:
     """The accounts of ``trace``.
 
     Args:
         step_marker: a regular expression; annotations with a matching name are the steps instead of ProfilerStep#N.
         families: tell what kind of work an operator is.
         selection: of which steps the timeline shows the typical one; the tables are of all.
+        measures: names of further tables to make.
 
     Raises:
         TracediffError: the marker is no regular expression, or nothing matches it.
@@ -77,6 +83,7 @@ def build_profile(trace: Trace, step_marker: str | None = None, families: Famili
         names=tuple(trace.names),
         texts=(*texts, *launch_shapes),
         events={name: int(n) for name, n in zip(trace.categories, np.bincount(trace.category, minlength=len(trace.categories)), strict=True) if n},
+        measures=tables(Seen(trace, steps, completions, gpu, lanes, account, calls, families), measures),
     )
     shown = (selection or Selection()).typical(profile)
     return replace(profile, timeline=build_timeline(trace, steps, shown, completions, account, gpu, lanes["ops"], lanes["annotations"]))

@@ -165,6 +165,22 @@ class Timeline:
 
 
 @dataclass(frozen=True)
+class MeasureTable:
+    """One further table (`measures`): r rows by (step, key).
+
+    Attributes:
+        keys: k distinct keys, each of as many texts as its measure has keys.
+        step: int64[r] position. key: int64[r] index into `keys`.
+        values: int64[r, columns] in the units of the measure's columns.
+    """
+
+    keys: tuple[tuple[str, ...], ...]
+    step: Int64
+    key: Int64
+    values: Int64
+
+
+@dataclass(frozen=True)
 class Profile:
     """The accounts of one file. Times in ns, int64.
 
@@ -182,6 +198,7 @@ class Profile:
         host_work: self time of operators in the steps of a file without GPU events, else empty.
         categories, names, texts: what codes stand for.
         events: all events of the file by category name.
+        measures: further tables by name, those that were asked for.
         timeline: what happened in the typical one of the used steps; None where the file was no trace but a snapshot.
     """
 
@@ -203,6 +220,7 @@ class Profile:
     names: tuple[str, ...]
     texts: tuple[str, ...]
     events: dict[str, int] = field(default_factory=dict)
+    measures: dict[str, MeasureTable] = field(default_factory=dict)
     timeline: Timeline | None = None
 
     @property

@@ -1,0 +1,107 @@
+"""What a measure is: keys, columns that add up, and rates between columns; and what its table is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.calls import Calls
+from tracediff.profile.codes import combined
+from tracediff.profile.families import Families
+from tracediff.profile.lanes import Lane
+from tracediff.profile.launches import GpuEvents
+from tracediff.profile.profile import MeasureTable
+from tracediff.profile.states import StepAccount
+from tracediff.profile.steps import Steps
+
+UNITS = ("count", "ns", "bytes", "flop")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A quantity per step; over rows, steps and files it adds up.
+
+    Attributes:
+        name: its key in tables and JSON, without unit. title: for eyes. unit: one of UNITS.
+    """
+
+    name: str
+    title: str
+    unit: str = "ns"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A quotient of two columns, made where it is shown.
+
+    Attributes:
+        name, title: as of columns, with unit in the name. over, under: names of columns. factor: of the quotient.
+    """
+
+    name: str
+    title: str
+    over: str
+    under: str
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a table tells.
+
+    Attributes:
+        name: stable short name. title: its heading. about: what the columns mean, in a sentence or two.
+        keys: names of the texts that tell rows apart.
+        columns: the first is what rows are sorted by.
+        rates: quotients of columns.
+        arguments: arguments of events that it reads beyond those of a profile.
+    """
+
+    name: str
+    title: str
+    about: str
+    keys: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rates: tuple[Rate, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a file when its measures are made; see the classes of its parts.
+
+    Attributes:
+        completions: int64[s + 1] ns.
+    """
+
+    trace: Trace
+    steps: Steps
+    completions: Int64
+    gpu: GpuEvents
+    lanes: dict[str, Lane]
+    account: StepAccount
+    calls: Calls
+    families: Families
+
+
+def summed(step: Int64, keys: Sequence[tuple[Int64, Sequence[str]]], columns: Sequence[Int64]) -> MeasureTable:
+    """The table of m occurrences, equal ones of a step added.
+
+    Args:
+        step: int64[m] position of their step; those outside every step (below 0) are left out.
+        keys: of each key (int64[m] codes, the texts that they stand for).
+        columns: int64[m] each.
+    """
+    inside = np.flatnonzero(step >= 0)
+    place, codes = step[inside], [code[inside] for code, _ in keys]
+    row, first = combined(place, *codes)
+    values = np.zeros((len(first), len(columns)), np.int64)
+    for k, column in enumerate(columns):
+        np.add.at(values[:, k], row, column[inside])
+    key, distinct = combined(*(code[first] for code in codes))
+    texts = zip(*([texts[c] for c in code[first][distinct].tolist()] for code, (_, texts) in zip(codes, keys, strict=True)), strict=True)
+    return MeasureTable(tuple(texts), place[first], key, values)
