@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tracediff.version import VERSION
+
 if TYPE_CHECKING:
     from tracediff.api import Diff as Diff
     from tracediff.api import compare as compare
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from tracediff.errors import TracediffError as TracediffError
     from tracediff.profile.traceset import TraceSet as TraceSet
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["Diff", "TraceSet", "TracediffError", "__version__", "compare", "load", "record_steps"]
 
 _HOMES = {

@@ -31,6 +31,7 @@ from tracediff.report.to_csv import (
 from tracediff.report.to_folded import to_folded
 from tracediff.report.to_json import document, to_json
 from tracediff.report.to_markdown import to_markdown
+from tracediff.report.to_perfetto import to_perfetto
 from tracediff.write import write_text
 
 FUSION_COLUMNS = ("ops", "kernels", "module", "phase", "control_count", "test_count", "control_us", "test_us", "delta_us")
@@ -193,6 +194,17 @@ class Diff:
     def to_folded(self, path: str | os.PathLike[str] | None = None) -> str:
         """Stacks with the work of both sides in ns, as flame-graph tools read them; also written to ``path`` where given."""
         return _written(to_folded(self.comparison), path)
+
+    def to_perfetto(self, path: str | os.PathLike[str] | None = None) -> str:
+        """One trace of both sides' typical steps for Perfetto, each beginning at 0; also written to ``path`` where given, compressed for ``.gz``.
+
+        Raises:
+            TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
+        """
+        merged = to_perfetto(self.comparison)
+        if path is not None:
+            merged.write(path)
+        return merged.text
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
         """The answer as GitHub-flavoured Markdown; also written to ``path`` where given."""

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 @two_sets
 @click.option("--csv", "csv_folder", metavar="DIR", help="Write the tables as CSV: states, groups and their members, call tree, findings, ops, steps, health.")
 @click.option("--folded", "folded_file", metavar="FILE", help="Write the call stacks of both sides for flame-graph tools (- is standard output).")
+@click.option(
+    "--perfetto", "perfetto_file", metavar="FILE", help="Write one step of both sides as a trace for ui.perfetto.dev or chrome://tracing (.gz is compressed)."
+)
 @click.option("--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON.")
 @click.option("--chart-format", "chart_formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), help="Images of the charts too (may be repeated).")
 @click.option("--chart-theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="How charts look.")
@@ -26,20 +29,22 @@ def export(
     load: Callable[[], Comparison],
     csv_folder: str | None,
     folded_file: str | None,
+    perfetto_file: str | None,
     chart_folder: str | None,
     chart_formats: tuple[str, ...],
     chart_theme: str,
 ) -> int:
-    """Write a comparison's tables and charts to files.
+    """Write a comparison's tables, charts and a merged trace to files.
 
     \b
     Examples:
       tracediff export eager/ compiled/ --csv tables/
       tracediff export eager/ compiled/ --folded stacks.txt
+      tracediff export eager/ compiled/ --perfetto both.json.gz
       tracediff export eager/ compiled/ --charts charts/ --chart-format svg
     """
-    if csv_folder is None and folded_file is None and chart_folder is None:
-        raise click.UsageError("say what to write: --csv DIR, --folded FILE or --charts DIR")
+    if csv_folder is folded_file is perfetto_file is chart_folder is None:
+        raise click.UsageError("say what to write: --csv DIR, --folded FILE, --perfetto FILE or --charts DIR")
     if chart_formats and chart_folder is None:
         raise click.UsageError("--chart-format needs --charts DIR")
     from tracediff.report.to_folded import to_folded
@@ -52,6 +57,8 @@ def export(
     comparison = load()
     if folded_file is not None:
         write_text(folded_file, to_folded(comparison))
+    if perfetto_file is not None:
+        _write_merged(comparison, perfetto_file)
     if csv_folder is not None:
         _write_tables(comparison, csv_folder)
     if chart_folder is not None:
@@ -60,6 +67,15 @@ def export(
         written = write_charts(comparison, chart_folder, chart_formats, chart_theme)
         click.echo(f"wrote {len(written)} files of charts to {chart_folder}")
     return 3 if comparison.was_refused else 0
+
+
+def _write_merged(comparison: Comparison, path: str) -> None:
+    from tracediff.report.to_perfetto import to_perfetto
+
+    merged = to_perfetto(comparison)
+    merged.write(path)
+    if path != "-":
+        click.echo(f"wrote {merged.summary} to {path}")
 
 
 def _write_tables(comparison: Comparison, folder: str) -> None:

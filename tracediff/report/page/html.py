@@ -7,7 +7,6 @@ import platform
 from base64 import b64encode
 from dataclasses import dataclass, field
 from datetime import date
-from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,11 @@ from tracediff.report import sections
 from tracediff.report.page import parts
 from tracediff.report.page.figures import Chart, chart
 from tracediff.report.page.tables import encoded, tables
+from tracediff.version import VERSION
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
-DISTRIBUTION = "torch-tracediff"
 MOST_BYTES = 8_000_000
 """Of the file; plotly.js is 4.8 million of them."""
 CHARTS, WORDS = 2_000_000, 200_000
@@ -100,7 +99,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
     style = _own("page.css").replace("/*palettes*/", _palettes())
     return PAGE.format(
         hashes=" ".join(f"'sha256-{_sha256(s)}'" for s in (plotly, script)),
-        version=version(DISTRIBUTION),
+        version=VERSION,
         title=parts.text(f"{comparison.control.label} → {comparison.test.label} · tracediff", 200),
         style=style,
         links="".join(f'<a href="#{key}">{LINKS[key]}</a>' for key, _, _ in made if key in LINKS),
@@ -171,7 +170,7 @@ def _table(key: str, title: str) -> str:
 def _versions() -> list[tuple[str, str]]:
     from plotly import __version__ as plotly
 
-    tools = f"tracediff {version(DISTRIBUTION)}, Python {platform.python_version()}, plotly {plotly}"
+    tools = f"tracediff {VERSION}, Python {platform.python_version()}, plotly {plotly}"
     return [("made with", tools), ("made on", date.today().isoformat())]
 
 

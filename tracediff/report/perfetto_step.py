@@ -1,0 +1,256 @@
+"""The events of one step → Chrome trace events: on rows where they nest, cut at the step's ends, with arrows from launches to GPU events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.errors import TracediffError, printable
+from tracediff.ingest import categories as cat
+from tracediff.ingest.arguments import FLOW_ID
+from tracediff.ingest.health import Notes
+from tracediff.ingest.read import read_trace
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.lanes import lane_of, threads_of
+from tracediff.profile.launches import gpu_events
+from tracediff.profile.steps import whole_file
+from tracediff.profile.typical import TypicalStep
+
+MOST_EVENTS = 500_000
+"""Of one step; beyond it Python functions are left out."""
+MOST_ROWS = 8
+"""Of one thread or stream, for events that overlap without nesting; what overlaps on the last is cut."""
+MOST_CHARACTERS = 4000
+"""Of a name or an argument; real names of kernels have 3,000."""
+FOLDERS = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[/\\](?:[^/\\\s\"',;:()]+[/\\])+")
+"""Of paths in arguments, such as the compiler's cache of a user."""
+ON_GPU = (*cat.GPU, cat.GPU_ANNOTATION)
+LEFT_OUT = (cat.SPAN, cat.METADATA, cat.COUNTER)
+
+Event = dict[str, Any]
+Key = tuple[bool, int, int]
+"""A row of a thread or stream: whether it is a GPU's, its thread as `threads_of`, its level."""
+encoded = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Numbers of processes, threads and arrows that are new in the file: Perfetto takes equal thread ids of two processes for one thread."""
+
+    process: Iterator[int] = field(default_factory=lambda: count(1))
+    thread: Iterator[int] = field(default_factory=lambda: count(100_001))
+    arrow: Iterator[int] = field(default_factory=lambda: count(1))
+
+
+@dataclass(frozen=True)
+class StepEvents:
+    """The events of one side.
+
+    Attributes:
+        lines: Chrome trace events as JSON.
+        count: how many events of the trace they show.
+        left_out: how many Python functions they do not.
+    """
+
+    lines: list[bytes]
+    count: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Placed:
+    """n events of a trace where they are shown.
+
+    Attributes:
+        rows: int64[n] of the trace. gpu: bool[n] whether they stand on a GPU's stream.
+        thread: int64[n] as `threads_of`. level: int64[n] which of its rows.
+        start, end: int64[n] in ns after the step's start, within the step.
+    """
+
+    rows: Int64
+    gpu: NDArray[np.bool_]
+    thread: Int64
+    level: Int64
+    start: Int64
+    end: Int64
+
+
+def shown(text: str) -> str:
+    """``text`` on one line and of bounded length."""
+    return printable(text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…")
+
+
+def us(ns: int) -> msgspec.Raw:
+    """Nanoseconds as microseconds in decimal text, exactly."""
+    whole, rest = divmod(abs(ns), 1000)
+    return msgspec.Raw(f"{'-' if ns < 0 else ''}{whole}.{rest:03d}".encode())
+
+
+def process_events(pid: int, name: str, labels: str = "") -> Iterator[Event]:
+    """What a process is called, and that processes stand in the order of their numbers."""
+    place = {"pid": pid, "tid": pid}
+    yield {"ph": "M", "name": "process_name", **place, "args": {"name": shown(name)}}
+    if labels:
+        yield {"ph": "M", "name": "process_labels", **place, "args": {"labels": shown(labels)}}
+    yield {"ph": "M", "name": "process_sort_index", **place, "args": {"sort_index": pid}}
+
+
+def thread_events(pid: int, tid: int, name: str) -> Iterator[Event]:
+    """The same of a thread."""
+    yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": shown(name)}}
+    yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}
+
+
+def step_events(step: TypicalStep, title: str, ids: Ids) -> StepEvents:
+    """The events that overlap the period of ``step``, of all its threads and streams; ``title`` begins the names of its processes.
+
+    Raises:
+        TracediffError: the file cannot be read any more, or the step has more than MOST_EVENTS besides its Python functions.
+    """
+    trace = read_trace(step.file)
+    window = step.timeline.start, step.timeline.end
+    rows, left_out = _chosen(trace, window)
+    placed = _placed(trace, rows, window)
+    labels = f"step {step.timeline.step}, rank {step.rank}, {step.file.name}"
+    lines = [encoded(event) for event in _events(trace, placed, window[0], title, labels, ids)]
+    return StepEvents(lines, len(rows), left_out)
+
+
+def _chosen(trace: Trace, window: tuple[int, int]) -> tuple[Int64, int]:
+    """Rows of the complete events and instants in ``window``, and how many Python functions were left out."""
+    start, end = window
+    complete = (trace.dur >= 0) & (trace.ts < end) & (trace.ts + trace.dur.clip(0) > start)
+    marks = [code for code, phase in enumerate(trace.phases) if phase in ("i", "I")]
+    instant = (np.isin(trace.phase, marks) | (trace.dur == 0)) & (trace.ts >= start) & (trace.ts < end)
+    rows = np.flatnonzero((complete | instant) & ~np.isin(trace.category, LEFT_OUT))
+    if len(rows) <= MOST_EVENTS:
+        return rows, 0
+    few = rows[trace.category[rows] != cat.PYTHON]
+    if len(few) > MOST_EVENTS:
+        reason = f"a step of it holds {len(few):,} events, more than a merged trace takes ({MOST_EVENTS:,})"
+        raise TracediffError(str(trace.file), reason, "choose a shorter step with --step, or record fewer kinds of events")
+    return few, len(rows) - len(few)
+
+
+def _placed(trace: Trace, rows: Int64, window: tuple[int, int]) -> Placed:
+    """``rows`` on rows of threads and streams: host first, outer before inner. Viewers drop events that overlap another without nesting."""
+    parts: list[tuple[Int64, Int64, int]] = []
+    gpu = np.isin(trace.category, ON_GPU)
+    complete = trace.dur[rows] >= 0
+    for some in (rows[complete & ~gpu[rows]], rows[complete & gpu[rows]]):
+        for row in range(MOST_ROWS):
+            lane = lane_of(trace, some, Notes())
+            fits = (lane.end == trace.ts[lane.rows] + trace.dur[lane.rows]) | (row == MOST_ROWS - 1)
+            parts.append((lane.rows[fits], lane.end[fits], row))
+            some = lane.rows[~fits]
+            if not len(some):
+                break
+    parts.append((rows[~complete], trace.ts[rows[~complete]], 0))
+    all_rows, ends = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    level = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
+    start, end = (np.clip(times, *window) - window[0] for times in (trace.ts[all_rows], ends))
+    return Placed(all_rows, gpu[all_rows], _threads(trace, all_rows), level, start, end)
+
+
+def _threads(trace: Trace, rows: Int64) -> Int64:
+    """As `threads_of`; instants join the thread whose id is spelled alike: torch 1.8 and 1.9 write it as a number there, as text elsewhere."""
+    width = len(trace.ids) + 1
+    threads = threads_of(trace)[rows]
+    complete = trace.dur[rows] >= 0
+    alike = {(code // width, str(trace.ids[code % width])): code for code in np.unique(threads[complete]).tolist()}
+    moved = {code: alike.get((code // width, str(trace.ids[code % width])), code) for code in np.unique(threads[~complete]).tolist()}
+    threads[~complete] = [moved[code] for code in threads[~complete].tolist()]
+    return threads
+
+
+def _events(trace: Trace, placed: Placed, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
+    keys = list(zip(placed.gpu.tolist(), placed.thread.tolist(), placed.level.tolist(), strict=True))
+    tracks, named = _tracks(trace, keys, title, labels, ids)
+    yield from named
+    begins, ends = _arrows(trace, placed, ids)
+    names = {code: shown(trace.names[code]) for code in np.unique(trace.name[placed.rows]).tolist()}
+    categories = [shown(name) for name in trace.categories]
+    columns = (placed.rows, placed.start, placed.end, trace.name[placed.rows], trace.category[placed.rows], trace.ts[placed.rows], trace.dur[placed.rows])
+    arguments = _arguments(trace, placed.rows)
+    for key, args, (row, start, end, name, category, ts, dur) in zip(keys, arguments, zip(*(c.tolist() for c in columns), strict=True), strict=True):
+        pid, tid = tracks[key]
+        place = {"pid": pid, "tid": tid, "ts": us(start)}
+        what = {"name": names[name], "cat": categories[category]}
+        if dur == MISSING:
+            yield {"ph": "i", "s": "t", **what, **place, "args": args}
+            continue
+        if (start, end - start) != (ts - zero, dur):
+            args |= {"recorded start (µs)": us(ts - zero), "recorded duration (µs)": us(dur)}
+        yield {"ph": "X", **what, **place, "dur": us(end - start), "args": args}
+        for number in begins.get(row, ()):  # right behind the event that it begins at, or a child of the same start gets it
+            yield {"ph": "s", "id": number, "name": "launch", "cat": "launch", **place}
+        if row in ends:
+            yield {"ph": "f", "bp": "e", "id": ends[row], "name": "launch", "cat": "launch", **place}
+
+
+def _tracks(trace: Trace, keys: list[Key], title: str, labels: str, ids: Ids) -> tuple[dict[Key, tuple[int, int]], list[Event]]:
+    """The (pid, tid) of each key, and the events that name them."""
+    processes: dict[tuple[bool, int], int] = {}
+    tracks: dict[Key, tuple[int, int]] = {}
+    events: list[Event] = []
+    width = len(trace.ids) + 1  # as `threads_of` counts
+    for gpu, code, level in sorted(set(keys), key=lambda k: (k[0], _order(trace.ids[k[1] // width]), _order(trace.ids[k[1] % width]), k[2])):
+        process, thread = trace.ids[code // width], trace.ids[code % width]
+        if (gpu, code // width) not in processes:
+            processes[gpu, code // width] = next(ids.process)
+            events += process_events(processes[gpu, code // width], f"{title}, {'GPU' if gpu else 'process'} {process}", labels)
+        pid, tid = tracks[gpu, code, level] = processes[gpu, code // width], next(ids.thread)
+        called = str(thread) if isinstance(thread, str) and not thread.isdigit() else f"{'stream' if gpu else 'thread'} {thread}"
+        events += thread_events(pid, tid, called + (f", overlapping {level}" if level else ""))
+    return tracks, events
+
+
+def _order(number: int | str | None) -> tuple[bool, int, str]:
+    """By number where it is one, texts behind."""
+    return (False, number, "") if isinstance(number, int) else (True, 0, str(number))
+
+
+def _arrows(trace: Trace, placed: Placed, ids: Ids) -> tuple[dict[int, list[int]], dict[int, int]]:
+    """(row of a launch → the arrows that begin there, row of a GPU event → the arrow that ends there), where both are shown in this order."""
+    starts = dict(zip(placed.rows.tolist(), placed.start.tolist(), strict=True))
+    begins: dict[int, list[int]] = {}
+    ends: dict[int, int] = {}
+    gpu = gpu_events(trace, whole_file(trace), Notes())
+    for row, launch in zip(gpu.rows.tolist(), gpu.launch.tolist(), strict=True):
+        if row in starts and launch in starts and starts[launch] <= starts[row]:
+            ends[row] = next(ids.arrow)
+            begins.setdefault(launch, []).append(ends[row])
+    return begins, ends
+
+
+def _arguments(trace: Trace, rows: Int64) -> list[Event]:
+    """The arguments of each of ``rows`` by name; texts without folders."""
+    out: list[Event] = [{} for _ in range(len(rows))]
+    texts: dict[int, str] = {}
+    for category in np.unique(trace.category[rows]).tolist():
+        of = trace.arguments.get(category)
+        if of is None or not len(of.rows):
+            continue
+        mine = np.flatnonzero(trace.category[rows] == category)
+        at = np.searchsorted(of.rows, rows[mine]).clip(max=len(of.rows) - 1)
+        mine, at = mine[of.rows[at] == rows[mine]], at[of.rows[at] == rows[mine]]
+        columns = [(n, v[at], v[at] != MISSING) for n, v in of.ints.items() if n != FLOW_ID]
+        columns += [(n, v[at], np.isfinite(v[at])) for n, v in of.floats.items()]
+        for name, values, there in columns:
+            for i, value in zip(mine[there].tolist(), values[there].tolist(), strict=True):
+                out[i][shown(name)] = value
+        for name, codes in of.texts.items():
+            there = codes[at] >= 0
+            for i, code in zip(mine[there].tolist(), codes[at][there].tolist(), strict=True):
+                if code not in texts:
+                    texts[code] = shown(FOLDERS.sub("", trace.texts[code]))
+                out[i][shown(name)] = texts[code]
+    return out

@@ -1,0 +1,141 @@
+"""`Comparison` → one trace of both sides' typical steps, each beginning at 0, as Perfetto and chrome://tracing open it (docs/perfetto.md)."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tracediff.diff.comparison import Comparison, Side
+from tracediff.errors import TracediffError
+from tracediff.profile.profile import Timeline
+from tracediff.profile.typical import TypicalStep
+from tracediff.report.perfetto_step import Event, Ids, StepEvents, encoded, process_events, shown, step_events, thread_events, us
+from tracediff.report.text import evidence_line, plural, state_label
+from tracediff.version import VERSION
+from tracediff.write import write_bytes, write_text
+
+SIDES = ("control", "test")
+STATE_ROW = 0
+"""Of a timeline."""
+
+
+@dataclass(frozen=True)
+class MergedTrace:
+    """One trace of two steps.
+
+    Attributes:
+        text: Chrome trace JSON, an event a line, times in µs with three decimals.
+        summary: what is in it, in a line.
+    """
+
+    text: str
+    summary: str
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write it to ``path``, compressed where that ends in ``.gz``; ``-`` is standard output.
+
+        Raises:
+            TracediffError: the folder is missing, not writable or full.
+        """
+        if os.fspath(path).endswith(".gz"):
+            write_bytes(path, gzip.compress(self.text.encode(), 6, mtime=0))
+        else:
+            write_text(path, self.text)
+
+
+def to_perfetto(comparison: Comparison) -> MergedTrace:
+    """The typical steps of both sides with all their events, the state of each instant, memory, and the findings as marks.
+
+    Raises:
+        TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
+    """
+    typical = [_typical(side) for side in (comparison.control, comparison.test)]
+    ids = Ids()
+    overview = [encoded(event) for event in _overview(comparison, typical, ids)]
+    sides = []
+    for name, side, step in zip(SIDES, (comparison.control, comparison.test), typical, strict=True):
+        sides.append(step_events(step, f"{name}: {side.label}", ids))
+    head = {"displayTimeUnit": "ms", "otherData": _metadata(comparison, typical, sides)}
+    lines = [*overview, *(line for of in sides for line in of.lines)]
+    text = b"".join((encoded(head)[:-1], b',"traceEvents":[\n', b",\n".join(lines), b"\n]}\n")).decode()
+    return MergedTrace(text, " and ".join(_said(name, step, of) for name, step, of in zip(SIDES, typical, sides, strict=True)))
+
+
+def _typical(side: Side) -> TypicalStep:
+    if side.typical is None:
+        raise TracediffError(side.label, "is a snapshot, which holds no events", "give the traces themselves")
+    return side.typical
+
+
+def _said(name: str, step: TypicalStep, of: StepEvents) -> str:
+    without = f", without {plural(of.left_out, 'Python function')}" if of.left_out else ""
+    return f"step {step.timeline.step} of {name} ({plural(of.count, 'event')}{without})"
+
+
+def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[StepEvents]) -> dict[str, Any]:
+    """Everything that the file says of where it comes from: an allow-list."""
+    out: dict[str, Any] = {"tracediff": VERSION}
+    for name, side, step, of in zip(SIDES, (comparison.control, comparison.test), typical, sides, strict=True):
+        out[name] = {
+            "label": shown(side.label),
+            "file": shown(step.file.name),
+            "rank": step.rank,
+            "step": step.timeline.step,
+            "gpu": [shown(gpu) for gpu in side.gpu],
+            "torch": None if side.torch is None else shown(side.torch),
+            "events": of.count,
+            "python_functions_left_out": of.left_out,
+        }
+    return out
+
+
+def _overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> Iterator[Event]:
+    """The process on top: a row a side with its step and states, a row a finding, and the memory of both sides."""
+    pid = next(ids.process)
+    yield from process_events(pid, f"tracediff: {comparison.control.label} → {comparison.test.label}")
+    has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
+    for name, side, step in zip(SIDES, (comparison.control, comparison.test), typical, strict=True):
+        place = {"pid": pid, "tid": next(ids.thread)}
+        yield from thread_events(**place, name=f"{name}: {side.label}")
+        yield from _states(step.timeline, has_gpu, place)
+    yield from _findings(comparison, pid, ids)
+    for name, step in zip(SIDES, typical, strict=True):
+        yield from _memory(step.timeline, name, pid)
+
+
+def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterator[Event]:
+    """The period of a step, and in it the state of each instant; short ones are put together, as in the timeline."""
+    period = us(timeline.end - timeline.start)
+    yield {"ph": "X", "name": f"step {timeline.step}", "cat": "step", **place, "ts": us(0), "dur": period, "args": {"period (µs)": period}}
+    marks = timeline.marks
+    columns = (marks.row.tolist(), marks.start.tolist(), marks.end.tolist(), marks.name, marks.count.tolist())
+    for row, start, end, name, count in zip(*columns, strict=True):
+        if row == STATE_ROW:
+            args = {"states put together": count} if count > 1 else {}
+            yield {"ph": "X", "name": shown(state_label(name, has_gpu)), "cat": "state", **place, "ts": us(start), "dur": us(end - start), "args": args}
+
+
+def _findings(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
+    """A mark at 0 on a row of its own for each: viewers show one of several marks at one place."""
+    for number, finding in enumerate(comparison.findings, 1):
+        place = {"pid": pid, "tid": next(ids.thread)}
+        yield from thread_events(**place, name=f"finding {number}: {finding.code}")
+        args = {
+            "code": finding.code,
+            "title": shown(finding.title),
+            "detail": shown(finding.detail),
+            "delta_us": finding.delta_us,
+            "evidence": [shown(evidence_line(e)) for e in finding.evidence],
+        }
+        yield {"ph": "i", "s": "t", "name": shown(f"{finding.code}: {finding.title}"), "cat": "finding", **place, "ts": us(0), "args": args}
+
+
+def _memory(timeline: Timeline, side: str, pid: int) -> Iterator[Event]:
+    """A counter for each device."""
+    for memory in timeline.memory:
+        name = f"{side}: allocated on {memory.device}" + ("" if memory.from_zero else " since the file's start")
+        for at, allocated in zip(memory.at.tolist(), memory.allocated.tolist(), strict=True):
+            yield {"ph": "C", "name": shown(name), "cat": "memory", "pid": pid, "tid": pid, "ts": us(at), "args": {"bytes": allocated}}
