@@ -181,6 +181,30 @@ def test_detail_chooses_the_profiler_options(tmp_path):
     assert set(traces.profiles[0].origin.flags) >= {"record_shapes", "with_stack", "profile_memory"}
 
 
+WAITS = """
+import time, torch
+from pathlib import Path
+
+def make_step(variant, folder):
+    before = len(list(Path(folder).iterdir()))
+    (Path(folder) / str(before)).touch()
+    x = torch.ones(64, 64)
+    def step():
+        x @ x
+        if before == 1 and torch.autograd._profiler_enabled():
+            time.sleep(0.02)  # wall time without process time, as where another process has the processor
+    return step
+"""
+
+
+def test_a_run_that_loses_the_processor_while_it_is_recorded_is_collected_again(tmp_path):
+    (tmp_path / "waits.py").write_text(WAITS)
+    (tmp_path / "starts").mkdir()
+    result = collect(tmp_path, "waits.py", "-o", "out", "--repeats", "3", *SHORT, "--", str(tmp_path / "starts"))
+    assert result.returncode == 0, result.stderr
+    assert read_manifest(tmp_path / "out" / "eager").runs[1].attempts > 1
+
+
 def test_the_table_tells_what_each_variant_costs(tmp_path):
     collect(tmp_path, "train.py", "--variant", "eager", "--variant", "script", "-o", "out", "--repeats", "2", *SHORT)
     table = collection_table(tmp_path / "out")

@@ -20,8 +20,8 @@ from tracediff.errors import TracediffError
 
 MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
-CONTENDED = 0.97
-"""A CPU run whose process time / (wall × threads) is under this part of its side's median was disturbed."""
+CONTENDED = 0.03
+"""A CPU run that misses more than this part of its usual process time in either pass was disturbed."""
 ATTEMPTS = 3
 """How often a disturbed run is collected before the last attempt is kept, marked."""
 
@@ -130,14 +130,14 @@ class Collection:
             runs = self.runs.get(variant.text, [])
             for i, measured in enumerate(runs):
                 attempt = 1
-                while _disturbed(runs, i) and attempt < ATTEMPTS:
+                while (taken := _taken(runs, i)) > CONTENDED and attempt < ATTEMPTS:
                     attempt, order = attempt + 1, order + 1
-                    self._say(f"{variant.text}, run {measured['run']} again: other processes took {1 - runs[i]['occupancy']:.0%} of its time")
+                    self._say(f"{variant.text}, run {measured['run']} again: other processes took {taken:.0%} of its time")
                     again = self._run(variant, measured["run"], order, attempt)
                     if again is None:
                         return
                     runs[i] = again
-                runs[i]["contended"] = _disturbed(runs, i)
+                runs[i]["contended"] = taken > CONTENDED
             if runs:
                 self._write_manifest(variant)
 
@@ -179,8 +179,13 @@ class Collection:
             print(text, file=sys.stderr, flush=True)
 
 
-def _disturbed(runs: list[dict[str, Any]], i: int) -> bool:
-    return bool(runs[i]["occupancy"] < CONTENDED * statistics.median(r["occupancy"] for r in runs))
+def _taken(runs: list[dict[str, Any]], i: int) -> float:
+    """The part of its usual process time that run ``i`` missed, in the pass that missed more."""
+    parts = []
+    for key in ("occupancy", "profiled_occupancy"):  # each against its own median: the profiler adds work of one thread, which changes what is usual
+        usual = statistics.median(r[key] for r in runs)
+        parts.append(1 - runs[i][key] / usual if usual else 0.0)
+    return max(parts)
 
 
 def _last_line(text: str) -> str:

@@ -67,6 +67,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         "unprofiled_steps": unprofiled,
         "profiled_steps": profiled,
         "occupancy": occupancy(unprofiled, spec["threads"]),
+        "profiled_occupancy": occupancy(profiled, spec["threads"]),
         "load_average": load_average(),
         "clocks": clocks,
         "peak_memory_bytes": peak_memory(spec["device"]),

@@ -64,7 +64,8 @@ class RunFacts(msgspec.Struct, frozen=True):
 
     Attributes:
         order: when in the collection it ran. attempts: how often it was collected. contended: other processes disturbed it.
-        occupancy: process time / (wall × threads) of the unprofiled steps.
+        occupancy, profiled_occupancy: process time / (wall × threads) of the unprofiled and of the profiled steps;
+            the latter is None where it was not yet judged.
     """
 
     run: int
@@ -80,6 +81,7 @@ class RunFacts(msgspec.Struct, frozen=True):
     load_average: float | None = None
     clocks: dict[str, float] | None = None
     compile: CompileFacts | None = None
+    profiled_occupancy: float | None = None
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -1,0 +1,87 @@
+"""Which runs count as disturbed by other processes: told by known samples."""
+
+import json
+
+import pytest
+
+from tracediff.collect.driver import ATTEMPTS, Collection
+from tracediff.collect.measure import occupancy
+from tracediff.collect.variant import parse_variant
+from tracediff.ingest.manifest import read_manifest
+
+CALM = [1.0, 1.001, 0.999]
+SETTINGS = {"workload": "mlp", "target": None, "size": "tiny", "device": "cpu", "threads": 1, "seed": 0}
+SETTINGS |= {"wait": 0, "warmup": 1, "active": 3, "timed": 3, "detail": "timing", "annotate": None}
+
+
+def samples(shares, threads=1):
+    """Steps of 1 ms in which the process had these shares of its threads."""
+    return [{"wall_us": 1000.0, "cpu_us": 1000.0 * share * threads, "involuntary_switches": 0} for share in shares]
+
+
+def collected(monkeypatch, out, *runs, **settings):
+    """The runs of a collection in which run k's attempts measure ``runs[k - 1]``: (unprofiled, profiled) shares, the last ones ever again."""
+
+    def measured(_self, _variant, run, order, attempt=1):
+        unprofiled, profiled = map(samples, runs[run - 1][:attempt][-1])
+        facts = {"build_s": 0.0, "first_step_s": 0.0, "unprofiled_steps": unprofiled, "profiled_steps": profiled}
+        facts |= {"occupancy": occupancy(unprofiled, 1), "profiled_occupancy": occupancy(profiled, 1)}
+        facts |= {"peak_memory_bytes": {}, "environment": {}, "modules": {}, "provenance": []}
+        return {"run": run, "order": order, "attempts": attempt, "contended": False, **facts}
+
+    monkeypatch.setattr(Collection, "_run", measured)
+    assert Collection(out, [parse_variant("eager", ())], SETTINGS | settings, len(runs)).collect() == 0
+    return read_manifest(out / "eager").runs
+
+
+def test_the_share_is_process_time_of_all_threads():
+    assert occupancy(samples([1.0, 0.5], threads=4), 4) == pytest.approx(0.75)
+    assert occupancy([], 1) == 0
+
+
+@pytest.mark.parametrize("disturbed", [(CALM, [1.0, 0.5, 1.0]), ([1.0, 0.5, 1.0], CALM), ([0.5] * 3, [0.5] * 3)])
+def test_a_run_disturbed_in_either_pass_is_collected_again_and_marked(monkeypatch, tmp_path, capsys, disturbed):
+    runs = collected(monkeypatch, tmp_path, [(CALM, CALM)], [disturbed], [(CALM, CALM)])
+    assert [r.contended for r in runs] == [False, True, False]
+    assert [r.attempts for r in runs] == [1, ATTEMPTS, 1]
+    assert capsys.readouterr().err.count("eager, run 2 again: other processes took") == ATTEMPTS - 1
+    assert (runs[1].occupancy, runs[1].profiled_occupancy) == tuple(pytest.approx(sum(shares) / 3) for shares in disturbed)
+
+
+def test_a_run_that_was_calm_the_second_time_is_not_marked(monkeypatch, tmp_path):
+    runs = collected(monkeypatch, tmp_path, [(CALM, CALM)], [(CALM, [0.6] * 3), (CALM, CALM)], [(CALM, CALM)])
+    assert [(r.attempts, r.contended) for r in runs] == [(1, False), (2, False), (1, False)]
+
+
+def test_steps_that_wait_on_purpose_and_a_profiler_that_works_on_one_thread_are_no_disturbance(monkeypatch, tmp_path):
+    runs = collected(monkeypatch, tmp_path, *[[([0.2] * 3, [0.3] * 3)]] * 3)
+    assert not any(r.contended for r in runs)
+
+
+def test_each_pass_is_compared_with_its_own_median(monkeypatch, tmp_path):
+    runs = collected(monkeypatch, tmp_path, *[[([0.4] * 3, [0.9] * 3)]] * 2, [([0.4] * 3, [0.8] * 3)])
+    assert [r.contended for r in runs] == [False, False, True]
+
+
+@pytest.mark.parametrize(("share", "marked"), [(0.975, False), (0.965, True)])
+def test_three_percent_is_the_limit(monkeypatch, tmp_path, share, marked):
+    runs = collected(monkeypatch, tmp_path, *[[([1.0] * 3, [1.0] * 3)]] * 2, [([1.0] * 3, [share] * 3)])
+    assert runs[2].contended is marked
+
+
+def test_steps_without_process_time_are_no_disturbance(monkeypatch, tmp_path):
+    assert not any(r.contended for r in collected(monkeypatch, tmp_path, *[[([0.0] * 3, [0.0] * 3)]] * 2))
+
+
+def test_runs_on_a_gpu_are_not_judged(monkeypatch, tmp_path):
+    runs = collected(monkeypatch, tmp_path, [(CALM, CALM)], [(CALM, [0.5] * 3)], [(CALM, CALM)], device="cuda")
+    assert not any(r.contended for r in runs)
+
+
+def test_a_manifest_without_the_profiled_share_is_read(monkeypatch, tmp_path):
+    collected(monkeypatch, tmp_path, [(CALM, CALM)])
+    path = tmp_path / "eager" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["runs"][0]["profiled_occupancy"]
+    path.write_text(json.dumps(manifest))
+    assert read_manifest(tmp_path / "eager").runs[0].profiled_occupancy is None
