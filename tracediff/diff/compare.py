@@ -10,6 +10,7 @@ from tracediff.diff.families import compare_families
 from tracediff.diff.findings.find import find
 from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
 from tracediff.diff.groups import Matched, WorkTime, match_work
+from tracediff.diff.measures import compare_measures
 from tracediff.diff.ops import compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, preflight
 from tracediff.diff.preflight_work import reasons_of_work
@@ -53,8 +54,8 @@ def _accounts(control: TraceSet, test: TraceSet, steps: tuple[StepAverage, StepA
     step_time = compare_step_time(*steps, scale, judging.noise_floor)
     return Comparison(
         scale,
-        _side(control, steps[0].runs),
-        _side(test, steps[1].runs),
+        side_of(control, steps[0].runs),
+        side_of(test, steps[1].runs),
         Comparability(()),
         judge((control.label, test.label), step_time, scale, *steps, judging),
         step_time,
@@ -65,6 +66,7 @@ def _accounts(control: TraceSet, test: TraceSet, steps: tuple[StepAverage, StepA
         matched.pairing,
         compare_families((family_samples(control, on_gpu, family_of), family_samples(test, on_gpu, family_of)), judging.noise_floor),
         common,
+        measures=compare_measures(control, test, scale),
     )
 
 
@@ -82,7 +84,8 @@ def _refused(comparison: Comparison, steps: tuple[StepAverage, StepAverage]) -> 
     )
 
 
-def _side(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
+def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
+    """What ``traces`` are made of; ``steps`` are the used steps by run."""
     profiles = traces.profiles
     torch = sorted({p.origin.torch for p in profiles if p.origin.torch})
     return Side(

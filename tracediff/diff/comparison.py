@@ -9,6 +9,7 @@ from tracediff.diff.findings.finding import Finding
 from tracediff.diff.gpu_time import GpuTime
 from tracediff.diff.groups import WorkTime
 from tracediff.diff.matching.calls import Pairing
+from tracediff.diff.measures import MeasureDiff
 from tracediff.diff.ops import Op
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.step_time import StepTime
@@ -81,6 +82,7 @@ class Comparison:
         trees, pairing: the call trees of both sides, and which calls are the same.
         families: what testing says of the work by family.
         findings: what explains the change, the largest part of it first.
+        measures: further tables, those that both sets were loaded with.
         common_change: relative change that all tested operators have in common, 0 where none was tested.
     """
 
@@ -98,6 +100,7 @@ class Comparison:
     families: tuple[TestedFamily, ...]
     common_change: float
     findings: tuple[Finding, ...] = ()
+    measures: tuple[MeasureDiff, ...] = ()
 
     def us(self, numerator: int) -> float:
         """Microseconds of a time numerator: the one division."""

@@ -219,8 +219,8 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
         family,
         phases.pop() if len(phases) == 1 else "unknown",
         modules.pop() if len(modules) == 1 else None,
-        _members(control),
-        _members(test),
+        members_of(control),
+        members_of(test),
         ops[0],
         ops[1],
         _call(trees[0], shared[0]) if shared else None,
@@ -234,7 +234,8 @@ def _call(tree: CallTree, node: int) -> str:
     return f"{call.name}({shapes})" if shapes else call.name
 
 
-def _members(items: list[Item]) -> tuple[Member, ...]:
+def members_of(items: list[Item]) -> tuple[Member, ...]:
+    """Equal items summed, the largest first."""
     sums: dict[tuple[str, str, str | None, str, str, str | None], list[int]] = {}
     for item in items:
         entry = sums.setdefault((item.work.name, item.work.category, item.op, item.family, item.phase, item.module), [0, 0])

@@ -14,7 +14,7 @@ from tracediff.diff.wording import change, count, part, plural, time
 from tracediff.profile.calltree import Call, CallTree
 
 if TYPE_CHECKING:
-    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.comparison import Comparison, Side
     from tracediff.diff.ops import Op
 
 GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip)GraphLaunch")
@@ -101,18 +101,20 @@ def compiling(comparison: Comparison) -> list[Finding]:
 
 def stragglers(comparison: Comparison) -> list[Finding]:
     """straggler: a rank that waits least in communication is the one that the others wait for."""
-    found = []
     step = comparison.us(max(comparison.step_time.control, comparison.step_time.test))
-    for side in (comparison.control, comparison.test):
-        waits = side.communication_us
-        if len(waits) < 2 or max(waits.values()) - min(waits.values()) < STRAGGLING * step:
-            continue
-        late, early = min(waits, key=lambda r: (waits[r], r)), max(waits, key=lambda r: (waits[r], -r))
-        title = f"rank {late} of {side.label} comes late: the others wait for it"
-        detail = f"Rank {late} spends {time(waits[late])} a step in communication kernels, rank {early} {time(waits[early])}: who waits least comes last."
-        evidence = tuple(Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1]))
-        found.append(Finding("straggler", title, detail, weight_us=waits[early] - waits[late], evidence=evidence))
-    return found
+    return [finding for side in (comparison.control, comparison.test) for finding in straggler_of(side, step)]
+
+
+def straggler_of(side: Side, step_us: float) -> list[Finding]:
+    """The finding of one side, whose step takes ``step_us``."""
+    waits = side.communication_us
+    if len(waits) < 2 or max(waits.values()) - min(waits.values()) < STRAGGLING * step_us:
+        return []
+    late, early = min(waits, key=lambda r: (waits[r], r)), max(waits, key=lambda r: (waits[r], -r))
+    title = f"rank {late} of {side.label} comes late: the others wait for it"
+    detail = f"Rank {late} spends {time(waits[late])} a step in communication kernels, rank {early} {time(waits[early])}: who waits least comes last."
+    evidence = tuple(Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1]))
+    return [Finding("straggler", title, detail, weight_us=waits[early] - waits[late], evidence=evidence)]
 
 
 def spilled(comparison: Comparison) -> list[Finding]:

@@ -93,13 +93,16 @@ def new_sync(comparison: Comparison) -> list[Finding]:
 
 def outlier_steps(comparison: Comparison) -> list[Finding]:
     """outlier-step: used steps far from their run's median."""
-    found = []
-    for side in (comparison.control, comparison.test):
-        named = [text for run, steps in side.steps.items() for text in _outliers(side, run, [(s.number, s.period_ns) for s in steps])]
-        if named:
-            detail = f"{side.label}: {'; '.join(named[:3])}{' …' if len(named) > 3 else ''}. They are kept, and count in the mean but not in the median."
-            found.append(Finding("outlier-step", f"{plural(len(named), 'step')} of {side.label} took far longer or shorter than its others", detail))
-    return found
+    return [finding for side in (comparison.control, comparison.test) for finding in outliers_of(side)]
+
+
+def outliers_of(side: Side) -> list[Finding]:
+    """The finding of one side."""
+    named = [text for run, steps in side.steps.items() for text in _outliers(side, run, [(s.number, s.period_ns) for s in steps])]
+    if not named:
+        return []
+    detail = f"{side.label}: {'; '.join(named[:3])}{' …' if len(named) > 3 else ''}. They are kept, and count in the mean but not in the median."
+    return [Finding("outlier-step", f"{plural(len(named), 'step')} of {side.label} took far longer or shorter than its others", detail)]
 
 
 def _outliers(side: Side, run: str, steps: list[tuple[int, int]]) -> list[str]:

@@ -1,0 +1,64 @@
+"""Parts of a whole, and operations by name, of one set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tracediff.diff.groups import Member
+from tracediff.diff.ops import GPU_CATEGORIES
+from tracediff.profile.average import OpAverage
+from tracediff.profile.families import Families
+from tracediff.profile.names import table_name
+from tracediff.profile.readable import readable
+
+
+@dataclass(frozen=True)
+class Share:
+    """Work of one name: numerators over the analysis' scale."""
+
+    name: str
+    ns: int
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation, numerators over the analysis' scale; see `tracediff.diff.ops.Op`."""
+
+    name: str
+    raw_name: str
+    device: str
+    category: str
+    family: str
+    count: int
+    total: int
+    own: int
+
+
+def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Share, ...]:
+    """``members`` summed by ``key``, the largest first."""
+    sums: dict[str, list[int]] = {}
+    for member in members:
+        entry = sums.setdefault(key(member), [0, 0])
+        entry[0] += member.ns
+        entry[1] += member.count
+    return tuple(sorted((Share(name, *entry) for name, entry in sums.items()), key=lambda s: (-s.ns, s.name)))
+
+
+def operations(average: OpAverage, scale: int, families: Families) -> tuple[Operation, ...]:
+    """All operations of a set, the largest self time first; spellings of one name are one operation."""
+    factor = scale // average.denominator
+    sums: dict[tuple[str, str], list[int]] = {}
+    spellings: dict[tuple[str, str], tuple[int, str]] = {}
+    for (category, raw), values in sorted(average.ops.items()):
+        key = (category, table_name(raw))
+        entry = sums.setdefault(key, [0, 0, 0])
+        for k, value in enumerate(values):
+            entry[k] += factor * value
+        spellings[key] = max(spellings.get(key, (-1, "")), (values[0], raw), key=lambda s: s[0])
+    out = []
+    for (category, name), entry in sums.items():
+        raw = spellings[category, name][1]
+        out.append(Operation(readable(name), raw, "gpu" if category in GPU_CATEGORIES else "cpu", category, families.of(raw), *entry))
+    return tuple(sorted(out, key=lambda o: (-o.own, o.category, o.raw_name)))

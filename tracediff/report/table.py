@@ -1,0 +1,105 @@
+"""Tables ready to be shown: texts in rows, the same for every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tracediff.diff.measures import MeasureDiff
+from tracediff.diff.wording import MINUS, count
+from tracediff.profile.measures.measure import Column, Measure, Rate
+from tracediff.report.text import unit_for
+
+SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+WORK = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("FLOP", 1.0))
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table.
+
+    Attributes:
+        title: its heading. about: what its columns mean, may be empty.
+        heads: of the columns. texts: how many of the columns, from the left, are texts; the others are numbers.
+        rows: texts. more: how many rows were left out.
+    """
+
+    title: str
+    about: str
+    heads: tuple[str, ...]
+    texts: int
+    rows: tuple[tuple[str, ...], ...]
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a column is shown: its unit's symbol, empty for counts, and the text of a value per step (ns, bytes, flop or a count)."""
+
+    unit: str
+    text: Callable[[float], str]
+
+    def head(self, title: str) -> str:
+        """``title`` with the unit."""
+        return f"{title} ({self.unit})" if self.unit else title
+
+    def change(self, value: float) -> str:
+        """The text with its sign; 0 has none."""
+        text = self.text(value)
+        return f"+{text}" if value > 0 and text.strip("0.,") else text.strip(MINUS) if not text.strip(f"{MINUS}0.,") else text
+
+
+def shown(column: Column, values: Iterable[float]) -> Shown:
+    """One way to show all ``values`` of ``column``."""
+    largest = max((abs(v) for v in values), default=0.0)
+    if column.unit == "ns":
+        unit = unit_for([largest / 1000])
+        return Shown(unit.name, lambda v: unit.plain(v / 1000))
+    if column.unit == "count":
+        return Shown("", lambda v: count(v).replace("-", MINUS))
+    symbol, size = next(((s, n) for s, n in (SIZES if column.unit == "bytes" else WORK) if largest >= n), ("B" if column.unit == "bytes" else "FLOP", 1.0))
+    return Shown(symbol, lambda v: f"{v / size:,.{0 if size == 1 else 2}f}".replace("-", MINUS))
+
+
+def rate(of: Rate, measure: Measure, values: Sequence[float]) -> float | None:
+    """The quotient for a row, None where nothing is to be divided by."""
+    at = {column.name: k for k, column in enumerate(measure.columns)}
+    under = values[at[of.under]]
+    return of.factor * values[at[of.over]] / under if under else None
+
+
+def rate_text(value: float | None) -> str:
+    """A rate with three figures that matter; a dash where there is none."""
+    return "–" if value is None else f"{value:,.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}".replace("-", MINUS)
+
+
+def one_sided(measure: Measure, rows: Sequence[tuple[tuple[str, ...], Sequence[float]]], top: int | None = None) -> Table:
+    """The table of a measure of one set; ``rows`` are (key, values per step), in order."""
+    ways = [shown(column, (values[k] for _, values in rows)) for k, column in enumerate(measure.columns)]
+    heads = (*measure.keys, *(way.head(column.title) for way, column in zip(ways, measure.columns, strict=True)), *(r.title for r in measure.rates))
+    texts = tuple(
+        (*key, *(way.text(v) for way, v in zip(ways, values, strict=True)), *(rate_text(rate(r, measure, values)) for r in measure.rates))
+        for key, values in rows[:top]
+    )
+    return Table(measure.title, measure.about, heads, len(measure.keys), texts, len(rows) - len(texts))
+
+
+def two_sided(of: MeasureDiff, scale: int, top: int | None = None) -> Table:
+    """The table of a measure of two sets: the first column as control, test and change, the others as ``control → test``."""
+    measure = of.measure
+    sides = [([n / scale for n in row.control], [n / scale for n in row.test]) for row in of.rows]
+    ways = [shown(column, (v[k] for pair in sides for v in pair)) for k, column in enumerate(measure.columns)]
+    first = ways[0]
+    heads = (*measure.keys, first.head(f"{measure.columns[0].title}: control"), "test", "change")
+    heads += (*(way.head(column.title) for way, column in zip(ways[1:], measure.columns[1:], strict=True)), *(r.title for r in measure.rates))
+    rows = []
+    for row, (a, b) in list(zip(of.rows, sides, strict=True))[:top]:
+        others = [both(way.text(a[k]), way.text(b[k])) for k, way in enumerate(ways[1:], start=1)]
+        rates = [both(rate_text(rate(r, measure, a)), rate_text(rate(r, measure, b))) for r in measure.rates]
+        rows.append((*row.key, first.text(a[0]), first.text(b[0]), first.change(b[0] - a[0]), *others, *rates))
+    return Table(measure.title, measure.about, heads, len(measure.keys), tuple(rows), len(of.rows) - len(rows))
+
+
+def both(control: str, test: str) -> str:
+    """``3`` or ``3 → 5``."""
+    return control if control == test else f"{control} → {test}"
