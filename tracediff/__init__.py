@@ -13,6 +13,8 @@ from tracediff.version import VERSION
 
 if TYPE_CHECKING:
     from tracediff.api import Diff as Diff
+    from tracediff.api import SetAnalysis as SetAnalysis
+    from tracediff.api import analyze as analyze
     from tracediff.api import compare as compare
     from tracediff.api import load as load
     from tracediff.collect.record import record_steps as record_steps
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
     from tracediff.profile.traceset import TraceSet as TraceSet
 
 __version__ = VERSION
-__all__ = ["Diff", "TraceSet", "TracediffError", "__version__", "compare", "load", "record_steps"]
+__all__ = ["Diff", "SetAnalysis", "TraceSet", "TracediffError", "__version__", "analyze", "compare", "load", "record_steps"]
 
 _HOMES = {
+    "analyze": "tracediff.api",
+    "SetAnalysis": "tracediff.api",
     "compare": "tracediff.api",
     "load": "tracediff.api",
     "record_steps": "tracediff.collect.record",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tracediff.analysis.analyze import Analysis, analyze_set
 from tracediff.charts.of_diff import Charts
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
@@ -15,7 +16,11 @@ from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import Sum, summed
 from tracediff.engine import Where, load_sets
 from tracediff.profile.families import DEFAULT, read_rules
+from tracediff.profile.measures import named
 from tracediff.profile.traceset import Selection, TraceSet
+from tracediff.report.analysis.to_json import document as analysis_document
+from tracediff.report.analysis.to_json import to_json as analysis_json
+from tracediff.report.analysis.to_markdown import to_markdown as analysis_markdown
 from tracediff.report.to_csv import (
     GROUP_COLUMNS,
     HEALTH_COLUMNS,
@@ -50,6 +55,7 @@ def load(
     steps: tuple[int, int] | None = None,
     step_marker: str | None = None,
     families: str | os.PathLike[str] | None = None,
+    tables: Sequence[str] = (),
     jobs: int | None = None,
 ) -> TraceSet:
     """Read a set of traces.
@@ -62,6 +68,7 @@ def load(
         steps: use the steps numbered first..last (inclusive) instead.
         step_marker: regular expression; annotations that match are the steps instead of ProfilerStep#N.
         families: a TOML file of rules of your own that tell what kind of work a name is (docs/families.md).
+        tables: further tables to make, such as "launches" (docs/analysis.md); "all" for every one.
         jobs: processes to read with; by default the number of cores for large files.
 
     Raises:
@@ -70,16 +77,30 @@ def load(
     selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
     wanted = frozenset(ranks) if ranks is not None else None
     rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
-    return load_sets([path], labels=[label], selections=[selection], ranks=[wanted], step_marker=step_marker, jobs=jobs, families=rules)[0]
+    options: dict[str, Any] = {"step_marker": step_marker, "jobs": jobs, "families": rules, "measures": named(tables)}
+    return load_sets([path], labels=[label], selections=[selection], ranks=[wanted], **options)[0]
 
 
-def compare(control: TraceSet | Where, test: TraceSet | Where, *, force: bool = False, jobs: int | None = None) -> Diff:
+def analyze(traces: TraceSet | Where, *, tables: Sequence[str] = (), jobs: int | None = None) -> SetAnalysis:
+    """Look at one set in depth.
+
+    Args:
+        traces: what `load` returned (with its tables), or whatever it takes.
+        tables, jobs: as for `load`.
+
+    Raises:
+        TracediffError: as for `load`.
+    """
+    return SetAnalysis(analyze_set(traces if isinstance(traces, TraceSet) else load(traces, tables=tables, jobs=jobs)))
+
+
+def compare(control: TraceSet | Where, test: TraceSet | Where, *, force: bool = False, tables: Sequence[str] = (), jobs: int | None = None) -> Diff:
     """Compare two sets of traces.
 
     Args:
         control, test: what `load` returned, or whatever it takes.
         force: compute even what the preflight refuses.
-        jobs: as for `load`.
+        tables, jobs: as for `load`.
 
     Raises:
         TracediffError: as for `load`.
@@ -90,9 +111,9 @@ def compare(control: TraceSet | Where, test: TraceSet | Where, *, force: bool = 
         >>> diff.step_time  # a DataFrame, µs per step
     """
     if isinstance(control, TraceSet) or isinstance(test, TraceSet):
-        a, b = (one if isinstance(one, TraceSet) else load(one, jobs=jobs) for one in (control, test))
+        a, b = (one if isinstance(one, TraceSet) else load(one, tables=tables, jobs=jobs) for one in (control, test))
     else:
-        a, b = load_sets([control, test], jobs=jobs)
+        a, b = load_sets([control, test], measures=named(tables), jobs=jobs)
     return Diff(compare_sets(a, b, force))
 
 
@@ -162,6 +183,14 @@ class Diff:
         """
         return _frame(tree_rows(self.comparison), TREE_COLUMNS).rename_axis("node")
 
+    def table(self, name: str) -> pd.DataFrame:
+        """A further table that both sets were loaded with, one row a key: its columns of both sides, largest change first.
+
+        Raises:
+            KeyError: it was not loaded: ``compare(…, tables=[name])``.
+        """
+        return _frame(self._document["tables"][name])
+
     @cached_property
     def ops(self) -> pd.DataFrame:
         """One row an operation by category and name, largest change of self time first."""
@@ -223,6 +252,71 @@ class Diff:
 
     def __repr__(self) -> str:
         return f"<Diff {self.comparison.control.label} → {self.comparison.test.label}: {self.verdict.sentence}>"
+
+
+class SetAnalysis:
+    """An analysis as users hold it: tables are DataFrames in µs, counts and bytes per step.
+
+    Attributes:
+        analysis: the exact integers behind every number.
+    """
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return analysis_document(self.analysis)
+
+    @cached_property
+    def states(self) -> pd.Series:
+        """State → µs; they add up to the step."""
+        return _frame(self._document["step_time"]["states"], ("name", "us")).set_index("name")["us"]
+
+    @cached_property
+    def operations(self) -> pd.DataFrame:
+        """One row an operator, call or kernel, largest self time first."""
+        return _frame([*self._document["ops"], *self._document["kernels"]]).sort_values("self_us", ascending=False, ignore_index=True)
+
+    def by(self, view: str) -> pd.DataFrame:
+        """The work summed by ``family``, ``phase``, ``module``, ``op`` or ``kernel`` (index): count and µs, largest first.
+
+        Raises:
+            KeyError: another view.
+        """
+        of = self.analysis
+        lines = [{"name": s.name, "count": of.number(s.count), "us": of.us(s.ns)} for s in of.views[view]]
+        return _frame(lines, ("name", "count", "us")).set_index("name")
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A further table that the set was loaded with.
+
+        Raises:
+            KeyError: it was not loaded: ``analyze(…, tables=[name])``.
+        """
+        return _frame(self._document["tables"][name])
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """What stands out."""
+        return list(self._document["findings"])
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The JSON document (schema tracediff.profile/1); also written to ``path`` where given."""
+        return _written(analysis_json(self.analysis), path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The tables as GitHub-flavoured Markdown; also written to ``path`` where given."""
+        return _written(analysis_markdown(self.analysis), path)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """One page that works from disk, without a network; also written to ``path`` where given."""
+        from tracediff.report.page.analysis import to_html
+
+        return _written(to_html(self.analysis), path)
+
+    def __repr__(self) -> str:
+        return f"<SetAnalysis {self.analysis.side.label}: {self.analysis.us(self.analysis.period):,.0f} µs a step>"
 
 
 def _line(comparison: Comparison, line: Sum) -> dict[str, Any]:

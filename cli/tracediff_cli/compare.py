@@ -24,6 +24,9 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @click.option("--top", type=click.IntRange(0), metavar="N", help="Rows of each table of changes [default: 10 in all].")
 @click.option("--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Order of the tables of changes.")
 @click.option("--by", type=click.Choice(VIEWS), help="Instead of the tables of changes: the work summed by this.")
+@click.option(
+    "--table", "tables", multiple=True, metavar="NAME", help="Instead: a further table, such as launches or copies (may be repeated; all for every one)."
+)
 @click.option("--explain", "explained", metavar="NAME", help="Instead: how the work of a kernel or operator was matched, and why.")
 @click.option("--device", type=click.Choice(["cpu", "gpu", "all"]), default="all", help="Changes of which device.")
 @click.option("--html", "html_file", metavar="FILE", help="Write the report: one page that works offline (- is standard output).")
@@ -33,10 +36,11 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @click.option("--where", "name", metavar="NAME", help="Instead: list the longest events called NAME with file, time and stream or thread.")
 def compare(
     where: tuple[str, str],
-    load: Callable[[], Comparison],
+    load: Callable[..., Comparison],
     top: int | None,
     sort: str,
     by: str | None,
+    tables: tuple[str, ...],
     explained: str | None,
     device: str,
     html_file: str | None,
@@ -58,6 +62,7 @@ def compare(
       tracediff compare runs/old runs/new --rank 0 --json diff.json --markdown diff.md
       tracediff compare job.json.gz job.json.gz --step ctrl=5 --step test=9
       tracediff compare old/ new/ --by family
+      tracediff compare old/ new/ --table copies
       tracediff compare old/ new/ --explain layer_norm
       tracediff compare old/ new/ --where cudaStreamSynchronize
     """
@@ -68,7 +73,7 @@ def compare(
         return 0
     if image_format and markdown_file in (None, "-"):
         raise click.UsageError("--images needs --markdown FILE, beside which the images are written")
-    comparison = load()
+    comparison = load(measures=tables)
     if explained is not None:
         from tracediff.report.explain import explain
 
@@ -94,7 +99,7 @@ def compare(
 
         from tracediff.report.to_terminal import show
 
-        show(comparison, Console(), device=device, sort=sort, top=top, by=by)
+        show(comparison, Console(), device=device, sort=sort, top=top, by=by, tables=bool(tables))
     return 3 if comparison.was_refused else 0
 
 

@@ -14,6 +14,7 @@ from tracediff.errors import TracediffError, printable
 COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
     "compare": "Compare two sets of traces and say where the step time went.",
+    "analyze": "Look at one set in depth.",
     "matrix": "Compare many sets with one control in one table.",
     "check": "Gate CI: exit code 1 where a limit on time, counts or memory is broken.",
     "table": "Show the results of a collection.",

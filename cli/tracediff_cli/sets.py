@@ -38,7 +38,7 @@ def percent(value: str | float) -> float:
 
 
 def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the arguments CONTROL and TEST and the options that select ranks and steps; the command gets ``load`` and ``force``."""
+    """Add the arguments CONTROL and TEST and the options that select ranks and steps; the command gets ``where`` and ``load(measures)``."""
 
     @click.argument("control", metavar="CONTROL")
     @click.argument("test", metavar="TEST")
@@ -72,11 +72,11 @@ def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
         force: bool,
         **options: Any,
     ) -> Any:
-        def load() -> Comparison:
+        def load(measures: Sequence[str] = ()) -> Comparison:
             from tracediff.diff.compare import compare_sets
             from tracediff.diff.verdict import Judging
 
-            a, b = _load(control, test, labels, ranks, steps, skips, step_marker, families, jobs)
+            a, b = _load(control, test, labels, ranks, steps, skips, step_marker, families, jobs, measures)
             return compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor))
 
         return command(where=(control, test), load=load, **options)
@@ -94,9 +94,11 @@ def _load(
     step_marker: str | None,
     families: str | None,
     jobs: int | None,
+    measures: Sequence[str],
 ) -> list[TraceSet]:
     from tracediff.engine import load_sets
     from tracediff.profile.families import DEFAULT, read_rules
+    from tracediff.profile.measures import named
 
     rules = read_rules(families) if families is not None else DEFAULT
 
@@ -104,7 +106,15 @@ def _load(
     wanted = [frozenset(_number("--rank", r) for r in of) or None for of in _by_side("--rank", ranks)]
     with progress() as tell:
         return load_sets(
-            [control, test], labels=_labels(labels), selections=selections, ranks=wanted, step_marker=step_marker, jobs=jobs, families=rules, progress=tell
+            [control, test],
+            labels=_labels(labels),
+            selections=selections,
+            ranks=wanted,
+            step_marker=step_marker,
+            jobs=jobs,
+            families=rules,
+            measures=named(measures),
+            progress=tell,
         )
 
 

@@ -63,7 +63,7 @@ def resnet(tmp_path_factory):
 def scrolled(page):
     """Bring every chart into view until it is drawn."""
     for place in page.query_selector_all(".chart"):
-        place.scroll_into_view_if_needed()
+        place.evaluate("place => place.scrollIntoView()")
         place.wait_for_selector(".main-svg", state="attached")
 
 

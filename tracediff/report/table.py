@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tracediff.diff.measures import MeasureDiff
 from tracediff.diff.wording import MINUS, count
@@ -90,7 +91,7 @@ def two_sided(of: MeasureDiff, scale: int, top: int | None = None) -> Table:
     sides = [([n / scale for n in row.control], [n / scale for n in row.test]) for row in of.rows]
     ways = [shown(column, (v[k] for pair in sides for v in pair)) for k, column in enumerate(measure.columns)]
     first = ways[0]
-    heads = (*measure.keys, first.head(f"{measure.columns[0].title}: control"), "test", "change")
+    heads = (*measure.keys, first.head(f"control {measure.columns[0].title}"), "test", "change")
     heads += (*(way.head(column.title) for way, column in zip(ways[1:], measure.columns[1:], strict=True)), *(r.title for r in measure.rates))
     rows = []
     for row, (a, b) in list(zip(of.rows, sides, strict=True))[:top]:
@@ -103,3 +104,14 @@ def two_sided(of: MeasureDiff, scale: int, top: int | None = None) -> Table:
 def both(control: str, test: str) -> str:
     """``3`` or ``3 → 5``."""
     return control if control == test else f"{control} → {test}"
+
+
+def line_of(measure: Measure, key: tuple[str, ...], values: Sequence[float], prefix: str = "") -> dict[str, Any]:
+    """A row of a measure as an object: keys by name; columns as ``NAME_us``, ``NAME_bytes``, ``NAME_flop`` or ``NAME``; rates, null where undefined."""
+    out: dict[str, Any] = dict(zip(measure.keys, key, strict=True))
+    for column, value in zip(measure.columns, values, strict=True):
+        name = {"ns": f"{column.name}_us", "count": column.name}.get(column.unit, f"{column.name}_{column.unit}")
+        out[prefix + name] = value / 1000 if column.unit == "ns" else value
+    for quotient in measure.rates:
+        out[prefix + quotient.name] = rate(quotient, measure, values)
+    return out

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -15,22 +16,55 @@ from tracediff.report.to_markdown import escaped
 
 LONGEST = 300
 """Characters of a name."""
+LEAST_NAME, GAP, INDENT = 16, 2, 2
+"""In a terminal: columns of a name at least, between columns, before the table."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A table as wide as the terminal: names are cut where they must be, numbers never; columns for which there is no room are left out and told."""
+
+    table: Table
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """The grid, for rich."""
+        table = self.table
+        room = options.max_width - INDENT
+        widths = [max(len(head), *(len(row[k]) for row in table.rows)) for k, head in enumerate(table.heads)]
+        numbers = widths[table.texts :]
+        kept = len(numbers)
+        least = sum(min(w, LEAST_NAME) + GAP for w in widths[: table.texts])
+        while kept > 1 and least + sum(n + GAP for n in numbers[:kept]) > room:
+            kept -= 1
+        names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers[:kept]) - GAP * table.texts)
+        grid = RichTable(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
+        for k, width in enumerate([*names, *numbers[:kept]]):
+            grid.add_column(table.heads[k], width=width, no_wrap=True, overflow="ellipsis", justify="left" if k < table.texts else "right")
+        for row in table.rows:
+            grid.add_row(*(Text(printable(cell[:LONGEST])) for cell in row[: table.texts + kept]))
+        yield Padding(grid, (0, 0, 0, INDENT))
+        left = [*([f"{table.more:,} more (--top)"] if table.more else []), *([_columns(table.heads[table.texts + kept :])] if kept < len(numbers) else [])]
+        if left:
+            yield Padding(Text("; ".join(left), style="dim"), (0, INDENT))
+
+
+def _shared(wanted: list[int], room: int) -> list[int]:
+    """Widths of text columns: what each wants, and where that is too much the longest give way."""
+    widths = list(wanted)
+    while sum(widths) > max(room, len(widths) * LEAST_NAME) and max(widths) > 1:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _columns(heads: tuple[str, ...]) -> str:
+    return f"no room for {', '.join(heads)}: widen the terminal, or --markdown"
 
 
 def to_rich(table: Table) -> RenderableType:
-    """For a terminal: names give way, numbers do not."""
+    """For a terminal of any width."""
     if not table.rows:
         return Group(Text(f"{table.title}: nothing recorded", style="bold"), Text())
-    grid = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for k, head in enumerate(table.heads):
-        if k < table.texts:
-            grid.add_column(head, no_wrap=True, overflow="ellipsis", ratio=3 if k == 0 else 2)
-        else:
-            grid.add_column(head, justify="right", overflow="fold", min_width=max(len(row[k]) for row in table.rows) if k < table.texts + 3 else None)
-    for row in table.rows:
-        grid.add_row(*(Text(printable(cell[:LONGEST])) for cell in row))
-    more = [Padding(Text(f"{table.more:,} more (--top)", style="dim"), (0, 2))] if table.more else []
-    return Group(Text(table.title, style="bold"), Padding(grid, (0, 0, 0, 2)), *more, Text())
+    return Group(Text(table.title, style="bold"), Fitted(table), Text())
 
 
 def to_markdown(table: Table) -> list[str]:

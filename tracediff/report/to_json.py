@@ -11,10 +11,12 @@ from tracediff.diff.comparison import Comparison, Side
 from tracediff.diff.findings.finding import Finding
 from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.groups import Group, Member, WorkTime
+from tracediff.diff.measures import MeasureDiff
 from tracediff.diff.ops import Op
 from tracediff.diff.step_time import State
 from tracediff.ingest.health import Note
 from tracediff.profile.readable import readable
+from tracediff.report.table import line_of
 
 SCHEMA = "tracediff.diff/1"
 
@@ -23,8 +25,8 @@ def document(comparison: Comparison) -> dict[str, Any]:
     """The document as plain Python values: times in µs per step, counts per step, null where something was not tested."""
     return {
         "schema": SCHEMA,
-        "control": _side(comparison.control),
-        "test": _side(comparison.test),
+        "control": set_of(comparison.control),
+        "test": set_of(comparison.test),
         "comparability": {
             "level": comparison.comparability.level,
             "reasons": [{"code": r.code, "message": r.message, "control": r.control, "test": r.test} for r in comparison.comparability.reasons],
@@ -36,8 +38,9 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "ops": [_op(comparison, op) for op in comparison.ops],
         "common_change": comparison.common_change,
         "families": [vars(f) for f in comparison.families],
+        "tables": {of.measure.name: _measure(comparison, of) for of in comparison.measures},
         "findings": [_finding(f) for f in comparison.findings],
-        "health": {"control": _notes(comparison.control.notes), "test": _notes(comparison.test.notes)},
+        "health": {"control": notes_of(comparison.control.notes), "test": notes_of(comparison.test.notes)},
     }
 
 
@@ -46,7 +49,8 @@ def to_json(comparison: Comparison) -> str:
     return msgspec.json.format(msgspec.json.encode(document(comparison)), indent=1).decode() + "\n"
 
 
-def _side(side: Side) -> dict[str, Any]:
+def set_of(side: Side) -> dict[str, Any]:
+    """What a set was made of."""
     return {
         "label": side.label,
         "files": list(side.files),
@@ -144,6 +148,17 @@ def _member(comparison: Comparison, member: Member) -> dict[str, Any]:
     }
 
 
+def _measure(comparison: Comparison, of: MeasureDiff) -> list[dict[str, Any]]:
+    """Rows with the columns and rates of both sides."""
+    out = []
+    for row in of.rows:
+        line: dict[str, Any] = {}
+        for prefix, values in (("control_", row.control), ("test_", row.test)):
+            line |= line_of(of.measure, row.key, [n / comparison.scale for n in values], prefix)
+        out.append(line)
+    return out
+
+
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "code": finding.code,
@@ -179,5 +194,6 @@ def _op(comparison: Comparison, op: Op) -> dict[str, Any]:
     }
 
 
-def _notes(notes: Iterable[Note]) -> list[dict[str, Any]]:
+def notes_of(notes: Iterable[Note]) -> list[dict[str, Any]]:
+    """Health notes."""
     return [{"code": n.code, "message": n.message, "count": n.count} for n in notes]

@@ -12,6 +12,8 @@ from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
 from tracediff.report import sections
 from tracediff.report.sections import Row
+from tracediff.report.table import two_sided
+from tracediff.report.table_formats import to_rich
 from tracediff.report.text import Unit, counts, evidence_line, facts, headline, unit_for, unprofiled
 
 FASTER, SLOWER = "cyan", "yellow"
@@ -24,7 +26,9 @@ CLOSING = "adds up: 0 ns left"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def render(comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int | None = None, by: str | None = None) -> RenderableType:
+def render(
+    comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int | None = None, by: str | None = None, tables: bool = False
+) -> RenderableType:
     """The answer as rich renderables.
 
     Args:
@@ -32,6 +36,7 @@ def render(comparison: Comparison, *, device: str | None = None, sort: str = "ch
         sort: one of `sections.SORTS`.
         top: rows of each table of changes; by default 5 each of two tables, 10 of one.
         by: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
+        tables: instead of the tables of changes the further tables that were loaded.
     """
     c, t = comparison.control, comparison.test
     parts: list[RenderableType] = [Text(printable(f"{c.label} → {t.label}"), style="bold"), Text(printable(facts(comparison)), style="dim"), Text()]
@@ -41,22 +46,33 @@ def render(comparison: Comparison, *, device: str | None = None, sort: str = "ch
     parts += _remarks("Compared with caution" if comparison.comparability.level == "caution" else "Not comparable", sections.caution_lines(comparison))
     if not comparison.was_refused:
         parts.append(_step_table(comparison))
-        parts += _work(comparison, device, sort, top, by)
+        parts += _work(comparison, device, sort, top, by, tables)
         parts += _findings(comparison, top if top is not None else FINDINGS)
     parts += _remarks("Health of the traces", sections.health_lines(comparison))
     return Group(*parts)
 
 
-def show(comparison: Comparison, console: Console, *, device: str | None = None, sort: str = "change", top: int | None = None, by: str | None = None) -> None:
+def show(
+    comparison: Comparison,
+    console: Console,
+    *,
+    device: str | None = None,
+    sort: str = "change",
+    top: int | None = None,
+    by: str | None = None,
+    tables: bool = False,
+) -> None:
     """Print the answer; see `render`."""
     with console.capture() as screen:
-        console.print(render(comparison, device=device, sort=sort, top=top, by=by), highlight=False, soft_wrap=False)
+        console.print(render(comparison, device=device, sort=sort, top=top, by=by, tables=tables), highlight=False, soft_wrap=False)
     console.file.write("\n".join(line.rstrip() for line in screen.get().split("\n")))
     console.file.flush()
 
 
-def _work(comparison: Comparison, device: str | None, sort: str, top: int | None, by: str | None) -> list[RenderableType]:
+def _work(comparison: Comparison, device: str | None, sort: str, top: int | None, by: str | None, tables: bool) -> list[RenderableType]:
     """The tables of what changed."""
+    if tables:
+        return [to_rich(two_sided(of, comparison.scale, top if top is not None else 15)) for of in comparison.measures]
     if by:
         return [_view(comparison, by, top if top is not None else 15)]
     shown = sections.devices(comparison, device)

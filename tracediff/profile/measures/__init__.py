@@ -25,6 +25,16 @@ def measure(name: str) -> Measure:
     return found
 
 
+def named(wanted: Iterable[str]) -> tuple[str, ...]:
+    """The names that ``wanted`` stands for: ``all`` is every one.
+
+    Raises:
+        TracediffError: an unknown name.
+    """
+    names = tuple(wanted)
+    return NAMES if "all" in names else tuple(measure(name).name for name in names)
+
+
 def arguments_of(names: Iterable[str]) -> frozenset[str]:
     """The arguments of events that the measures ``names`` read beyond those of a profile."""
     return frozenset(a for name in names for a in measure(name).arguments)

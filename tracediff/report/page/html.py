@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from importlib.resources import files
@@ -94,17 +95,30 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
 
     drawn = Drawn()
     made = _sections(comparison, command, drawn)
-    plotly, script = _inline(get_plotlyjs()), _inline(_own("page.js"))
-    data = {"charts": drawn.charts, **tables(comparison, MOST_BYTES - WORDS - len(plotly) - drawn.size)}
+    data = {"charts": drawn.charts, **tables(comparison, MOST_BYTES - WORDS - len(get_plotlyjs()) - drawn.size)}
+    return page_of(f"{comparison.control.label} → {comparison.test.label} · tracediff", made, LINKS, data)
+
+
+def page_of(title: str, made: Sequence[tuple[str, str, str]], links: Mapping[str, str], data: dict[str, Any]) -> str:
+    """A page of sections.
+
+    Args:
+        title: plain text. made: (id, title, content as HTML) of the sections. links: section → what the way to it is called.
+        data: what the page's script reads; where it is empty there is no chart and no plotly.js.
+    """
+    from plotly.offline import get_plotlyjs
+
+    plotly = _inline(get_plotlyjs()) if data else ""
+    script = _inline(_own("page.js"))
     style = _own("page.css").replace("/*palettes*/", _palettes())
     return PAGE.format(
         hashes=" ".join(f"'sha256-{_sha256(s)}'" for s in (plotly, script)),
         version=VERSION,
-        title=parts.text(f"{comparison.control.label} → {comparison.test.label} · tracediff", 200),
+        title=parts.text(title, 200),
         style=style,
-        links="".join(f'<a href="#{key}">{LINKS[key]}</a>' for key, _, _ in made if key in LINKS),
+        links="".join(f'<a href="#{key}">{links[key]}</a>' for key, _, _ in made if key in links),
         sections="\n".join(_section(*one) for one in made),
-        data=encoded(data),
+        data=encoded(data or {"charts": {}}),
         plotly=plotly,
         script=script,
     )
@@ -125,7 +139,7 @@ def _sections(comparison: Comparison, command: str | None, drawn: Drawn) -> list
         return "".join(_figure(name, chart(comparison, name), drawn) for name in names)
 
     preflight = f"{parts.preflight(comparison)}<h3 id='health'>Health of the traces</h3>{parts.health(comparison)}"
-    ends = [("preflight", "Preflight and health", preflight), ("made", "How this was made", parts.made(comparison, command, _versions()))]
+    ends = [("preflight", "Preflight and health", preflight), ("made", "How this was made", parts.made(comparison, command, versions()))]
     if comparison.was_refused:
         return [("answer", "", parts.answer(comparison)), ("timeline", "Timeline", figures("timeline", "distributions")), *ends]
     changes = "".join(parts.largest_changes(comparison, device) for device in sections.devices(comparison, None))
@@ -167,7 +181,8 @@ def _table(key: str, title: str) -> str:
     return TABLE.format(key=key, title=title, hint=hint, choice=choice)
 
 
-def _versions() -> list[tuple[str, str]]:
+def versions() -> list[tuple[str, str]]:
+    """What makes the page."""
     from plotly import __version__ as plotly
 
     tools = f"tracediff {VERSION}, Python {platform.python_version()}, plotly {plotly}"

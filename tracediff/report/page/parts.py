@@ -197,6 +197,18 @@ def made(comparison: Comparison, command: str | None, versions: Sequence[tuple[s
     return "".join(lines) + f"<table class='words'>{head}<tbody>{body}</tbody></table>"
 
 
+def made_of(command: str | None, rows: Sequence[tuple[str, str]]) -> str:
+    """How a page on one set came to be."""
+    lines = f"<p>Made by</p><pre><code>{text(command, 4000)}</code></pre>" if command else ""
+    body = "".join(f"<tr><th scope='row'>{text(what)}</th><td>{text(value, 2000)}</td></tr>" for what, value in rows)
+    return f"{lines}<table class='words'><tbody>{body}</tbody></table>"
+
+
+def of_set(side: Side) -> list[tuple[str, str]]:
+    """What is told of a set at the end of a page."""
+    return [("torch in the traces", side.torch or "not recorded"), ("devices", _devices(side)), ("runs", str(side.runs)), ("files", _files(side))]
+
+
 def _devices(side: Side) -> str:
     return ", ".join(side.gpu) or ("not recorded" if side.has_gpu else "CPU")
 

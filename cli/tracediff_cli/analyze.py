@@ -1,0 +1,90 @@
+"""``tracediff analyze SET``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import click
+
+
+@click.command()
+@click.argument("where", metavar="SET")
+@click.option("--table", "tables", multiple=True, metavar="NAME", help="This table, whole instead of the summary (may be repeated; all for every one).")
+@click.option("--top", type=click.IntRange(0), metavar="N", help="Rows of each table [default: 10 of the summary, 15 of others].")
+@click.option("--html", "html_file", metavar="FILE", help="Write a page that works offline (- is standard output).")
+@click.option("--json", "json_file", metavar="FILE", help="Write the whole analysis as JSON (- is standard output).")
+@click.option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
+@click.option("--label", metavar="NAME", help="Name of the set in reports [default: the last part of its path].")
+@click.option("--rank", "ranks", multiple=True, type=click.IntRange(0), metavar="N", help="Only this rank (may be repeated).")
+@click.option("--step", "steps", metavar="A..B", help="Only the steps numbered A to B.")
+@click.option("--skip-first", type=click.IntRange(0), metavar="N", help="Leave out the first N steps of each file [default: 1 of 3 or more].")
+@click.option("--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N.")
+@click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Read files in N processes [default: the cores, for large files].")
+def analyze(
+    where: str,
+    tables: tuple[str, ...],
+    top: int | None,
+    html_file: str | None,
+    json_file: str | None,
+    markdown_file: str | None,
+    label: str | None,
+    ranks: tuple[int, ...],
+    steps: str | None,
+    skip_first: int | None,
+    step_marker: str | None,
+    families: str | None,
+    jobs: int | None,
+) -> int:
+    """Look at one set in depth: the same accounts as compare, and further tables.
+
+    \b
+    Examples:
+      tracediff analyze traces/
+      tracediff analyze traces/ --table copies --table launches
+      tracediff analyze traces/ --table all --html analysis.html --json analysis.json
+    """
+    from tracediff.analysis.analyze import analyze_set
+    from tracediff.engine import load_sets
+    from tracediff.profile.families import DEFAULT, read_rules
+    from tracediff.profile.measures import named
+    from tracediff.profile.traceset import Selection
+    from tracediff.write import write_text
+    from tracediff_cli.sets import progress
+
+    names = named(tables)
+    written = json_file or markdown_file or html_file
+    selection = Selection.parse(steps) if steps is not None else Selection(skip_first)
+    with progress() as tell:
+        (traces,) = load_sets(
+            [where],
+            labels=[label],
+            ranks=[frozenset(ranks) or None],
+            selections=[selection],
+            step_marker=step_marker,
+            jobs=jobs,
+            families=read_rules(families) if families is not None else DEFAULT,
+            measures=named(["all"]) if written and not names else names,
+            progress=tell,
+        )
+    analysis = analyze_set(traces)
+    if json_file:
+        from tracediff.report.analysis.to_json import to_json
+
+        write_text(json_file, to_json(analysis))
+    if markdown_file:
+        from tracediff.report.analysis.to_markdown import to_markdown
+
+        write_text(markdown_file, to_markdown(analysis, top=top))
+    if html_file:
+        from tracediff.report.page.analysis import to_html
+
+        write_text(html_file, to_html(analysis, command=shlex.join(["tracediff", *sys.argv[1:]])))
+    if "-" not in (json_file, markdown_file, html_file):
+        from rich.console import Console
+
+        from tracediff.report.analysis.to_terminal import show
+
+        show(analysis, Console(), names, top)
+    return 0

@@ -1,0 +1,137 @@
+"""One set in depth: the same numbers as in a comparison, in every format."""
+
+import json
+from io import StringIO
+
+import pytest
+import traces
+from build_trace import call, document, kernel, op, step, write
+from click.testing import CliRunner
+from rich.console import Console
+from tracediff_cli.main import cli
+from traces import needs_traces
+
+from tracediff.analysis.analyze import analyze_set
+from tracediff.diff.compare import compare_sets
+from tracediff.engine import load_sets
+from tracediff.profile.measures import NAMES
+from tracediff.report.analysis.tables import tables_of
+from tracediff.report.analysis.to_json import document as json_document
+from tracediff.report.analysis.to_markdown import to_markdown
+from tracediff.report.analysis.to_terminal import show
+from tracediff.report.page.analysis import to_html
+from tracediff.report.to_json import document as diff_document
+
+SETS = ("hta_control", "timesformer_h100", "resnet50_workers0", "tinylm_compile", "dlrm_8ranks", "bertsmall_mi300")
+HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\x07"
+
+
+def loaded(where, measures=NAMES):
+    return load_sets([str(where)], measures=measures)[0]
+
+
+@needs_traces
+@pytest.mark.parametrize("name", SETS)
+def test_an_analysis_says_what_a_comparison_says_of_that_side(name):
+    of = loaded(traces.FOLDER / name)
+    analysis, diff = json_document(analyze_set(of)), diff_document(compare_sets(of, of))
+    assert analysis["step_time"]["us"] == diff["step_time"]["control_us"]
+    assert {s["name"]: s["us"] for s in analysis["step_time"]["states"]} == {s["name"]: s["control_us"] for s in diff["step_time"]["states"]}
+    assert analysis["step_time"]["residual_us"] == 0
+    assert analysis["gpu_time"]["us"] == diff["gpu_time"]["control_us"]
+    assert analysis["gpu_time"]["busy_us"] == diff["gpu_time"]["busy_control_us"]
+    ours = {(o["category"], o["raw_name"]): (o["count"], o["self_us"], o["total_us"]) for o in (*analysis["ops"], *analysis["kernels"])}
+    theirs = {(o["category"], o["raw_name"]): (o["control_counts"], o["control_self_us"], o["control_total_us"]) for o in diff["ops"]}
+    assert ours
+    assert all(theirs[key] == values for key, values in ours.items())
+    assert analysis["tables"].keys() == diff["tables"].keys() == set(NAMES)
+    for table in diff["tables"].values():
+        for row in table:
+            assert all(row[key] == row[f"test_{key.removeprefix('control_')}"] for key in row if key.startswith("control_"))
+
+
+@needs_traces
+@pytest.mark.parametrize("name", SETS)
+def test_every_view_adds_up_to_the_work(name):
+    analysis = analyze_set(loaded(traces.FOLDER / name, ()))
+    for lines in analysis.views.values():
+        assert sum(s.ns for s in lines) + analysis.unattributed == analysis.work
+    assert sum(s.ns for s in analysis.states) == analysis.period
+
+
+@needs_traces
+def test_tables_of_two_sets_turn_round_with_the_sides():
+    a, b = (loaded(traces.FOLDER / name) for name in ("hta_control", "hta_test"))
+    there, back = (diff_document(compare_sets(*pair))["tables"] for pair in ((a, b), (b, a)))
+    for name in NAMES:
+        swapped = [{key.replace("control_", "x_").replace("test_", "control_").replace("x_", "test_"): v for key, v in row.items()} for row in back[name]]
+        key = lambda row: json.dumps(row, sort_keys=True)  # noqa: E731
+        assert sorted(swapped, key=key) == sorted(there[name], key=key)
+
+
+def small(folder, name="gemm"):
+    events = []
+    for k in range(6):
+        at = 100 * k
+        events += [
+            step(k, at, 95),
+            op(f"aten::{name}", at + 5, 30),
+            call("cudaLaunchKernel", at + 8, 4, correlation=k),
+            kernel(name, at + 20, 10, correlation=k),
+        ]
+    return write(folder / "trace.json", document(events))
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_a_terminal_of_any_width_shows_every_number_it_shows_whole(tmp_path, width):
+    screen = StringIO()
+    show(analyze_set(loaded(small(tmp_path, "n" * 300 + HOSTILE))), Console(file=screen, width=width), NAMES)
+    lines = screen.getvalue().split("\n")
+    assert max(map(len, lines)) <= width
+    assert "\x07" not in screen.getvalue()
+    assert "\u202e" not in screen.getvalue()
+    assert any("cudaLaunchKernel" in line and "4.0" in line for line in lines)
+
+
+def test_what_stands_out_is_said(tmp_path):
+    analysis = analyze_set(loaded(small(tmp_path)))
+    assert [f.code for f in analysis.findings] == ["host-bound"]
+    assert "idle 90 % of the step" in analysis.findings[0].detail
+
+
+def test_names_are_text_in_every_format(tmp_path):
+    analysis = analyze_set(loaded(small(tmp_path, HOSTILE)))
+    page, markdown = to_html(analysis, "tracediff analyze x"), to_markdown(analysis)
+    assert "<img" not in page
+    assert "&lt;/script&gt;&lt;img" in page
+    assert "<img" not in markdown
+    assert "\u202e" not in page + markdown
+    assert json.loads(json.dumps(json_document(analysis)))["schema"] == "tracediff.profile/1"
+    assert set(NAMES) <= set(tables_of(analysis))
+
+
+def test_the_command_writes_each_format(tmp_path):
+    path = small(tmp_path)
+    done = CliRunner().invoke(cli, ["analyze", str(path), "--json", str(tmp_path / "a.json"), "--html", str(tmp_path / "a.html"), "--markdown", "-"])
+    assert done.exit_code == 0, done.output
+    assert "Launches" in done.output
+    assert json.loads((tmp_path / "a.json").read_text())["tables"]["launches"][0]["host_us"] == 4.0
+    assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
+    shown = CliRunner().invoke(cli, ["analyze", str(path), "--table", "launches"]).output
+    assert "Launches" in shown
+    assert "Where the step goes" not in shown
+    wrong = CliRunner().invoke(cli, ["analyze", str(path), "--table", "lanches"])
+    assert "unknown table 'lanches'" in str(wrong.exception)
+    both = CliRunner().invoke(cli, ["compare", str(path), str(path), "--table", "all"]).output
+    assert "Launches" in both
+    assert "Largest changes" not in both
+
+
+def test_the_page_has_no_complaint(visit, tmp_path):
+    path = tmp_path / "a.html"
+    path.write_text(to_html(analyze_set(loaded(small(tmp_path, HOSTILE)))), encoding="utf-8")
+    for width in (1280, 390):
+        visited = visit(path, width)
+        assert visited.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert visited.page.inner_text("h1") == "trace"
+        assert not visited.complaints

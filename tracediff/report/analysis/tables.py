@@ -1,0 +1,94 @@
+"""What a reader of an analysis is shown, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracediff.analysis.analyze import Analysis
+from tracediff.analysis.shares import Operation, Share
+from tracediff.diff.comparison import Side
+from tracediff.diff.wording import count, plural
+from tracediff.report.sections import BY_TITLES, GPU_WORK, HOST_WORK
+from tracediff.report.table import Table, one_sided
+from tracediff.report.text import ranges, state_label, unit_for
+
+TOP = 15
+"""Rows of a table where nothing else is asked for."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands above the tables: the set's name, one line on what it is, and one on its step."""
+
+    title: str
+    facts: str
+    step: str
+
+
+def head(analysis: Analysis) -> Head:
+    """The first lines."""
+    side = analysis.side
+    period = analysis.us(analysis.period)
+    unit = unit_for([period])
+    step = f"{unit.plain(period)} {unit.name} a step"
+    if side.has_gpu:
+        work, busy = analysis.us(analysis.work), analysis.us(analysis.busy)
+        step += f"; GPU work {unit.plain(work)} {unit.name} in {unit.plain(busy)} {unit.name} of busy time"
+    if analysis.tensor_cores is not None:
+        step += f"; {100 * analysis.tensor_cores:.0f} % of kernel time on tensor cores"
+    return Head(side.label, " · ".join(_facts(side)), step)
+
+
+def _facts(side: Side) -> list[str]:
+    facts = [", ".join(side.gpu) or ("GPU unknown" if side.has_gpu else "CPU"), plural(side.runs, "run")]
+    if len(side.ranks) > 1:
+        facts.append(f"ranks {ranges(side.ranks)}, each step its slowest")
+    if side.whole_file:
+        return [*facts, "the whole file as one step"]
+    used = ranges(side.steps_used)
+    return [*facts, f"{'step' if len(side.steps_used) == 1 else 'steps'} {used} of {ranges(side.steps_recorded)}"]
+
+
+def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] = ()) -> dict[str, Table]:
+    """Key → table, in order; where ``names`` are given only those."""
+    top = TOP if top is None else top
+    out = {"states": _states(analysis)}
+    for device, title, work in (("gpu", "Work on the GPU", GPU_WORK), ("cpu", "Operators and calls on the host, by self time", HOST_WORK)):
+        rows = [o for o in analysis.operations if o.category in work]
+        if rows:
+            out[device] = _operations(analysis, title, rows, top)
+    what = "GPU time" if analysis.side.has_gpu else "Time of operators"
+    for view in ("family", "phase", "module", "op"):
+        out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}", view, analysis.views[view], top)
+    for measure, lines in analysis.measures:
+        out[measure.name] = one_sided(measure, [(key, [n / analysis.scale for n in row]) for key, row in lines], top)
+    return {key: table for key, table in out.items() if not names or key in names}
+
+
+def _states(analysis: Analysis) -> Table:
+    gpu = analysis.side.has_gpu
+    states = [s for s in analysis.states if s.ns]
+    unit = unit_for([analysis.us(s.ns) for s in states])
+    rows = [(state_label(s.name, gpu), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.period)) for s in states]
+    rows.append(("step", unit.plain(analysis.us(analysis.period)), _part(sum(s.ns for s in states), analysis.period)))
+    return Table("Where the step goes", "", ("state", f"time ({unit.name})", "part"), 1, tuple(rows))
+
+
+def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: int) -> Table:
+    unit = unit_for([analysis.us(o.total) for o in rows])
+    shown = tuple(
+        (o.name, o.family, count(analysis.number(o.count)), unit.plain(analysis.us(o.own)), unit.plain(analysis.us(o.total)), _part(o.own, analysis.period))
+        for o in rows[:top]
+    )
+    return Table(title, "", ("name", "family", "count", f"self ({unit.name})", "total", "of the step"), 2, shown, len(rows) - len(shown))
+
+
+def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], top: int) -> Table:
+    unit = unit_for([analysis.us(s.ns) for s in rows])
+    shown = tuple((s.name, count(analysis.number(s.count)), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.work)) for s in rows[:top])
+    return Table(title, "", (view, "count", f"time ({unit.name})", "part"), 1, shown, len(rows) - len(shown))
+
+
+def _part(ns: int, of: int) -> str:
+    return f"{100 * ns / of:.1f} %" if of else "–"

@@ -1,0 +1,23 @@
+"""`Analysis` → Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracediff.analysis.analyze import Analysis
+from tracediff.report.analysis.tables import head, tables_of
+from tracediff.report.table_formats import to_markdown as table_lines
+from tracediff.report.to_markdown import escaped
+
+
+def to_markdown(analysis: Analysis, names: Sequence[str] = (), top: int | None = None) -> str:
+    """The tables ``names``, by default all, as GitHub-flavoured Markdown."""
+    first = head(analysis)
+    lines = [f"## {escaped(first.title)}", "", f"**{escaped(first.step)}**", "", escaped(first.facts), ""]
+    for table in tables_of(analysis, top, names).values():
+        lines += table_lines(table)
+    if analysis.findings:
+        lines += ["### Findings", "", *(f"- **{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in analysis.findings), ""]
+    if analysis.side.notes:
+        lines += ["### Health of the traces", "", *(f"- {escaped(f'{n.message} ({n.code}: {n.count:,})')}" for n in analysis.side.notes), ""]
+    return "\n".join(lines).rstrip() + "\n"
