@@ -51,7 +51,7 @@ def test_long_names_and_many_cautions_do_not_wrap_tables(width):
 def test_json_on_standard_output_is_the_document_alone():
     found = json.loads(output("compare", EAGER, COMPILED, "--json", "-"))
     assert found["schema"] == "tracediff.diff/1"
-    keys = "schema control test comparability verdict step_time gpu_time host_time ops common_change families findings health"
+    keys = "schema control test comparability verdict step_time gpu_time host_time ops common_change families tables findings health"
     assert list(found) == keys.split()
     assert found["verdict"]["result"] == "inconclusive"
     assert found["verdict"]["p_value"] > 0.05
