@@ -297,6 +297,11 @@ class SetAnalysis:
         return _frame(self._document["tables"][name])
 
     @property
+    def charts(self) -> Charts:
+        """Plotly figures: ``analysis.charts.step_parts().show()``; ``dir(analysis.charts)`` lists them."""
+        return Charts(self.analysis)
+
+    @property
     def findings(self) -> list[dict[str, Any]]:
         """What stands out."""
         return list(self._document["findings"])

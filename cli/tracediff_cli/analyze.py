@@ -15,6 +15,7 @@ import click
 @click.option("--html", "html_file", metavar="FILE", help="Write a page that works offline (- is standard output).")
 @click.option("--json", "json_file", metavar="FILE", help="Write the whole analysis as JSON (- is standard output).")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
+@click.option("--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON.")
 @click.option("--label", metavar="NAME", help="Name of the set in reports [default: the last part of its path].")
 @click.option("--rank", "ranks", multiple=True, type=click.IntRange(0), metavar="N", help="Only this rank (may be repeated).")
 @click.option("--step", "steps", metavar="A..B", help="Only the steps numbered A to B.")
@@ -29,6 +30,7 @@ def analyze(
     html_file: str | None,
     json_file: str | None,
     markdown_file: str | None,
+    chart_folder: str | None,
     label: str | None,
     ranks: tuple[int, ...],
     steps: str | None,
@@ -81,6 +83,11 @@ def analyze(
         from tracediff.report.page.analysis import to_html
 
         write_text(html_file, to_html(analysis, command=shlex.join(["tracediff", *sys.argv[1:]])))
+    if chart_folder:
+        from tracediff.charts import OF_SET
+        from tracediff.report.charts_files import write_charts
+
+        write_charts(analysis, chart_folder, names=tuple(OF_SET))
     if "-" not in (json_file, markdown_file, html_file):
         from rich.console import Console
 

@@ -11,10 +11,12 @@ from rich.console import Console
 from tracediff_cli.main import cli
 from traces import needs_traces
 
+import tracediff
+from tracediff import charts
 from tracediff.analysis.analyze import analyze_set
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
-from tracediff.profile.measures import NAMES
+from tracediff.profile.measures import NAMES, measure
 from tracediff.report.analysis.tables import tables_of
 from tracediff.report.analysis.to_json import document as json_document
 from tracediff.report.analysis.to_markdown import to_markdown
@@ -125,6 +127,34 @@ def test_the_command_writes_each_format(tmp_path):
     both = CliRunner().invoke(cli, ["compare", str(path), str(path), "--table", "all"]).output
     assert "Launches" in both
     assert "Largest changes" not in both
+
+
+def test_charts_of_one_set_are_drawn(tmp_path):
+    path = small(tmp_path, HOSTILE)
+    analysis = tracediff.analyze(path)
+    assert dir(analysis.charts) == sorted(charts.OF_SET)
+    bars = analysis.charts.step_parts().data[0]
+    assert sum(bars.x) == pytest.approx(analysis.states.sum())
+    assert sum(analysis.charts.work_parts(by="kernel").data[0].x) == pytest.approx(analysis.by("kernel")["us"].sum())
+    for name in charts.OF_SET:
+        for theme in ("light", "dark"):
+            text = getattr(analysis.charts, name)(theme=theme).to_json()
+            assert "<img" not in text
+            assert "control" not in json.loads(text)["layout"].get("title", {}).get("text", "")
+    done = CliRunner().invoke(cli, ["analyze", str(path), "--charts", str(tmp_path / "charts")])
+    assert done.exit_code == 0
+    assert {p.stem for p in (tmp_path / "charts").glob("*.html")} == set(charts.OF_SET)
+
+
+@needs_traces
+def test_frames_of_one_set_say_what_the_document_says():
+    analysis = tracediff.analyze(traces.FOLDER / "hta_control", tables=["all"])
+    assert analysis.states.sum() == pytest.approx(analysis.analysis.us(analysis.analysis.period))
+    assert analysis.operations["self_us"].is_monotonic_decreasing
+    for name in NAMES:
+        assert set(analysis.table(name)) >= set(measure(name).keys)
+    with pytest.raises(KeyError):
+        tracediff.analyze(traces.FOLDER / "hta_control").table("launches")
 
 
 def test_the_page_has_no_complaint(visit, tmp_path):

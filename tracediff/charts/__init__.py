@@ -1,6 +1,6 @@
-"""charts: a comparison (or HTA's frame) → plotly figures. Nothing here imports plotly before a figure is drawn.
+"""charts: a comparison, an analysis (or HTA's frame) → plotly figures. Nothing here imports plotly before a figure is drawn.
 
-Each name of NAMES is a function of a `Comparison`; all take ``theme="light"`` or ``"dark"``, and none fails on empty inputs.
+Each name of NAMES is a function of a `Comparison`, each of OF_SET of an `Analysis`; all take ``theme="light"`` or ``"dark"``, and none fails on empty inputs.
 It is loaded when first used (PEP 562).
 """
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tracediff.charts.allocated import memory as memory
     from tracediff.charts.dots import scatter as scatter
     from tracediff.charts.launch_bars import launches as launches
+    from tracediff.charts.one_set import step_parts as step_parts
+    from tracediff.charts.one_set import work_parts as work_parts
     from tracediff.charts.op_bars import counts_diff as counts_diff
     from tracediff.charts.op_bars import duration_diff as duration_diff
     from tracediff.charts.rank_map import ranks as ranks
@@ -22,6 +24,16 @@ if TYPE_CHECKING:
     from tracediff.charts.waterfall import step_waterfall as step_waterfall
     from tracediff.charts.work_maps import tree as tree
     from tracediff.charts.work_maps import treemap as treemap
+
+OF_SET: dict[str, str] = {
+    "step_parts": "one_set",
+    "work_parts": "one_set",
+    "timeline": "two_steps",
+    "memory": "allocated",
+    "distributions": "spread",
+    "ranks": "rank_map",
+}
+"""Charts of an `Analysis` → module, in the order in which they are best read."""
 
 _HOMES = {
     "step_waterfall": "waterfall",
@@ -42,12 +54,13 @@ _HOMES = {
 NAMES: tuple[str, ...] = tuple(_HOMES)
 """All charts, in the order in which they are best read."""
 
-__all__ = ["NAMES", *_HOMES]
+__all__ = ["NAMES", "OF_SET", *{**_HOMES, **OF_SET}]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"tracediff.charts.{_HOMES[name]}"), name)
+    home = _HOMES.get(name) or OF_SET.get(name)
+    if home:
+        return getattr(import_module(f"tracediff.charts.{home}"), name)
     raise AttributeError(f"module 'tracediff.charts' has no attribute {name!r}")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import label, side_names, time_text, unit_for
+from tracediff.charts.labels import in_which, label, side_names, sides_of, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from tracediff.analysis.analyze import Analysis
     from tracediff.charts.labels import Unit
     from tracediff.charts.theme import Palette
     from tracediff.diff.comparison import Comparison
@@ -21,27 +22,28 @@ MOST_DEVICES = 8
 """Panels; of more devices those with most memory."""
 
 
-def memory(comparison: Comparison, *, theme: str = "light") -> go.Figure:
-    """Bytes allocated on each device over the typical step of both sides, both beginning at 0."""
+def memory(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+    """Bytes allocated on each device over the typical step of both sides (or of one set), beginning at 0."""
     from plotly.subplots import make_subplots
 
-    shown = [(which, side.typical) for which, side in enumerate((comparison.control, comparison.test)) if side.typical and side.typical.timeline.memory]
+    shown = [(which, side.typical) for which, side in enumerate(sides_of(of)) if side.typical and side.typical.timeline.memory]
     if not shown:
         return empty(theme, "The traces tell nothing of memory: record them with profile_memory=True. Snapshots never do.")
-    of = palette(theme)
+    colours = palette(theme)
+    sides = sides_of(of)
     devices = _devices([step for _, step in shown])
     unit = unit_for((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
     figure = make_subplots(len(devices), 1, shared_xaxes=True, vertical_spacing=0.3 / len(devices), subplot_titles=[label(d) for d in devices])
     length = max((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
     for row, device in enumerate(devices, start=1):
-        _panel(figure, row, [(which, step, m) for which, step in shown for m in step.timeline.memory if m.device == device], unit, of, side_names(comparison))
+        _panel(figure, row, [(which, step, m) for which, step in shown for m in step.timeline.memory if m.device == device], unit, colours, side_names(of))
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.of(length)])
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(devices), col=1)
-    return finish(figure, theme, _title(shown, devices[0]), _subtitle([step for _, step in shown]), 60 + 210 * len(devices))
+    return finish(figure, theme, _title(shown, devices[0], len(sides)), _subtitle([step for _, step in shown]), 60 + 210 * len(devices))
 
 
-def _panel(figure: go.Figure, row: int, curves: list[tuple[int, TypicalStep, Memory]], unit: Unit, of: Palette, names: tuple[str, str]) -> None:
+def _panel(figure: go.Figure, row: int, curves: list[tuple[int, TypicalStep, Memory]], unit: Unit, of: Palette, names: tuple[str, ...]) -> None:
     """The curves of one device."""
     symbol, size = size_unit(max(abs(int(m.allocated.max())) for _, _, m in curves))
     for which, step, curve in curves:
@@ -55,7 +57,7 @@ def _panel(figure: go.Figure, row: int, curves: list[tuple[int, TypicalStep, Mem
             y=[a / size for a in amounts],
             mode="lines",
             line={"shape": "hv", "width": 2, "color": (of.control, of.test)[which]},
-            customdata=[f"{('control', 'test')[which]}: {size_text(a)} at {time_text(t)}" for a, t in zip(amounts, times, strict=True)],
+            customdata=[f"{size_text(a)}{in_which(which, len(names))} at {time_text(t)}" for a, t in zip(amounts, times, strict=True)],
             hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,
@@ -83,9 +85,9 @@ def size_text(size: float) -> str:
     return f"{size / unit:,.{0 if name == 'B' else 2}f} {name}".replace("-", "−")
 
 
-def _title(shown: list[tuple[int, TypicalStep]], device: str) -> str:
+def _title(shown: list[tuple[int, TypicalStep]], device: str, sides: int) -> str:
     most = [(which, curve) for which, step in shown for curve in step.timeline.memory if curve.device == device]
-    parts = [f"{size_text(int(curve.allocated.max()))} in the {('control', 'test')[which]}" for which, curve in most]
+    parts = [f"{size_text(int(curve.allocated.max()))}{in_which(which, sides)}" for which, curve in most]
     return f"Most memory allocated in a typical step ({device}): {', '.join(parts)}"
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 
-from tracediff.diff.comparison import Comparison
+from tracediff.analysis.analyze import Analysis
+from tracediff.diff.comparison import Comparison, Side
 from tracediff.diff.wording import MINUS
 from tracediff.errors import TracediffError, printable
 from tracediff.profile.states import GPU_STATES
@@ -136,11 +137,17 @@ def broken(name: str, width: int = 18, longest: int = 36) -> str:
     return "<br>".join(safe(line) for line in (*out, text) if line)
 
 
-def side_names(comparison: Comparison) -> tuple[str, str]:
-    """Legend entries of control and test, safe."""
-    sides = comparison.control, comparison.test
-    names = [f"{which}: {label(side.label, 28)}" for which, side in zip(SIDES, sides, strict=True)]
-    return names[0], names[1]
+def sides_of(of: Comparison | Analysis) -> tuple[Side, ...]:
+    """Control and test, or the one set that was analysed."""
+    return (of.control, of.test) if isinstance(of, Comparison) else (of.side,)
+
+
+def side_names(of: Comparison | Analysis) -> tuple[str, ...]:
+    """Legend entries of control and test, or of the one set, safe."""
+    sides = sides_of(of)
+    if len(sides) == 1:
+        return (label(sides[0].label, 28),)
+    return tuple(f"{which}: {label(side.label, 28)}" for which, side in zip(SIDES, sides, strict=True))
 
 
 def state_label(name: str, has_gpu: bool) -> str:
@@ -151,9 +158,14 @@ def state_label(name: str, has_gpu: bool) -> str:
     return f"idle: {text}" if has_gpu and name not in GPU_STATES else text
 
 
-def has_gpu(comparison: Comparison) -> bool:
-    """Whether either side has GPU events."""
-    return comparison.control.has_gpu or comparison.test.has_gpu
+def has_gpu(of: Comparison | Analysis) -> bool:
+    """Whether any side has GPU events."""
+    return any(side.has_gpu for side in sides_of(of))
+
+
+def in_which(which: int, sides: int) -> str:
+    """`` in the control``, `` in the test``; nothing where there is one set."""
+    return f" in the {SIDES[which]}" if sides > 1 else ""
 
 
 def not_compared(comparison: Comparison) -> str | None:

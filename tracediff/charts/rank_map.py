@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import label, side_names, state_label, time_text, unit_for
+from tracediff.charts.labels import in_which, label, side_names, sides_of, state_label, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.wording import plural
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from tracediff.analysis.analyze import Analysis
     from tracediff.charts.labels import Unit
     from tracediff.diff.comparison import Comparison, Side
 
@@ -23,11 +24,11 @@ Cells = dict[int, dict[str, float]]
 """Rank → column → µs per step."""
 
 
-def ranks(comparison: Comparison, *, theme: str = "light") -> go.Figure:
+def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     """Heat maps rank × state, control above test: µs per step of each rank, and what its communication kernels take."""
     from plotly.subplots import make_subplots
 
-    sides = comparison.control, comparison.test
+    sides = sides_of(of)
     if max(len(side.ranks) for side in sides) < 2:
         return empty(theme, "One rank only: there is nothing to compare between ranks.")
     cells = [_cells(side) for side in sides]
@@ -37,19 +38,19 @@ def ranks(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     unit = unit_for(v for side in cells for row in side.values() for v in row.values())
     rows = [max(len(side), 1) for side in cells]
     gap = min(0.15, 1.2 / (1 + min(sum(rows), 60)))
-    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=gap, row_heights=rows, subplot_titles=side_names(comparison))
+    figure = make_subplots(len(sides), 1, shared_xaxes=True, vertical_spacing=gap, row_heights=rows, subplot_titles=side_names(of))
     gpu = any(side.has_gpu for side in sides)
     names = [column if column == COMMUNICATION else state_label(column, gpu) for column in columns]
     for k, side in enumerate(sides):
         _map(figure, k + 1, side, cells[k], columns, names, unit)
-    of = palette(theme)
+    colours = palette(theme)
     colorbar = {"ticksuffix": f" {unit.name}", "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
-    figure.update_layout(coloraxis={"colorscale": of.amount, "cmin": 0, "colorbar": colorbar})
+    figure.update_layout(coloraxis={"colorscale": colours.amount, "cmin": 0, "colorbar": colorbar})
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=[label(n) for n in names], tickangle=-40)
     figure.update_xaxes(showgrid=False, zeroline=False)
     subtitle = "Where the steps of each rank go. A step is as long as its slowest rank: which that was is told beside its number."
-    return finish(figure, theme, _title(comparison), subtitle, 240 + 26 * min(sum(rows), 60))
+    return finish(figure, theme, _title(sides), subtitle, 240 + 26 * min(sum(rows), 60))
 
 
 def _cells(side: Side) -> Cells:
@@ -108,10 +109,10 @@ def _map(figure: go.Figure, row: int, side: Side, cells: Cells, columns: list[st
     )
 
 
-def _title(comparison: Comparison) -> str:
+def _title(sides: tuple[Side, ...]) -> str:
     parts = []
-    for which, side in (("control", comparison.control), ("test", comparison.test)):
+    for which, side in enumerate(sides):
         spoken = list(side.communication_us.values())
         if len(spoken) > 1:
-            parts.append(f"{time_text(min(spoken))} to {time_text(max(spoken))} a step in the {which}")
+            parts.append(f"{time_text(min(spoken))} to {time_text(max(spoken))} a step{in_which(which, len(sides))}")
     return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the time of each rank goes"

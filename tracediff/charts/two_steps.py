@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracediff.charts.labels import full_name, has_gpu, label, side_names, state_label, time_text, unit_for
+from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of, state_label, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.wording import plural
 from tracediff.profile.timeline import ANNOTATION, KINDS
@@ -14,6 +14,7 @@ from tracediff.profile.timeline import ANNOTATION, KINDS
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from tracediff.analysis.analyze import Analysis
     from tracediff.charts.labels import Unit
     from tracediff.charts.theme import Palette
     from tracediff.diff.comparison import Comparison
@@ -26,28 +27,28 @@ LONGEST_NAME = 160
 NO_EVENTS = "A snapshot holds no events: compare the traces themselves to see a timeline."
 
 
-def timeline(comparison: Comparison, *, theme: str = "light") -> go.Figure:
-    """The typical step of both sides from completion to completion, both beginning at 0: state, GPU streams, threads. Short events are put together."""
+def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+    """The typical step of both sides (or of one set) from completion to completion, beginning at 0: state, streams, threads. Short events are put together."""
     from plotly.subplots import make_subplots
 
-    shown = [(which, side.typical) for which, side in enumerate((comparison.control, comparison.test)) if side.typical is not None]
+    shown = [(which, side.typical) for which, side in enumerate(sides_of(of)) if side.typical is not None]
     if not shown:
         return empty(theme, NO_EVENTS)
-    of = palette(theme)
+    colours = palette(theme)
     lengths = [(step.timeline.end - step.timeline.start) / 1000 for _, step in shown]
     unit = unit_for(lengths)
     heights = [len(step.timeline.rows) + 1 for _, step in shown]
-    titles = [side_names(comparison)[which] for which, _ in shown]
+    titles = [side_names(of)[which] for which, _ in shown]
     gap = 46 / (ROW * sum(heights) + 46)
     figure = make_subplots(len(shown), 1, shared_xaxes=True, vertical_spacing=gap, row_heights=heights, subplot_titles=titles)
     told: set[str] = set()
     for k, (_, step) in enumerate(shown):
-        _step(figure, k + 1, step.timeline, unit, of, has_gpu(comparison), told)
+        _step(figure, k + 1, step.timeline, unit, colours, has_gpu(of), told)
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.of(max(lengths))], showgrid=True, zeroline=False)
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(shown), col=1)
-    return finish(figure, theme, _title(shown, lengths), _subtitle(shown), ROW * sum(heights) + 100)
+    return finish(figure, theme, _title(shown, lengths), _subtitle(shown, len(sides_of(of))), ROW * sum(heights) + 100)
 
 
 def _step(figure: go.Figure, row: int, of_step: Timeline, unit: Unit, of: Palette, gpu: bool, told: set[str]) -> None:
@@ -107,8 +108,8 @@ def _title(shown: list[tuple[int, TypicalStep]], lengths: list[float]) -> str:
     return f"A typical step: {time_text(lengths[0])} in the control, {time_text(lengths[1])} in the test"
 
 
-def _subtitle(shown: list[tuple[int, TypicalStep]]) -> str:
-    which = "; ".join(f"{('control', 'test')[k]}: step {step.timeline.step} of {step.run[:40]}, rank {step.rank}" for k, step in shown)
+def _subtitle(shown: list[tuple[int, TypicalStep]], sides: int) -> str:
+    which = "; ".join(f"{f'{SIDES[k]}: ' if sides > 1 else ''}step {step.timeline.step} of {step.run[:40]}, rank {step.rank}" for k, step in shown)
     text = f"The step nearest to the median period ({which}), and all that happens in it. Short events are put together; hover tells how many."
     left = sum(step.timeline.left_out for _, step in shown)
-    return text + (f" {plural(left, 'less busy stream or thread')} left out." if left else "") + ("" if len(shown) == 2 else f" {NO_EVENTS}")
+    return text + (f" {plural(left, 'less busy stream or thread')} left out." if left else "") + ("" if len(shown) == sides else f" {NO_EVENTS}")

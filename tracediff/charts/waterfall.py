@@ -80,7 +80,7 @@ def _start(totals: list[float], ends: tuple[float, float]) -> float:
     return max(low - moved, 0.0) if 0 < moved < FLAT * high else 0.0
 
 
-def _totals(figure: go.Figure, ends: tuple[float, float], last: int, unit: Unit, names: tuple[str, str], colours: tuple[str, str]) -> None:
+def _totals(figure: go.Figure, ends: tuple[float, float], last: int, unit: Unit, names: tuple[str, ...], colours: tuple[str, str]) -> None:
     for place, value, name, colour in zip((0, last), ends, names, colours, strict=True):
         figure.add_bar(
             name=name, x=[unit.of(value)], y=[place], orientation="h", marker_color=colour, showlegend=False, cliponaxis=False,

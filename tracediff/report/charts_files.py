@@ -19,6 +19,7 @@ from tracediff.write import write_bytes, write_text
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from tracediff.analysis.analyze import Analysis
     from tracediff.diff.comparison import Comparison
 
 IMAGE_FORMATS = ("png", "svg", "pdf")
@@ -44,7 +45,7 @@ PAGE = """<!DOCTYPE html>
 
 
 def write_charts(
-    comparison: Comparison, folder: str | os.PathLike[str], formats: Sequence[str] = (), theme: str = "light", names: Sequence[str] = charts.NAMES
+    of: Comparison | Analysis, folder: str | os.PathLike[str], formats: Sequence[str] = (), theme: str = "light", names: Sequence[str] = charts.NAMES
 ) -> list[Path]:
     """Write NAME.html and NAME.json of each chart into ``folder``, and an image of each of ``formats``.
 
@@ -58,7 +59,7 @@ def write_charts(
 
     check_formats(formats)
     root = _made(folder)
-    figures = {name: getattr(charts, name)(comparison, theme=theme) for name in names}
+    figures = {name: getattr(charts, name)(of, theme=theme) for name in names}
     write_text(root / SCRIPT, get_plotlyjs())
     written = []
     for name, figure in figures.items():

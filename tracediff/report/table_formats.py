@@ -81,7 +81,7 @@ def to_html(table: Table, key: str) -> str:
     """A section's content; ``key`` is its id."""
     if not table.rows:
         return f'<h3 id="{key}">{escape(table.title)}</h3><p class="missing">Nothing of this was recorded.</p>'
-    head = "".join(f"<th scope='col'>{escape(h)}</th>" for h in table.heads)
+    head = "".join(f"<th scope='col'{' class=name' if k < table.texts else ''}>{escape(h)}</th>" for k, h in enumerate(table.heads))
     body = "".join(f"<tr>{_cells(row, table.texts)}</tr>" for row in table.rows)
     more = f"<p class='facts'>{table.more:,} more rows are not shown.</p>" if table.more else ""
     about = f"<p class='facts'>{escape(printable(table.about))}</p>" if table.about else ""

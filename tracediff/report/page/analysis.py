@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from tracediff.report.analysis.tables import head, tables_of
 from tracediff.report.page import parts
-from tracediff.report.page.html import page_of, versions
+from tracediff.report.page.figures import chart
+from tracediff.report.page.html import Drawn, figure_of, page_of, versions
 from tracediff.report.table_formats import to_html as table_html
 
 if TYPE_CHECKING:
     from tracediff.analysis.analyze import Analysis
     from tracediff.diff.findings.finding import Finding
 
-ROWS = 100
+ROWS = 30
 """Of each table."""
 
 
@@ -24,19 +25,27 @@ def to_html(analysis: Analysis, command: str | None = None) -> str:
         command: the command line that makes it, to be told at its end.
     """
     first = head(analysis)
+    drawn = Drawn()
+
+    def figures(*names: str) -> str:
+        return "".join(figure_of(name, chart(analysis, name), drawn) for name in names)
+
     tables = tables_of(analysis, ROWS)
     answer = f"<h1>{parts.name(first.title)}</h1><p class='verdict'>{parts.text(first.step)}</p><p class='facts'>{parts.text(first.facts, 2000)}</p>"
     found = "".join(_finding(f) for f in analysis.findings)
     notes = [f"{n.message} ({n.code}: {n.count:,})" for n in analysis.side.notes]
     sections = [
         ("answer", "", answer),
-        ("step", "Where the step goes", table_html(tables.pop("states"), "states")),
+        ("step", "Where the step goes", figures("step_parts") + table_html(tables.pop("states"), "states")),
         ("findings", "What stands out", found or "<p>No rule found anything that stands out.</p>"),
+        ("work", "Work", figures("work_parts")),
+        ("timeline", "Timeline", figures("timeline", "memory")),
+        ("distributions", "Steps and runs", figures("distributions", "ranks")),
         ("tables", "Tables", "".join(table_html(table, f"table-{key}") for key, table in tables.items())),
         ("health", "Health of the traces", parts.items(notes) if notes else "<p>Every event was read; nothing was repaired or left out.</p>"),
         ("made", "How this was made", parts.made_of(command, [*versions(), *parts.of_set(analysis.side)])),
     ]
-    return page_of(f"{analysis.side.label} · tracediff", sections, LINKS, {})
+    return page_of(f"{analysis.side.label} · tracediff", sections, LINKS, {"charts": drawn.charts})
 
 
 def _finding(finding: Finding) -> str:
@@ -44,5 +53,14 @@ def _finding(finding: Finding) -> str:
     return f"<article class='finding'>{told}</article>"
 
 
-LINKS = {"step": "Step", "findings": "Findings", "tables": "Tables", "health": "Health", "made": "Origin"}
+LINKS = {
+    "step": "Step",
+    "findings": "Findings",
+    "work": "Work",
+    "timeline": "Timeline",
+    "distributions": "Runs",
+    "tables": "Tables",
+    "health": "Health",
+    "made": "Origin",
+}
 """Section → what the way to it is called."""

@@ -11,6 +11,7 @@ from tracediff import charts
 from tracediff.charts.theme import caption
 
 if TYPE_CHECKING:
+    from tracediff.analysis.analyze import Analysis
     from tracediff.diff.comparison import Comparison
 
 TOP = 30
@@ -35,10 +36,10 @@ class Chart:
     height: int
 
 
-def chart(comparison: Comparison, name: str) -> Chart:
+def chart(of: Comparison | Analysis, name: str) -> Chart:
     """The chart called ``name`` of `tracediff.charts`."""
     draw = getattr(charts, name)
-    light, dark = draw(comparison, theme="light"), draw(comparison, theme="dark")
+    light, dark = draw(of, theme="light"), draw(of, theme="dark")
     if not light.data:
         return Chart(*caption(light), None, [], 0)
     title, subtitle = caption(light)

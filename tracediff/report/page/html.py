@@ -136,7 +136,7 @@ def _sections(comparison: Comparison, command: str | None, drawn: Drawn) -> list
     """(id, title, content) in reading order."""
 
     def figures(*names: str) -> str:
-        return "".join(_figure(name, chart(comparison, name), drawn) for name in names)
+        return "".join(figure_of(name, chart(comparison, name), drawn) for name in names)
 
     preflight = f"{parts.preflight(comparison)}<h3 id='health'>Health of the traces</h3>{parts.health(comparison)}"
     ends = [("preflight", "Preflight and health", preflight), ("made", "How this was made", parts.made(comparison, command, versions()))]
@@ -163,7 +163,7 @@ def _section(key: str, title: str, content: str) -> str:
     return f'<section id="{key}">{heading}{content}</section>'
 
 
-def _figure(name: str, of: Chart, drawn: Drawn) -> str:
+def figure_of(name: str, of: Chart, drawn: Drawn) -> str:
     """The place of a chart; what is drawn there goes into ``drawn``. A chart with nothing to show is a sentence."""
     if of.figure is None:
         return f'<p class="missing" data-chart="{name}">{parts.text(of.title, 1000)}</p>'
