@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 
@@ -12,8 +14,11 @@ import click
 @click.option("--rank", "ranks", multiple=True, type=click.IntRange(0), metavar="N", help="Only this rank (may be repeated).")
 @click.option("--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N.")
 @click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
+@click.option("--table", "tables", multiple=True, metavar="NAME", help="With this further table, such as launches (may be repeated; all for every one).")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Read files in N processes [default: the cores, for large files].")
-def snapshot(where: str, output: str, label: str | None, ranks: tuple[int, ...], step_marker: str | None, families: str | None, jobs: int | None) -> int:
+def snapshot(
+    where: str, output: str, label: str | None, ranks: tuple[int, ...], step_marker: str | None, families: str | None, tables: tuple[str, ...], jobs: int | None
+) -> int:
     """Write a compact baseline of a set.
 
     It holds what a comparison reads, all steps of it, in some KB; give it wherever a set of traces is taken.
@@ -25,12 +30,14 @@ def snapshot(where: str, output: str, label: str | None, ranks: tuple[int, ...],
     """
     from tracediff.engine import load_sets
     from tracediff.profile.families import DEFAULT, read_rules
+    from tracediff.profile.measures import named
     from tracediff.profile.snapshot import write_snapshot
     from tracediff_cli.sets import progress
 
     rules = read_rules(families) if families is not None else DEFAULT
+    options: dict[str, Any] = {"step_marker": step_marker, "jobs": jobs, "families": rules, "measures": named(tables)}
     with progress() as tell:
-        (traces,) = load_sets([where], labels=[label], ranks=[frozenset(ranks) or None], step_marker=step_marker, jobs=jobs, families=rules, progress=tell)
+        (traces,) = load_sets([where], labels=[label], ranks=[frozenset(ranks) or None], progress=tell, **options)
     size = write_snapshot(traces, output)
     if output != "-":
         files = len(traces.profiles)

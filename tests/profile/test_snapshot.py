@@ -10,18 +10,22 @@ import msgspec
 import numpy as np
 import pytest
 import traces
-from build_trace import document, op, step, write
+from build_trace import call, document, kernel, op, step, write
 from hypothesis import HealthCheck, given, settings
 from random_traces import trace_events
 
+from tracediff.analysis.analyze import analyze_set
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile
 from tracediff.profile import columns_packed, snapshot
-from tracediff.profile.profile import Profile
+from tracediff.profile.measures import NAMES
+from tracediff.profile.measures.packed import PackedMeasure, unpack_measures
+from tracediff.profile.profile import MeasureTable, Profile
 from tracediff.profile.snapshot import is_snapshot, to_bytes, write_snapshot
 from tracediff.profile.traceset import Selection
+from tracediff.report.analysis.to_json import to_json as analysis_json
 from tracediff.report.to_json import to_json
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -113,6 +117,9 @@ def assert_same(restored, profile):
         elif isinstance(theirs, np.ndarray):
             assert ours.dtype == np.int64
             assert np.array_equal(ours, theirs)
+        elif field.name == "measures":
+            assert ours.keys() == theirs.keys()
+            assert all(np.array_equal(getattr(ours[n], f.name), getattr(theirs[n], f.name)) for n in ours for f in fields(MeasureTable))
         elif field.name != "origin":
             assert ours == theirs
     assert [restored.names[n] for n in restored.ops.name.tolist()] == [profile.names[n] for n in profile.ops.name.tolist()]
@@ -278,3 +285,26 @@ def test_nothing_personal_is_in_it(tmp_path):
     assert "my.py:make_step" in text
     for word in ("zebediah", "0123abcd", "2.13.0+cpu", "/run1", str(tmp_path)):
         assert word not in text
+
+
+def test_a_snapshot_has_the_further_tables_it_was_made_with(tmp_path):
+    events = []
+    for k in range(4):
+        at = 100 * k
+        events += [step(k, at, 90), call("cudaLaunchKernel", at + 5, 4, correlation=k), kernel("a", at + 20, 10, correlation=k)]
+    path = write(tmp_path / "trace.json", document(events))
+    (loaded,) = load_sets([str(path)], measures=NAMES)
+    snapshot = tmp_path / "base.tdprof.gz"
+    write_snapshot(loaded, snapshot)
+    (restored,) = load_sets([str(snapshot)])
+    assert_same(restored.profiles[0], loaded.profiles[0])
+    assert restored.profiles[0].measures.keys() == set(NAMES)
+    assert analysis_json(analyze_set(restored)) == analysis_json(analyze_set(loaded))
+
+
+@pytest.mark.parametrize("part", [{"step": [9]}, {"key": [-1]}, {"step": []}, {"values": [[10**30, 1, 1, 1, 1, 1]]}])
+def test_a_damaged_further_table_is_an_error(part):
+    good = {"keys": [["x"]], "step": [0], "key": [0], "values": [[1, 1, 1, 1, 1, 1]]}
+    assert unpack_measures({"launches": PackedMeasure(**good), "of tomorrow": PackedMeasure(**good)}, 1).keys() == {"launches"}
+    with pytest.raises(ValueError, match=r"launches|64 bits"):
+        unpack_measures({"launches": PackedMeasure(**{**good, **part})}, 1)

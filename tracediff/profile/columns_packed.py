@@ -16,6 +16,7 @@ from tracediff.ingest.health import Note
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import Int64
 from tracediff.profile.calls import KINDS, OP, PHASE
+from tracediff.profile.measures.packed import PackedMeasure, pack_measures, unpack_measures
 from tracediff.profile.profile import CallTable, OpTable, Origin, Profile, WorkTable
 from tracediff.profile.scopes import PHASES
 from tracediff.profile.states import GPU_STATES
@@ -53,6 +54,7 @@ class PackedProfile(msgspec.Struct, frozen=True, kw_only=True):
     names: list[str]
     texts: list[str]
     events: dict[str, int]
+    measures: dict[str, PackedMeasure] = {}
 
 
 def pack(profile: Profile) -> PackedProfile:
@@ -77,6 +79,7 @@ def pack(profile: Profile) -> PackedProfile:
         names=list(profile.names),
         texts=list(profile.texts),
         events=profile.events,
+        measures=pack_measures(profile.measures),
     )
 
 
@@ -107,6 +110,7 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
         names=tuple(packed.names),
         texts=tuple(packed.texts),
         events=packed.events,
+        measures=unpack_measures(packed.measures, len(packed.step_numbers)),
     )
     _check(profile)
     return profile

@@ -36,7 +36,7 @@ def to_html(analysis: Analysis, command: str | None = None) -> str:
     notes = [f"{n.message} ({n.code}: {n.count:,})" for n in analysis.side.notes]
     sections = [
         ("answer", "", answer),
-        ("step", "Where the step goes", figures("step_parts") + table_html(tables.pop("states"), "states")),
+        ("step", "Where the step goes", figures("step_parts") + table_html(tables.pop("states"), "states", titled=False)),
         ("findings", "What stands out", found or "<p>No rule found anything that stands out.</p>"),
         ("work", "Work", figures("work_parts")),
         ("timeline", "Timeline", figures("timeline", "memory")),
