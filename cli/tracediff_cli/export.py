@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     "--perfetto", "perfetto_file", metavar="FILE", help="Write one step of both sides as a trace for ui.perfetto.dev or chrome://tracing (.gz is compressed)."
 )
 @click.option("--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON.")
-@click.option("--chart-format", "chart_formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), help="Images of the charts too (may be repeated).")
+@click.option(
+    "--chart-format",
+    "chart_formats",
+    multiple=True,
+    type=click.Choice(["png", "svg", "pdf", "fragment"]),
+    help="Images of the charts too, or HTML to put into a page (may be repeated).",
+)
 @click.option("--chart-theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="How charts look.")
 def export(
     where: tuple[str, str],  # noqa: ARG001  # two_sets gives it

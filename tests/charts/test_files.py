@@ -89,6 +89,18 @@ def test_markdown_with_images_links_to_them(folders, tmp_path):
         assert (tmp_path / unquote(to)).read_text().startswith("<svg")
 
 
+def test_a_fragment_goes_into_a_page_that_has_loaded_plotly(visit, folders, tmp_path):
+    done = CliRunner().invoke(cli, ["export", *folders, "--charts", str(tmp_path / "out"), "--chart-format", "fragment"])
+    assert done.exit_code == 0, done.output
+    fragment = (tmp_path / "out" / "duration_diff.fragment.html").read_text()
+    assert fragment.lstrip().startswith("<div")
+    assert "<html" not in fragment
+    page = tmp_path / "out" / "mine.html"
+    page.write_text(f'<!DOCTYPE html><script src="plotly.min.js"></script><h1>Mine</h1>{fragment}')
+    visited = visit(page, ready=".main-svg")
+    assert not visited.complaints
+
+
 def test_images_need_a_file_to_stand_beside(folders):
     for more in ([], ["--markdown", "-"]):
         result = CliRunner().invoke(cli, ["compare", *folders, "--images", "png", *more])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tracediff.analysis.analyze import Analysis
     from tracediff.diff.comparison import Comparison
 
+FRAGMENT = "fragment"
 IMAGE_FORMATS = ("png", "svg", "pdf")
 SCRIPT = "plotly.min.js"
 """Written once into the folder; every page refers to it."""
@@ -47,7 +48,7 @@ PAGE = """<!DOCTYPE html>
 def write_charts(
     of: Comparison | Analysis, folder: str | os.PathLike[str], formats: Sequence[str] = (), theme: str = "light", names: Sequence[str] = charts.NAMES
 ) -> list[Path]:
-    """Write NAME.html and NAME.json of each chart into ``folder``, and an image of each of ``formats``.
+    """Write NAME.html and NAME.json of each chart into ``folder``, and of ``formats`` an image, or NAME.fragment.html to be put into a page.
 
     Returns:
         what was written, without the script that all pages share.
@@ -66,7 +67,11 @@ def write_charts(
         write_text(root / f"{name}.html", page(figure, name))
         write_text(root / f"{name}.json", figure.to_json())
         written += [root / f"{name}.html", root / f"{name}.json"]
-    return written + (_write_images(figures, root, formats) if formats else [])
+        if FRAGMENT in formats:
+            write_text(root / f"{name}.fragment.html", fragment(figure, name))
+            written.append(root / f"{name}.fragment.html")
+    images = [wanted for wanted in formats if wanted != FRAGMENT]
+    return written + (_write_images(figures, root, images) if images else [])
 
 
 def fragment(figure: go.Figure, name: str) -> str:
@@ -87,10 +92,11 @@ def check_formats(formats: Sequence[str]) -> None:
         TracediffError: an unknown format, or kaleido is not installed.
     """
     for wanted in formats:
-        if wanted not in IMAGE_FORMATS:
-            raise TracediffError("--chart-format", f"unknown format {wanted!r}", f"give {', '.join(IMAGE_FORMATS)}")
-    if formats and find_spec("kaleido") is None:
-        raise TracediffError(f"--chart-format {formats[0]}", "images need kaleido, which is not installed", "pip install 'torch-tracediff[images]'")
+        if wanted not in (*IMAGE_FORMATS, FRAGMENT):
+            raise TracediffError("--chart-format", f"unknown format {wanted!r}", f"give {', '.join((*IMAGE_FORMATS, FRAGMENT))}")
+    images = [wanted for wanted in formats if wanted != FRAGMENT]
+    if images and find_spec("kaleido") is None:
+        raise TracediffError(f"--chart-format {images[0]}", "images need kaleido, which is not installed", "pip install 'torch-tracediff[images]'")
 
 
 def _made(folder: str | os.PathLike[str]) -> Path:
