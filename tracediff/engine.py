@@ -16,9 +16,10 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.build import ARGUMENTS, build_profile
+from tracediff.profile.build import ARGUMENTS, build_profile, see
 from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.measures import arguments_of
+from tracediff.profile.measures.measure import Seen
 from tracediff.profile.profile import Profile
 from tracediff.profile.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.profile.traceset import Selection, TraceSet, arrange
@@ -42,6 +43,15 @@ def profile_file(
         TracediffError: the file cannot be read, or is no trace.
     """
     return build_profile(read_trace(file, only=ARGUMENTS | arguments_of(measures)), step_marker, families, selection, measures)
+
+
+def see_file(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Seen:
+    """One file's events, joined and nested, to look at closer: `build_timeline` of any window, `follow` of an event.
+
+    Raises:
+        TracediffError: the file cannot be read, or is no trace.
+    """
+    return see(read_trace(file, only=ARGUMENTS), step_marker, families, Notes())
 
 
 def load_sets(

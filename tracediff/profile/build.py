@@ -52,15 +52,9 @@ def build_profile(
         TracediffError: the marker is no regular expression, or nothing matches it.
     """
     notes = Notes({(n.code, n.message): n.count for n in trace.notes})
-    steps = find_steps(trace, step_marker, notes)
-    if steps.whole_file:
-        notes.add("no-steps", "no ProfilerStep in the file: all of it counts as one step")
-    gpu = gpu_events(trace, steps, notes)
-    lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
-    completions = steps.completions(gpu.end, gpu.step)
-    account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"], families)
+    seen = see(trace, step_marker, families, notes)
+    steps, gpu, lanes, completions, account, calls = seen.steps, seen.gpu, seen.lanes, seen.completions, seen.account, seen.calls
     operations = _op_table(trace, steps, gpu, lanes)
-    calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
     table, texts = _with_own_texts(trace, calls.table)
     kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
@@ -83,10 +77,27 @@ def build_profile(
         names=tuple(trace.names),
         texts=(*texts, *launch_shapes),
         events={name: int(n) for name, n in zip(trace.categories, np.bincount(trace.category, minlength=len(trace.categories)), strict=True) if n},
-        measures=tables(Seen(trace, steps, completions, gpu, lanes, account, calls, families), measures),
+        measures=tables(seen, measures),
     )
     shown = (selection or Selection()).typical(profile)
-    return replace(profile, timeline=build_timeline(trace, steps, shown, completions, account, gpu, lanes["ops"], lanes["annotations"]))
+    return replace(profile, timeline=build_timeline(seen, shown))
+
+
+def see(trace: Trace, step_marker: str | None, families: Families, notes: Notes) -> Seen:
+    """What the tables of a profile are made from; also to look at a trace closer (`timeline`, `follow`).
+
+    Raises:
+        TracediffError: the marker is no regular expression, or nothing matches it.
+    """
+    steps = find_steps(trace, step_marker, notes)
+    if steps.whole_file:
+        notes.add("no-steps", "no ProfilerStep in the file: all of it counts as one step")
+    gpu = gpu_events(trace, steps, notes)
+    lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
+    completions = steps.completions(gpu.end, gpu.step)
+    account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"], families)
+    calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
+    return Seen(trace, steps, completions, gpu, lanes, account, calls, families)
 
 
 def _origin(trace: Trace, gpu: GpuEvents) -> Origin:

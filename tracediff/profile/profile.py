@@ -116,6 +116,7 @@ class Marks:
         kind: int64[m] index into `timeline.KINDS`.
         name: the longest event's of those a mark stands for.
         count: int64[m] how many events it stands for. busy: int64[m] sum of their durations in ns, within the step.
+        event: int64[m] the longest one's row of the trace, −1 for states.
     """
 
     row: Int64
@@ -125,6 +126,7 @@ class Marks:
     name: tuple[str, ...]
     count: Int64
     busy: Int64
+    event: Int64
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +13,10 @@ from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.lanes import Lane
 from tracediff.profile.launches import GpuEvents
+from tracediff.profile.measures.measure import Seen
 from tracediff.profile.names import is_communication
 from tracediff.profile.profile import Marks, Memory, Timeline
-from tracediff.profile.states import STATES, SYNCHRONISING, StepAccount
-from tracediff.profile.steps import Steps
+from tracediff.profile.states import STATES, SYNCHRONISING
 
 ANNOTATION = "annotation"
 KINDS = (*STATES, ANNOTATION)
@@ -40,33 +41,37 @@ class Spans:
     end: Int64
     kind: Int64
     name: Int64
+    event: Int64
 
 
-def build_timeline(
-    trace: Trace, steps: Steps, position: int, completions: Int64, account: StepAccount, gpu: GpuEvents, ops: Lane, annotations: Lane
-) -> Timeline:
-    """The timeline of the step at ``position``: everything that happens in its period, whichever step it belongs to."""
-    window = int(completions[position]), int(completions[position + 1])
+def build_timeline(seen: Seen, position: int, window: tuple[int, int] | None = None) -> Timeline:
+    """The timeline of the step at ``position``: everything that happens in its period, whichever step it belongs to.
+
+    Args:
+        window: [start, end) in ns on the trace's clock, to look closer or elsewhere; by default the step's period.
+    """
+    trace, gpu = seen.trace, seen.gpu
+    window = window or (int(seen.completions[position]), int(seen.completions[position + 1]))
     rows = ["state"]
-    names = [*trace.names, *account.names]
+    parts = [_states(seen, window)]
     streams = _streams(trace, gpu, window)
-    threads = _threads(ops, annotations, window)
-    parts = [_states(account, window, len(trace.names))]
     for place, which in streams[:MOST_STREAMS]:
         parts.append(_gpu(trace, gpu, which, len(rows)))
         rows.append(place)
-    kinds = _host_kinds(trace, gpu.launch[gpu.launch >= 0])
+    lanes = [(what, seen.lanes[what], np.flatnonzero(_within(seen.lanes[what].start, seen.lanes[what].end, window))) for what in ("annotations", "ops")]
+    threads = _threads(lanes, window)
     for code in threads[:MOST_THREADS]:
         called = _thread_name(trace, code)
-        for lane, what in ((annotations, "annotations"), (ops, "ops")):
+        for what, lane, inside in lanes:
+            mine = inside[lane.thread[inside] == code]
             for depth in range(MOST_DEPTH):
-                some = np.flatnonzero((lane.thread == code) & (lane.depth == depth) & _within(lane.start, lane.end, window))
+                some = mine[lane.depth[mine] == depth]
                 if len(some):
-                    parts.append(_host(trace, lane, some, kinds, len(rows)))
+                    parts.append(_host(seen, lane, some, len(rows)))
                     rows.append(f"{called} {what}" + (f" {depth + 1}" if depth else ""))
     left_out = max(len(streams) - MOST_STREAMS, 0) + max(len(threads) - MOST_THREADS, 0)
-    marks = _bounded(_joined(parts, window), names, window[1] - window[0])
-    return Timeline(int(steps.numbers[position]), *window, tuple(rows), marks, left_out, memory_of(trace, window))
+    marks = _bounded(_joined(parts, window), [*trace.names, *seen.account.names], window[1] - window[0])
+    return Timeline(int(seen.steps.numbers[position]), *window, tuple(rows), marks, left_out, memory_of(trace, window))
 
 
 def _within(start: Int64, end: Int64, window: tuple[int, int]) -> NDArray[np.bool_]:
@@ -89,11 +94,11 @@ def _place(what: str, number: int) -> str:
     return f"{what} {number}" if number != MISSING else what
 
 
-def _threads(ops: Lane, annotations: Lane, window: tuple[int, int]) -> list[int]:
+def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> list[int]:
     """Codes of the threads with operators or annotations in the window, the busiest first."""
     busy: dict[int, int] = {}
-    for lane in (ops, annotations):
-        roots = np.flatnonzero((lane.parent < 0) & _within(lane.start, lane.end, window))
+    for _, lane, inside in lanes:
+        roots = inside[lane.parent[inside] < 0]
         for code, start, end in zip(lane.thread[roots].tolist(), lane.start[roots].tolist(), lane.end[roots].tolist(), strict=True):
             busy[code] = busy.get(code, 0) + min(end, window[1]) - max(start, window[0])
     return sorted(busy, key=lambda code: (-busy[code], code))
@@ -103,41 +108,45 @@ def _thread_name(trace: Trace, code: int) -> str:
     return f"thread {trace.ids[code % (len(trace.ids) + 1)]}"
 
 
-def _states(account: StepAccount, window: tuple[int, int], first_name: int) -> Spans:
-    """The state of each instant."""
-    low, high = np.searchsorted(account.edges, window)
-    states = account.painted[low:high]
+def _states(seen: Seen, window: tuple[int, int]) -> Spans:
+    """The state of each instant; what lies outside every step has none."""
+    edges, painted = seen.account.edges, seen.account.painted
+    low = max(int(np.searchsorted(edges, window[0], side="right")) - 1, 0)
+    high = max(min(int(np.searchsorted(edges, window[1])), len(painted)), low)
+    states = painted[low:high]
     kind = np.where(states < len(STATES), states, STATES.index("op"))
-    return Spans(np.zeros(len(states), np.int64), account.edges[low:high], account.edges[low + 1 : high + 1], kind, states + first_name)
+    none = np.full(len(states), -1, np.int64)
+    return Spans(np.zeros(len(states), np.int64), edges[low:high], edges[low + 1 : high + 1], kind, states + len(seen.trace.names), none)
 
 
 def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     rows = gpu.rows[which]
-    speaks = trace.named(is_communication)[rows]
+    speaks = _named(trace, rows, is_communication)
     kernel = trace.category[rows] == cat.KERNEL
     kind = np.where(kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy"))
-    return Spans(np.full(len(rows), row), gpu.start[which], gpu.end[which], kind, trace.name[rows].astype(np.int64))
+    return Spans(np.full(len(rows), row), gpu.start[which], gpu.end[which], kind, trace.name[rows].astype(np.int64), rows)
 
 
-def _host_kinds(trace: Trace, launches: Int64) -> NDArray[np.int8]:
-    """int8[n]: what each event is if it is one of the host's."""
-    scope = np.isin(trace.category, cat.OPS, invert=True)
-    kind = np.full(len(trace), KINDS.index("op"), np.int8)
-    kind[np.isin(trace.category, cat.CALLS) & trace.named(SYNCHRONISING.search)] = KINDS.index("synchronising")
-    kind[launches] = KINDS.index("launching")
-    kind[scope] = KINDS.index(ANNOTATION)
-    kind[scope & trace.named(lambda name: "DataLoader" in name)] = KINDS.index("data_loading")
-    return kind
+def _host(seen: Seen, lane: Lane, which: Int64, row: int) -> Spans:
+    trace, rows = seen.trace, lane.rows[which]
+    category = trace.category[rows]
+    waits = np.isin(category, cat.CALLS) & _named(trace, rows, SYNCHRONISING.search)
+    scope = np.isin(category, cat.OPS, invert=True)
+    loads = scope & _named(trace, rows, lambda name: "DataLoader" in name)
+    cases = [np.isin(rows, seen.gpu.launch), waits, loads, scope]
+    kind = np.select(cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op"))
+    return Spans(np.full(len(rows), row), lane.start[which], lane.end[which], kind, trace.name[rows].astype(np.int64), rows)
 
 
-def _host(trace: Trace, lane: Lane, which: Int64, kinds: NDArray[np.int8], row: int) -> Spans:
-    rows = lane.rows[which]
-    return Spans(np.full(len(rows), row), lane.start[which], lane.end[which], kinds[rows].astype(np.int64), trace.name[rows].astype(np.int64))
+def _named(trace: Trace, rows: Int64, says: Callable[[str], object]) -> NDArray[np.bool_]:
+    """bool[m]: whether ``says`` is true of the names of events ``rows``; only these names are asked about."""
+    codes, at = np.unique(trace.name[rows], return_inverse=True)
+    return np.array([bool(says(trace.names[code])) for code in codes.tolist()], bool)[at]
 
 
 def _joined(parts: list[Spans], window: tuple[int, int]) -> Spans:
     """All parts, cut to the window and counted from its start."""
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "start", "end", "kind", "name")}
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "start", "end", "kind", "name", "event")}
     for name in ("start", "end"):
         columns[name] = np.clip(columns[name], *window) - window[0]
     return Spans(**columns)
@@ -165,13 +174,22 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
     first = np.flatnonzero(new)
     if not len(first):
         none = np.empty(0, np.int64)
-        return Marks(none, none, none, none, (), none, none)
+        return Marks(none, none, none, none, (), none, none, none)
     start, end = np.minimum.reduceat(spans.start[order], first), np.maximum.reduceat(spans.end[order], first)
     count = np.diff(np.append(first, len(order)))
     busy = np.add.reduceat(duration[order], first)
     longest = order[first]
     by = np.lexsort((start, row[first]))
-    return Marks(row[first][by], start[by], end[by], spans.kind[longest][by], tuple(names[c] for c in spans.name[longest][by].tolist()), count[by], busy[by])
+    return Marks(
+        row[first][by],
+        start[by],
+        end[by],
+        spans.kind[longest][by],
+        tuple(names[c] for c in spans.name[longest][by].tolist()),
+        count[by],
+        busy[by],
+        spans.event[longest][by],
+    )
 
 
 def memory_of(trace: Trace, window: tuple[int, int]) -> tuple[Memory, ...]:
