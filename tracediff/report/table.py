@@ -58,8 +58,9 @@ def shown(column: Column, values: Iterable[float]) -> Shown:
         return Shown(unit.name, lambda v: unit.plain(v / 1000))
     if column.unit == "count":
         return Shown("", lambda v: count(v).replace("-", MINUS))
+    none = "–" if column.unit == "flop" else "0"  # no FLOPs: none are known
     symbol, size = next(((s, n) for s, n in (SIZES if column.unit == "bytes" else WORK) if largest >= n), ("B" if column.unit == "bytes" else "FLOP", 1.0))
-    return Shown(symbol, lambda v: f"{v / size:,.{0 if size == 1 else 2}f}".replace("-", MINUS))
+    return Shown(symbol, lambda v: f"{v / size:,.{0 if size == 1 else 2}f}".replace("-", MINUS) if v else none)
 
 
 def rate(of: Rate, measure: Measure, values: Sequence[float]) -> float | None:
@@ -74,31 +75,55 @@ def rate_text(value: float | None) -> str:
     return "–" if value is None else f"{value:,.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}".replace("-", MINUS)
 
 
-def one_sided(measure: Measure, rows: Sequence[tuple[tuple[str, ...], Sequence[float]]], top: int | None = None) -> Table:
-    """The table of a measure of one set; ``rows`` are (key, values per step), in order."""
+def quotients(measure: Measure, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> dict[str, float | None]:
+    """Rates and parts of a row by name; ``gpus`` are the names of the set's devices."""
+    return {r.name: rate(r, measure, values) for r in measure.rates} | {p.name: p.of(key, values, gpus) for p in measure.parts}
+
+
+def _quotient_texts(measure: Measure, found: dict[str, float | None]) -> list[str]:
+    return [rate_text(found[r.name]) for r in measure.rates] + [_percent(found[p.name]) for p in measure.parts]
+
+
+def _percent(part: float | None) -> str:
+    return "–" if part is None else f"{100 * part:.{0 if part >= 0.1 else 1}f} %"
+
+
+def _in_order(columns: Sequence[str], rates: Sequence[str], before: int) -> tuple[str, ...]:
+    """The first columns, then the rates, then the others, which give way where room is short."""
+    return (*columns[:before], *rates, *columns[before:])
+
+
+def one_sided(measure: Measure, rows: Sequence[tuple[tuple[str, ...], Sequence[float]]], gpus: tuple[str, ...], top: int | None = None) -> Table:
+    """The table of a measure of one set with the devices ``gpus``; ``rows`` are (key, values per step), in order."""
     ways = [shown(column, (values[k] for _, values in rows)) for k, column in enumerate(measure.columns)]
-    heads = (*measure.keys, *(way.head(column.title) for way, column in zip(ways, measure.columns, strict=True)), *(r.title for r in measure.rates))
-    texts = tuple(
-        (*key, *(way.text(v) for way, v in zip(ways, values, strict=True)), *(rate_text(rate(r, measure, values)) for r in measure.rates))
-        for key, values in rows[:top]
-    )
-    return Table(measure.title, measure.about, heads, len(measure.keys), texts, len(rows) - len(texts))
+    titles = [*(r.title for r in measure.rates), *(p.title for p in measure.parts)]
+    heads = _in_order([way.head(column.title) for way, column in zip(ways, measure.columns, strict=True)], titles, 2)
+    lines = []
+    for key, values in rows[:top]:
+        texts = [way.text(v) for way, v in zip(ways, values, strict=True)]
+        lines.append((*key, *_in_order(texts, _quotient_texts(measure, quotients(measure, key, values, gpus)), 2)))
+    return Table(measure.title, measure.about, (*measure.keys, *heads), len(measure.keys), tuple(lines), len(rows) - len(lines))
 
 
-def two_sided(of: MeasureDiff, scale: int, top: int | None = None) -> Table:
-    """The table of a measure of two sets: the first column as control, test and change, the others as ``control → test``."""
+def two_sided(of: MeasureDiff, scale: int, gpus: tuple[tuple[str, ...], tuple[str, ...]], top: int | None = None) -> Table:
+    """The table of a measure of two sets: the first column as control, test and change, the others as ``control → test``.
+
+    Args:
+        gpus: names of the devices of both sides.
+    """
     measure = of.measure
     sides = [([n / scale for n in row.control], [n / scale for n in row.test]) for row in of.rows]
     ways = [shown(column, (v[k] for pair in sides for v in pair)) for k, column in enumerate(measure.columns)]
-    first = ways[0]
-    heads = (*measure.keys, first.head(f"control {measure.columns[0].title}"), "test", "change")
-    heads += (*(way.head(column.title) for way, column in zip(ways[1:], measure.columns[1:], strict=True)), *(r.title for r in measure.rates))
-    rows = []
+    first, titles = ways[0], [*(r.title for r in measure.rates), *(p.title for p in measure.parts)]
+    heads = [first.head(f"control {measure.columns[0].title}"), "test", "change"]
+    heads += [way.head(column.title) for way, column in zip(ways[1:], measure.columns[1:], strict=True)]
+    lines = []
     for row, (a, b) in list(zip(of.rows, sides, strict=True))[:top]:
-        others = [both(way.text(a[k]), way.text(b[k])) for k, way in enumerate(ways[1:], start=1)]
-        rates = [both(rate_text(rate(r, measure, a)), rate_text(rate(r, measure, b))) for r in measure.rates]
-        rows.append((*row.key, first.text(a[0]), first.text(b[0]), first.change(b[0] - a[0]), *others, *rates))
-    return Table(measure.title, measure.about, heads, len(measure.keys), tuple(rows), len(of.rows) - len(rows))
+        texts = [first.text(a[0]), first.text(b[0]), first.change(b[0] - a[0])]
+        texts += [both(way.text(a[k]), way.text(b[k])) for k, way in enumerate(ways[1:], start=1)]
+        rates = [_quotient_texts(measure, quotients(measure, row.key, values, on)) for values, on in zip((a, b), gpus, strict=True)]
+        lines.append((*row.key, *_in_order(texts, [both(x, y) for x, y in zip(*rates, strict=True)], 4)))
+    return Table(measure.title, measure.about, (*measure.keys, *_in_order(heads, titles, 4)), len(measure.keys), tuple(lines), len(of.rows) - len(lines))
 
 
 def both(control: str, test: str) -> str:
@@ -106,12 +131,10 @@ def both(control: str, test: str) -> str:
     return control if control == test else f"{control} → {test}"
 
 
-def line_of(measure: Measure, key: tuple[str, ...], values: Sequence[float], prefix: str = "") -> dict[str, Any]:
-    """A row of a measure as an object: keys by name; columns as ``NAME_us``, ``NAME_bytes``, ``NAME_flop`` or ``NAME``; rates, null where undefined."""
+def line_of(measure: Measure, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...], prefix: str = "") -> dict[str, Any]:
+    """A row of a measure as an object: keys by name; columns as ``NAME_us``, ``NAME_bytes``, ``NAME_flop`` or ``NAME``; rates and parts or null."""
     out: dict[str, Any] = dict(zip(measure.keys, key, strict=True))
     for column, value in zip(measure.columns, values, strict=True):
         name = {"ns": f"{column.name}_us", "count": column.name}.get(column.unit, f"{column.name}_{column.unit}")
         out[prefix + name] = value / 1000 if column.unit == "ns" else value
-    for quotient in measure.rates:
-        out[prefix + quotient.name] = rate(quotient, measure, values)
-    return out
+    return out | {prefix + name: value for name, value in quotients(measure, key, values, gpus).items()}

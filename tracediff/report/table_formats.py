@@ -51,7 +51,7 @@ class Fitted:
 def _shared(wanted: list[int], room: int) -> list[int]:
     """Widths of text columns: what each wants, and where that is too much the longest give way."""
     widths = list(wanted)
-    while sum(widths) > max(room, len(widths) * LEAST_NAME) and max(widths) > 1:
+    while sum(widths) > max(room, sum(min(w, LEAST_NAME) for w in wanted)) and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
     return widths
 

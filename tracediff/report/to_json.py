@@ -153,8 +153,8 @@ def _measure(comparison: Comparison, of: MeasureDiff) -> list[dict[str, Any]]:
     out = []
     for row in of.rows:
         line: dict[str, Any] = {}
-        for prefix, values in (("control_", row.control), ("test_", row.test)):
-            line |= line_of(of.measure, row.key, [n / comparison.scale for n in values], prefix)
+        for prefix, values, side in (("control_", row.control, comparison.control), ("test_", row.test, comparison.test)):
+            line |= line_of(of.measure, row.key, [n / comparison.scale for n in values], side.gpu, prefix)
         out.append(line)
     return out
 

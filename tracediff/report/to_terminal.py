@@ -72,7 +72,10 @@ def show(
 def _work(comparison: Comparison, device: str | None, sort: str, top: int | None, by: str | None, tables: bool) -> list[RenderableType]:
     """The tables of what changed."""
     if tables:
-        return [to_rich(two_sided(of, comparison.scale, top if top is not None else 15)) for of in comparison.measures]
+        return [
+            to_rich(two_sided(of, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top if top is not None else 15))
+            for of in comparison.measures
+        ]
     if by:
         return [_view(comparison, by, top if top is not None else 15)]
     shown = sections.devices(comparison, device)

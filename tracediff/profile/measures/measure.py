@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +50,19 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of what the device can do, made where it is shown.
+
+    Attributes:
+        name, title: as of columns. of: (key, values of the columns, names of the GPUs) → the part, None where it is not known.
+    """
+
+    name: str
+    title: str
+    of: Callable[[tuple[str, ...], Sequence[float], tuple[str, ...]], float | None]
+
+
+@dataclass(frozen=True)
 class Measure:
     """What a table tells.
 
@@ -57,7 +70,7 @@ class Measure:
         name: stable short name. title: its heading. about: what the columns mean, in a sentence or two.
         keys: names of the texts that tell rows apart.
         columns: the first is what rows are sorted by.
-        rates: quotients of columns.
+        rates: quotients of columns. parts: parts of what the device can do.
         arguments: arguments of events that it reads beyond those of a profile.
     """
 
@@ -68,6 +81,7 @@ class Measure:
     columns: tuple[Column, ...]
     rates: tuple[Rate, ...] = ()
     arguments: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)

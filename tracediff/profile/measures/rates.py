@@ -13,14 +13,20 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.codes import combined
-from tracediff.profile.devices import Device
+from tracediff.profile.devices import Device, device_of
 from tracediff.profile.flops import Work, base_of, flop_work, has_flop, outputs_told
 from tracediff.profile.inputs import Inputs, read_inputs
 from tracediff.profile.lanes import Lane
-from tracediff.profile.measures.measure import Column, Measure, Rate, Seen, summed
+from tracediff.profile.measures.measure import Column, Measure, Part, Rate, Seen, summed
 from tracediff.profile.profile import MeasureTable
 from tracediff.profile.tensor_cores import uses_tensor_cores
 from tracediff.profile.traffic import has_traffic, traffic_work
+
+
+def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
+    """The part of the roofline that a row attains on the one kind of device ``gpus``."""
+    return attained(key[2], values, device_of(gpus)).part
+
 
 MEASURE = Measure(
     "rates",
@@ -34,6 +40,7 @@ MEASURE = Measure(
      Column("bytes", "moved", "bytes"), Column("bytes_time", "time of it"), Column("matrix", "on matrix units"), Column("vector", "on vector units")),
     (Rate("tflop_s", "TFLOP/s", "flop", "flop_time", 1e-3), Rate("gb_s", "GB/s", "bytes", "bytes_time")),
     ("Concrete Inputs",),
+    (Part("part_of_peak", "of peak", part_of_peak),),
 )  # fmt: skip
 
 NOT_RECORDED = "shapes not recorded"

@@ -62,7 +62,7 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
     for view in ("family", "phase", "module", "op"):
         out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}", view, analysis.views[view], top)
     for measure, lines in analysis.measures:
-        out[measure.name] = one_sided(measure, [(key, [n / analysis.scale for n in row]) for key, row in lines], top)
+        out[measure.name] = one_sided(measure, [(key, [n / analysis.scale for n in row]) for key, row in lines], analysis.side.gpu, top)
     return {key: table for key, table in out.items() if not names or key in names}
 
 

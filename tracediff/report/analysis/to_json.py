@@ -69,4 +69,4 @@ def _operation(analysis: Analysis, operation: Operation) -> dict[str, Any]:
 
 
 def _measure(analysis: Analysis, measure: Measure, rows: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> list[dict[str, Any]]:
-    return [line_of(measure, key, [n / analysis.scale for n in row]) for key, row in rows]
+    return [line_of(measure, key, [n / analysis.scale for n in row], analysis.side.gpu) for key, row in rows]
