@@ -1,0 +1,217 @@
+"""`Trace` → the columns that HTA's analyses work on, as its parser would make them of the same file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.syntax import NOT_JSON
+from tracediff.ingest.times import MISSING, Int64, number
+from tracediff.ingest.trace import Codes, Trace
+
+HOST = (*cat.HOST, cat.GPU_ANNOTATION)
+"""Categories that are on no stream, whatever stream they name: the host op of a Triton kernel names stream 0, and HTA would take it for a kernel."""
+
+COUNTERS = "cuda_profiler_range"
+"""The category whose arguments are hardware counters; each is a column under its own name."""
+
+UNSTREAMED = ("Event Sync", "Context Sync")
+"""Waits that belong to a call although they are on no stream."""
+
+STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)$")
+OUTSIDE = -1
+
+Bools = NDArray[np.bool_]
+
+
+class Argument(NamedTuple):
+    """The column ``name`` holds the argument ``raw`` as int, float or object, and ``default`` where an event has none."""
+
+    name: str
+    raw: str
+    kind: type
+    default: Any
+
+
+@dataclass
+class Events:
+    """The complete events of one rank in columns of equal length n, in the file's order.
+
+    Attributes:
+        names, categories: what the codes mean.
+        index: int64[n] position in the file.
+        ts, dur: int64[n] ns on the file's own clock.
+        name, category: int32[n] codes.
+        iteration: int64[n] number of the ProfilerStep, OUTSIDE where in none: of host events that in which they start, of GPU events that of their launch.
+        on_gpu: bool[n] kernels, copies, memsets and waits on the GPU's side.
+        pid, tid: int64[n].
+        partner: int64[n] row of a GPU event's launch, or of what a call launched (the last of several), −1 where there is none.
+        columns: the arguments, and ``index_correlation``: the index of the partner, 0 where that is not in the file, −1 for events without correlation.
+    """
+
+    names: list[str]
+    categories: list[str]
+    index: Int64
+    ts: Int64
+    dur: Int64
+    name: Codes
+    category: Codes
+    iteration: Int64
+    on_gpu: Bools
+    pid: Int64
+    tid: Int64
+    partner: Int64
+    columns: dict[str, Any]
+
+    @property
+    def steps(self) -> Int64:
+        """int64[s]: rows of the host's ProfilerSteps, by start."""
+        rows = np.flatnonzero((self.category == cat.ANNOTATION) & np.array([bool(STEP.match(n)) for n in self.names], bool)[self.name])
+        return rows[np.argsort(self.ts[rows], kind="stable")]
+
+    def step_numbers(self) -> Int64:
+        """int64[s] of `steps`."""
+        return np.array([int(STEP.findall(self.names[code])[0]) for code in self.name[self.steps].tolist()], np.int64)
+
+
+def events_of(trace: Trace, arguments: list[Argument]) -> Events:
+    """The events of ``trace`` that have a duration, less the profiler's own span.
+
+    Args:
+        arguments: which arguments become columns; among them are ``stream`` and ``correlation``.
+    """
+    rows = np.flatnonzero((trace.dur != MISSING) & (trace.category != cat.SPAN))
+    name, category = trace.name[rows], trace.category[rows]
+    columns = {a.name: _argument(trace, a)[rows] for a in (*arguments, *_counters(trace))}
+    columns["stream"][np.isin(category, HOST)] = -1
+    on_gpu = (columns["stream"] >= 0) & (columns["correlation"] >= 0) | trace.named(UNSTREAMED.__contains__)[rows]
+    partner = _partners(columns["correlation"], on_gpu)
+    columns["index_correlation"] = np.where(partner >= 0, rows[partner], np.minimum(columns["correlation"], 0))
+    pid, tid = (_ids(trace, codes[rows]) for codes in (trace.pid, trace.tid))
+    tid = np.where(on_gpu & (columns["stream"] >= 0), columns["stream"], tid)  # old profilers write "stream 7"
+    iteration = np.full(len(rows), OUTSIDE, np.int64)
+    events = Events(trace.names, trace.categories, rows, trace.ts[rows], trace.dur[rows], name, category, iteration, on_gpu, pid, tid, partner, columns)
+    _number(events)
+    return events
+
+
+def kept(events: Events, last_step: bool) -> Int64:
+    """Rows of ``events`` in the order of HTA's frames: GPU events, then the host's, each as in the file; GPU annotations are last.
+
+    Args:
+        last_step: keep the last step, too. Without it, only what starts on the host before that step, and what was launched there, is kept.
+    """
+    start = _host_start(events)
+    keep = np.ones(len(start), bool)
+    steps = events.steps
+    if len(steps) > 1:
+        last = steps[-1]
+        keep = start <= events.ts[last] + events.dur[last] if last_step else start < events.ts[last]
+    group = np.where(events.category == cat.GPU_ANNOTATION, 2, np.where(events.on_gpu, 0, 1))
+    order = np.argsort(group, kind="stable")
+    return order[keep[order]]
+
+
+def _host_start(events: Events) -> Int64:
+    """int64[n]: when each event started on the host; of GPU events the start of their launch, beyond any time where that is not in the file."""
+    launched = np.where(events.partner >= 0, events.ts[events.partner], np.iinfo(np.int64).max)
+    start = np.where(events.on_gpu, launched, events.ts)
+    ids = events.columns.get("external_id")
+    if ids is not None:
+        host, gpu = (np.flatnonzero((events.category == c) & (ids >= 0)) for c in (cat.ANNOTATION, cat.GPU_ANNOTATION))
+        found = _last_equal(ids[gpu], ids[host])
+        start[gpu[found >= 0]] = events.ts[host[found[found >= 0]]]
+    return start
+
+
+def _number(events: Events) -> None:
+    """Fill in the iterations."""
+    steps, numbers = events.steps, events.step_numbers()
+    if not len(steps):
+        return
+    at = np.searchsorted(events.ts[steps], events.ts, side="right") - 1
+    inside = (at >= 0) & (events.ts < (events.ts + events.dur)[steps][at])
+    events.iteration = np.where(inside, numbers[at], OUTSIDE)
+    launched = np.flatnonzero(events.columns["stream"] >= 0)
+    launch = events.partner[launched]
+    events.iteration[launched] = np.where(launch >= 0, events.iteration[launch], OUTSIDE)
+
+
+def _partners(correlation: Int64, on_gpu: Bools) -> Int64:
+    """int64[n]: row of the event on the other side with the same correlation, the last of several; −1 where there is none."""
+    out = np.full(len(correlation), -1, np.int64)
+    host, gpu = (np.flatnonzero((on_gpu == side) & (correlation != -1)) for side in (False, True))
+    for mine, theirs in ((host, gpu), (gpu, host)):
+        found = _last_equal(correlation[mine], correlation[theirs])
+        out[mine[found >= 0]] = theirs[found[found >= 0]]
+    return out
+
+
+def _last_equal(wanted: Int64, among: Int64) -> Int64:
+    """int64[n]: position of the last of ``among`` that equals each of ``wanted``, −1 where none does."""
+    order = np.argsort(among, kind="stable")
+    at = np.searchsorted(among[order], wanted, side="right") - 1
+    found = np.full(len(wanted), -1, np.int64)
+    there = np.flatnonzero(at >= 0)
+    there = there[among[order[at[there]]] == wanted[there]]
+    found[there] = order[at[there]]
+    return found
+
+
+def _ids(trace: Trace, codes: Codes) -> Int64:
+    """int64[n]: the process or thread ids behind ``codes``, as HTA's call stacks need them; texts that are no number get negative ones of their own."""
+    ids = [number(i.encode()) if isinstance(i, str) else i for i in trace.ids]
+    return np.array([i if isinstance(i, int) and abs(i) < 2**63 else -2 - k for k, i in enumerate(ids)], np.int64)[codes]
+
+
+def _counters(trace: Trace) -> list[Argument]:
+    """The hardware counters of the file, as columns."""
+    if COUNTERS not in trace.categories:
+        return []
+    of = trace.arguments.get(trace.categories.index(COUNTERS))
+    return [Argument(name, name, int, -1) for name in sorted((*of.ints, *of.floats, *of.texts))] if of else []
+
+
+def _argument(trace: Trace, wanted: Argument) -> Any:
+    """The values of one argument for all events of the file."""
+    out: Any = np.full(len(trace), wanted.default, np.int64 if wanted.kind is int else wanted.kind)
+    for of in trace.arguments.values():
+        there: Bools
+        values: Any
+        if wanted.raw in of.ints:
+            there, values = of.ints[wanted.raw] != MISSING, of.ints[wanted.raw]
+        elif wanted.raw in of.floats:
+            there, values = ~np.isnan(of.floats[wanted.raw]), of.floats[wanted.raw]
+        elif wanted.raw in of.texts:
+            there, values = of.texts[wanted.raw] >= 0, _values(trace.texts, of.texts[wanted.raw], wanted)
+        else:
+            continue
+        out[of.rows[there]] = values[there]
+    return out
+
+
+def _values(texts: list[str], codes: Codes, wanted: Argument) -> Any:
+    """The texts as values of the wanted kind; equal texts share one object."""
+    used, at = np.unique(codes, return_inverse=True)
+    values: Any = np.empty(len(used), object)
+    for i, code in enumerate(used.tolist()):  # one by one: numpy would take lists of equal length for a table
+        values[i] = wanted.default if code < 0 else _value(texts[code], wanted)
+    return values[at]
+
+
+def _value(text: str, wanted: Argument) -> Any:
+    if wanted.kind is object:
+        try:
+            return msgspec.json.decode(text) if text.startswith("[") else text
+        except NOT_JSON:
+            return text
+    value = number(text.encode())
+    if value is None or (wanted.kind is int and not abs(value) < 2**63):  # a pointer, where HTA expects a number
+        return wanted.default
+    return wanted.kind(value)
