@@ -1,6 +1,8 @@
-"""The net with graph breaks behind an all-reduce of its batch statistics, in a process group of one rank."""
+"""The net with graph breaks behind an all-reduce of its batch statistics: in the process group of torchrun, else in one of one rank."""
 
 from __future__ import annotations
+
+import os
 
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -32,5 +34,9 @@ class Centred(nn.Module):
 def make(variant: Variant, device: str, batch: int, width: int) -> Task:
     """The step; makes a process group where there is none."""
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo", store=dist.HashStore(), rank=0, world_size=1)
+        backend = "nccl" if device.startswith("cuda") else "gloo"
+        if "WORLD_SIZE" in os.environ:
+            dist.init_process_group(backend)
+        else:
+            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     return graph_breaks.task(variant, device, Centred(width, graph_breaks.net(variant, width)), batch, width)
