@@ -18,11 +18,16 @@ Codes = NDArray[np.int32]
 
 
 class Distributed(msgspec.Struct, frozen=True):
-    """What ``distributedInfo`` says of this process."""
+    """What ``distributedInfo`` says of this process.
+
+    Attributes:
+        pg_config: its process groups as recorded, whatever their form.
+    """
 
     rank: int | None = None
     world_size: int | None = None
     backend: str | None = None
+    pg_config: Any = None
 
 
 class Device(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.calls import build_calls
+from tracediff.profile.collectives import first_collectives
 from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.intervals import union
 from tracediff.profile.lanes import LANES, Lane, build_lane
@@ -58,6 +59,8 @@ def build_profile(
     table, texts = _with_own_texts(trace, calls.table)
     kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
+    seen = Seen(trace, steps, completions, gpu, lanes, account, calls, families)
+    communication = first_collectives(seen, notes) if "collectives" in measures else None
     profile = Profile(
         origin=_origin(trace, gpu),
         notes=tuple(notes.list()),
@@ -78,6 +81,7 @@ def build_profile(
         texts=(*texts, *launch_shapes),
         events={name: int(n) for name, n in zip(trace.categories, np.bincount(trace.category, minlength=len(trace.categories)), strict=True) if n},
         measures=tables(seen, measures),
+        collectives=communication,
     )
     shown = (selection or Selection()).typical(profile)
     return replace(profile, timeline=build_timeline(seen, shown))

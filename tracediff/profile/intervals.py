@@ -28,6 +28,15 @@ class Intervals:
         at = np.searchsorted(self.start, times, side="right") - 1
         return (at >= 0) & (times < self.end[np.maximum(at, 0)])
 
+    def length_before(self, times: Int64) -> Int64:
+        """int64[m]: how much of the set lies before each of ``times``, in ns."""
+        if not len(self.start):
+            return np.zeros(len(times), np.int64)
+        length = self.end - self.start
+        at = np.searchsorted(self.start, times, side="right") - 1
+        inside = np.clip(times - self.start[at], 0, length[at])
+        return np.where(at >= 0, np.cumsum(length)[at] - length[at] + inside, 0)
+
     def clipped(self, low: int, high: int) -> Intervals:
         """The part inside [low, high)."""
         start, end = np.maximum(self.start, low), np.minimum(self.end, high)

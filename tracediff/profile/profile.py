@@ -183,6 +183,46 @@ class MeasureTable:
 
 
 @dataclass(frozen=True)
+class CollectiveKind:
+    """What tells one sort of collective operation from another.
+
+    Attributes:
+        collective: all_reduce, all_to_all, … group: name, description and size of its process group for eyes, ``unknown`` where not recorded.
+        dtype: of its elements, ``unknown`` where not recorded. members: ranks of the group as recorded, empty where not.
+        ranks: size of the group, 0 where not recorded.
+    """
+
+    collective: str
+    group: str
+    dtype: str
+    members: str
+    ranks: int
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """The collective operations of one file (`collectives`), k of them in order of start.
+
+    Attributes:
+        kinds: the distinct kinds. kind: int64[k] index into them.
+        step: int64[k] position, negative where they belong to no step.
+        sequence: int64[k] number within the group, −1 where not recorded.
+        size: int64[k] bytes, −1 where not recorded.
+        start, end: int64[k] in ns since the epoch, by the clock of this rank.
+        exposed: int64[k] ns in which nothing is computed meanwhile.
+    """
+
+    kinds: tuple[CollectiveKind, ...]
+    kind: Int64
+    step: Int64
+    sequence: Int64
+    size: Int64
+    start: Int64
+    end: Int64
+    exposed: Int64
+
+
+@dataclass(frozen=True)
 class Profile:
     """The accounts of one file. Times in ns, int64.
 
@@ -201,6 +241,7 @@ class Profile:
         categories, names, texts: what codes stand for.
         events: all events of the file by category name.
         measures: further tables by name, those that were asked for.
+        collectives: its collective operations one by one, to be matched with other ranks'; None where the measure of that name was not asked for.
         timeline: what happened in the typical one of the used steps; None where the file was no trace but a snapshot.
     """
 
@@ -223,6 +264,7 @@ class Profile:
     texts: tuple[str, ...]
     events: dict[str, int] = field(default_factory=dict)
     measures: dict[str, MeasureTable] = field(default_factory=dict)
+    collectives: Collectives | None = None
     timeline: Timeline | None = None
 
     @property
