@@ -118,7 +118,7 @@ def step_average(traces: TraceSet) -> StepAverage:
     return StepAverage(denominator, period, foreign, average.states, runs)
 
 
-def _weighted(traces: TraceSet) -> tuple[int, list[tuple[Profile, list[int], int]]]:
+def weighted_files(traces: TraceSet) -> tuple[int, list[tuple[Profile, list[int], int]]]:
     """(denominator, [(profile, positions of its used steps, weight of a step)]): weights of mean over steps, ranks and runs."""
     shares = []
     for run in traces.runs:
@@ -132,13 +132,13 @@ def _weighted(traces: TraceSet) -> tuple[int, list[tuple[Profile, list[int], int
 
 def call_tree(traces: TraceSet, gpu: bool) -> CallTree:
     """The call tree of ``traces`` per step of the mean rank; its work are GPU events or, without ``gpu``, the self time of operators."""
-    denominator, weighted = _weighted(traces)
+    denominator, weighted = weighted_files(traces)
     return merge(weighted, denominator, [p.kernels if gpu else p.host_work for p, _, _ in weighted])
 
 
 def kernel_average(traces: TraceSet) -> KernelAverage:
     """Busy time per step, and the GPU events that belong to no step."""
-    denominator, weighted = _weighted(traces)
+    denominator, weighted = weighted_files(traces)
     average = KernelAverage(denominator)
     for profile, used, weight in weighted:
         table = profile.kernels
@@ -152,7 +152,7 @@ def kernel_average(traces: TraceSet) -> KernelAverage:
 
 def op_average(traces: TraceSet) -> OpAverage:
     """All operations of ``traces`` per step: counts, total and self times (the mean rank's)."""
-    denominator, weighted = _weighted(traces)
+    denominator, weighted = weighted_files(traces)
     average = OpAverage(denominator)
     for profile, used, weight in weighted:
         table = profile.ops
@@ -168,7 +168,7 @@ def op_average(traces: TraceSet) -> OpAverage:
 
 def measure_average(traces: TraceSet, name: str) -> tuple[int, dict[tuple[str, ...], list[int]]]:
     """(denominator, key → numerators of the columns) per step of the mean rank, of the measure called ``name``; files without it have none of its rows."""
-    denominator, weighted = _weighted(traces)
+    denominator, weighted = weighted_files(traces)
     sums: dict[tuple[str, ...], list[int]] = {}
     for profile, used, weight in weighted:
         table = profile.measures.get(name)
