@@ -15,6 +15,7 @@ from tracediff.ingest.manifest import CompileFacts, Manifest, RunFacts
 from tracediff.ingest.source import TraceFile, open_trace
 from tracediff.profile.columns_packed import PackedProfile, pack, unpack
 from tracediff.profile.families import DEFAULT, Families
+from tracediff.profile.gaps import CODES, usable_runs
 from tracediff.profile.profile import Profile
 from tracediff.profile.traceset import Run, Selection, TraceSet, check_usable
 from tracediff.write import write_bytes
@@ -126,14 +127,15 @@ def read_snapshot(file: TraceFile, selection: Selection | None = None, ranks: fr
     notes = Notes()
     for note in (*found.notes, *(n for p in traces.profiles for n in p.notes)):
         notes.add(note.code, note.message, note.count)
+    traces.runs = usable_runs(traces.runs, traces.selection, ranks, notes)
     traces.notes = tuple(notes.list())
     check_usable(traces, ranks)
     return traces
 
 
 def _own_notes(traces: TraceSet) -> list[Note]:
-    """The notes of the set less those of its files."""
-    left = {(n.code, n.message): n.count for n in traces.notes}
+    """The notes of the set less those of its files and those that are made again for the ranks and steps that are chosen then."""
+    left = {(n.code, n.message): n.count for n in traces.notes if n.code not in CODES}
     for note in (n for p in traces.profiles for n in p.notes):
         left[note.code, note.message] = left.get((note.code, note.message), 0) - note.count
     return [Note(code, message, count) for (code, message), count in sorted(left.items()) if count > 0]

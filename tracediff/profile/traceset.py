@@ -15,6 +15,7 @@ from tracediff.ingest.discover import rank_in_name, run_in_path, worker_of
 from tracediff.ingest.health import Note, Notes
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.families import DEFAULT, Families
+from tracediff.profile.gaps import usable_runs
 from tracediff.profile.profile import Profile
 
 RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
@@ -119,7 +120,7 @@ def arrange(label: str, profiles: Iterable[Profile], selection: Selection, ranks
     """The set made of ``profiles``, given in order of file name.
 
     A rank comes from distributedInfo, else from the file's or folder's name, else it is 0. A ``run<k>`` folder names the run; else the k-th file of
-    each rank is run k. Files of one worker with disjoint step numbers are one run.
+    each rank is run k. Files of one worker with disjoint step numbers are one run. What the set lacks is said in its notes.
 
     Args:
         ranks: keep only these.
@@ -138,6 +139,7 @@ def arrange(label: str, profiles: Iterable[Profile], selection: Selection, ranks
     for profile in arranged.profiles:
         for note in profile.notes:
             collected.add(note.code, note.message, note.count)
+    arranged.runs = usable_runs(arranged.runs, selection, ranks, collected)
     check_usable(arranged, ranks)
     arranged.notes = tuple(collected.list())
     return arranged
