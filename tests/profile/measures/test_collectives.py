@@ -172,3 +172,18 @@ def test_of_real_ranks_exposed_is_the_state_of_communication_and_overlap_is_as_h
         took, exposed = int((of.end - of.start).sum()), int(of.exposed.sum())
         assert exposed == profile.state_ns[:, profile.state_names.index("gpu_comm")].sum()
         assert round(100 * (took - exposed) / took, 2) == hta[rank]
+
+
+@needs_traces
+@pytest.mark.parametrize(
+    ("name", "operations", "overlapped"),
+    [("hta_nccl", 21, 15.61), ("hta_control", 60, 46.24), ("hta_test", 64, 70.84), ("hta_sampled/rank-0.json.gz", 10, 14.95)],
+)
+def test_overlap_of_whole_files(name, operations, overlapped):
+    # percentages of the unions of intervals, computed from the JSON
+    (traces,) = load_sets([FOLDER / name], measures=("collectives",), jobs=1)
+    (profile,) = traces.profiles
+    of = profile.collectives
+    took, exposed = int((of.end - of.start).sum()), int(of.exposed.sum())
+    assert len(of.kind) == operations
+    assert round(100 * (took - exposed) / took, 2) == overlapped
