@@ -59,7 +59,6 @@ def build_profile(
     table, texts = _with_own_texts(trace, calls.table)
     kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
-    seen = Seen(trace, steps, completions, gpu, lanes, account, calls, families)
     communication = first_collectives(seen, notes) if "collectives" in measures else None
     profile = Profile(
         origin=_origin(trace, gpu),
