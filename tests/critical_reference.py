@@ -1,0 +1,187 @@
+"""The critical path, slow and plain, straight from the JSON: what docs/analysis/critical.md says, one stretch after the other. Checks the fast path."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from profile_reference import CALLS, GPU, read, step_windows
+
+from tracediff.profile.names import match_name
+
+Event = dict[str, Any]
+ORDER = ("cpu_op", *CALLS)
+BACKWARD_OP = r"^autograd::engine::evaluate_function|^torch::autograd::|^[\w:]*Backward\d*$"
+
+
+class Walk:
+    """One file, and the time on the path by (step, kind, name); `total` is all time of the same labels."""
+
+    def __init__(self, path: Path) -> None:
+        self.events = read(path)
+        windows, whole_file = step_windows(self.events)
+        assert not whole_file
+        calls = {
+            e["args"]["correlation"]: e for e in sorted(self.events, key=lambda e: (e["ts"], e["dur"])) if e["cat"] in CALLS and "correlation" in e["args"]
+        }
+        self.ops = sorted((e for e in self.events if e["cat"] in ORDER), key=self.outer_first)
+        main = {e["tid"] for e in self.events if e["cat"] == "user_annotation" and any((e["ts"], e["end"]) == w[1:] for w in windows)}
+        (self.main,) = main
+        self.annotations: list[tuple[int, int, Event]] = []
+        for e in sorted((e for e in self.events if e["cat"] == "user_annotation" and e["tid"] == self.main), key=lambda e: (e["ts"], -e["dur"], e["name"])):
+            self.annotations.append((e["ts"], min([e["end"], *(end for start, end, _ in self.annotations if start <= e["ts"] < end)]), e))
+        roots = [o for o in self.ops if self.root(o) is o]
+        engine = {o["tid"] for o in roots if o["cat"] == "cpu_op" and re.search(BACKWARD_OP, o["name"])}
+        self.order = [*sorted(engine - main), self.main]
+        self.gpu = sorted((e for e in self.events if e["cat"] in GPU), key=lambda g: self.canonical(g, calls.get(g["args"].get("correlation"))))
+        for g in self.gpu:
+            g["launch"] = calls.get(g["args"].get("correlation"))
+        self.told = [e["ts"] for e in self.events if e["cat"] in CALLS and e["name"] == "cudaStreamWaitEvent"]
+        self.awaited = [w for c in self.ops if c["cat"] in CALLS for w in self.awaited_by(c)]
+        self.completions = [windows[0][1]]
+        for _, start, end in windows:
+            launched = [g["end"] for g in self.gpu if g["launch"] and start <= g["launch"]["ts"] < end]
+            self.completions.append(max([end, self.completions[-1], *launched]))
+        self.edges = sorted({t for e in self.events for t in (e["ts"], e["end"])} | set(self.completions))
+        self.path: Counter[tuple[int, str, str]] = Counter()
+        self.of_event: Counter[tuple[int, int]] = Counter()
+        for s, (low, high) in enumerate(pairwise(self.completions)):
+            _, start, end = windows[s]
+            last = [g for g in self.gpu if g["end"] == high and g["launch"] and start <= g["launch"]["ts"] < end]
+            self.walk(s, low, high, last[-1] if last else None)
+
+    def outer_first(self, e: Event) -> tuple[Any, ...]:
+        return (e["tid"], e["ts"], -e["dur"], ORDER.index(e["cat"]), e["args"].get("External id", -1), e["name"])
+
+    def canonical(self, g: Event, launch: Event | None) -> tuple[Any, ...]:
+        return (
+            g["end"],
+            g["ts"],
+            int(g["args"]["device"]),
+            int(g["args"]["stream"]),
+            g["name"],
+            (launch is not None, *(self.outer_first(launch) if launch else ())),
+        )
+
+    def root(self, e: Event) -> Event:
+        around = [o for o in self.ops if o["tid"] == e["tid"] and o["ts"] <= e["ts"] < o["end"]]
+        return min([*around, e], key=self.outer_first)
+
+    def awaited_by(self, c: Event) -> list[tuple[int, Event, Event]]:
+        """What the call ``c`` waited for: (when, GPU event, c)."""
+        own = [g for g in self.gpu if g["launch"] is c]
+        if not (re.search("Synchronize", c["name"]) or c["name"] == "cudaMemcpy" or any("Pageable" in g["name"] for g in own)):
+            return []
+        before = [g for g in self.gpu if g["launch"] is None or g["launch"]["ts"] < c["ts"]]
+        found = [g for g in (own or before) if g["dur"] and c["ts"] < g["end"] <= c["end"]]
+        return [(found[-1]["end"], found[-1], c)] if found else []
+
+    def on(self, tid: int, time: int) -> Event | None:
+        """The innermost scope of the thread just before ``time``."""
+        return next((o for o in reversed(self.ops) if o["tid"] == tid and o["ts"] < time <= o["end"]), None)
+
+    def doing(self, time: int) -> Event | None:
+        """What the host as one does just before ``time``."""
+        found = next((o for t in self.order if (o := self.on(t, time))), None)
+        if found:
+            return found
+        return next((e for start, end, e in reversed(self.annotations) if start < time <= end), None)
+
+    def seen(self, time: int) -> int | None:
+        """The thread in whose operator or call the host as one is just before ``time``."""
+        doing = self.doing(time)
+        return doing["tid"] if doing and doing["cat"] in ORDER else None
+
+    def label(self, e: Event | None) -> tuple[str, str]:
+        if e is None:
+            return "python", "nothing recorded"
+        kind = {"cpu_op": "op", "cuda_runtime": "call", "user_annotation": "python", "kernel": "gpu_compute"}.get(e["cat"], "gpu_copy")
+        return "gpu_comm" if kind == "gpu_compute" and "nccl" in e["name"] else kind, match_name(e["name"])
+
+    def queue(self, g: Event) -> tuple[str, str]:
+        return "queue", match_name(g["launch"]["name"]) if g["launch"] else "launch not in the file"
+
+    def returned(self, g: Event) -> int:
+        return min(g["launch"]["end"], g["ts"]) if g["launch"] else -(1 << 62)
+
+    def before(self, g: Event) -> Event | None:
+        """The event before ``g`` on its stream."""
+        where = g["args"]["device"], g["args"]["stream"]
+        same = [o for o in self.gpu if (o["args"]["device"], o["args"]["stream"]) == where and o["dur"]]
+        return next((o for o in reversed(same) if o["ts"] < g["ts"] and o["end"] <= g["ts"] + 1000), None)
+
+    def waited_for(self, g: Event) -> Event | None:
+        before = self.before(g)
+        ready = max(before["end"] if before else -(1 << 62), self.returned(g))
+        if g["launch"]:
+            for o in reversed(self.gpu):
+                if o["dur"] and ready < o["end"] <= g["ts"] and self.held_back(g, o, before):
+                    return o
+        return before if before and min(before["end"], g["ts"]) >= self.returned(g) else None
+
+    def held_back(self, g: Event, o: Event, before: Event | None) -> bool:
+        since = o["launch"]["ts"] if o["launch"] else -(1 << 62)
+        if any(e["launch"] and sum(x["launch"] is e["launch"] for x in self.gpu) > 1 for e in (g, o)):
+            return since <= g["launch"]["ts"]
+        low = before["launch"]["ts"] if before and before["launch"] else -(1 << 62)
+        told = [t for t in self.told if low <= t < g["launch"]["ts"]]
+        return bool(told) and since < max(told)
+
+    def add(self, s: int, label: tuple[str, str], start: int, end: int, low: int, of: Event | None = None) -> int:
+        start = max(start, low)
+        if end > start:
+            self.path[s, *label] += end - start
+            if of is not None:
+                self.of_event[s, id(of)] += end - start
+        return min(start, end)
+
+    def walk(self, s: int, low: int, time: int, g: Event | None) -> None:
+        launch: Event | None = None
+        while time > low:
+            if g is not None:
+                time = self.add(s, self.label(g), g["ts"], time, low, g)
+                if time <= low:
+                    return
+                cause = self.waited_for(g)
+                if cause:
+                    time, g = self.add(s, self.queue(g), min(cause["end"], time), time, low), cause
+                elif g["launch"]:
+                    time, launch, g = self.add(s, self.queue(g), self.returned(g), time, low), g["launch"], None
+                else:
+                    time = self.add(s, ("unknown", "launch not in the file"), low, time, low)
+                continue
+            until = max(self.root(launch)["ts"], low) if launch else low
+            if time <= until:
+                launch = None
+                if time <= low:
+                    return
+                until = low
+            jumps = [w for w in self.awaited if w[0] == time and w[2]["tid"] == (launch["tid"] if launch else self.seen(w[2]["end"]))]
+            if jumps:
+                g, launch = max((w[1] for w in jumps), key=lambda e: self.gpu.index(e)), None
+                continue
+            doing = self.on(launch["tid"], time) if launch else self.doing(time)
+            start = max([until, *(t for t in self.edges if t < time)])
+            time = self.add(s, self.label(doing), start, time, low, doing)
+
+    def total(self) -> Counter[tuple[int, str, str]]:
+        out: Counter[tuple[int, str, str]] = Counter()
+        spans = [(g["ts"], g["end"], self.label(g)) for g in self.gpu]
+        for g in self.gpu:
+            before = self.before(g)
+            since = self.returned(g) if g["launch"] else before["end"] if before else g["ts"]
+            spans.append((since, g["ts"], self.queue(g)))
+        for a, b in pairwise(self.edges):
+            innermost = [self.on(tid, b) for tid in {o["tid"] for o in self.ops}]
+            spans += [(a, b, self.label(one)) for one in innermost if one]
+            if self.label(self.doing(b))[0] == "python":
+                spans.append((a, b, self.label(self.doing(b))))
+        for s, (low, high) in enumerate(pairwise(self.completions)):
+            for start, end, label in spans:
+                if min(end, high) > max(start, low):
+                    out[s, *label] += min(end, high) - max(start, low)
+            out.update({k: v for k, v in self.path.items() if k[0] == s and k[1] == "unknown"})
+        return out
