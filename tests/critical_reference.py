@@ -170,10 +170,12 @@ class Walk:
     def total(self) -> Counter[tuple[int, str, str]]:
         out: Counter[tuple[int, str, str]] = Counter()
         spans = [(g["ts"], g["end"], self.label(g)) for g in self.gpu]
+        waits = []
         for g in self.gpu:
             before = self.before(g)
-            since = self.returned(g) if g["launch"] else before["end"] if before else g["ts"]
-            spans.append((since, g["ts"], self.queue(g)))
+            waits.append((self.returned(g) if g["launch"] else before["end"] if before else g["ts"], g["ts"], self.queue(g)))
+        for a, b in pairwise(self.edges):
+            spans += [(a, b, label) for label in {label for start, end, label in waits if start <= a and b <= end}]
         for a, b in pairwise(self.edges):
             innermost = [self.on(tid, b) for tid in {o["tid"] for o in self.ops}]
             spans += [(a, b, self.label(one)) for one in innermost if one]

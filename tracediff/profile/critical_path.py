@@ -164,7 +164,7 @@ def _host(trace: Trace, steps: Steps, lanes: dict[str, Lane], of_ops: Pieces, ra
     start, end, at = of_ops
     thread = ops.thread[at]
     outermost = ops.depth == 0
-    launching = {int(ops.thread[k]) for k in set(device.launch) if k >= 0}
+    launching = set(ops.thread[[k for k in device.launch if k >= 0]].tolist())
     engine = {int(t) for t in np.unique(ops.thread[outermost & trace.named(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)])}
     main = _step_thread(trace, steps, ops, rank, engine)
     helpers = sorted(engine - {main}, key=rank.__getitem__)
@@ -175,11 +175,11 @@ def _host(trace: Trace, steps: Steps, lanes: dict[str, Lane], of_ops: Pieces, ra
         whole = overlaid(whole, layer)
     root = ops.start[np.maximum.accumulate(np.where(outermost, np.arange(len(ops.rows)), 0))] if len(ops.rows) else ops.start
     host = Host({**paintings, WHOLE: whole}, ops.thread.tolist(), root.tolist(), {})
-    thread_of = dict(zip(ops.rows.tolist(), host.thread, strict=True))
     for time, k, call in sorted(_awaited(trace, ops, gpu, device)):
         code = host.thread[call]
-        shown = int(whole.rows[np.searchsorted(whole.times, ops.end[call], side="left") - 1])
-        for key in (code, WHOLE) if thread_of.get(shown) == code else (code,):  # whether the host as one was in the call when it returned
+        shown = int(whole.rows[np.searchsorted(whole.times, ops.end[call], side="left") - 1])  # what the host as one did when the call returned
+        there = shown >= 0 and trace.category[shown] in cat.OPS and int(trace.pid[shown]) * (len(trace.ids) + 1) + int(trace.tid[shown]) == code
+        for key in (code, WHOLE) if there else (code,):
             times, events = host.returns.setdefault(key, ([], []))
             times.append(time)
             events.append(k)

@@ -11,11 +11,12 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.critical_path import EVENT, HOST, QUEUED, UNKNOWN, WHOLE, CriticalPath, critical_path
+from tracediff.profile.intervals import union
 from tracediff.profile.launches import GpuEvents
 from tracediff.profile.measures.measure import Column, Measure, Rate, Seen, summed
 from tracediff.profile.names import is_communication, match_name
 from tracediff.profile.paintings import Pieces, cut, pieces
-from tracediff.profile.profile import MeasureTable
+from tracediff.profile.profile import MeasureTable, grouped
 
 KINDS = ("gpu_compute", "gpu_comm", "gpu_copy", "queue", "op", "call", "python", "unknown")
 COMPUTE, COMM, COPY, QUEUE, OP, CALL, PYTHON, UNEXPLAINED = range(len(KINDS))
@@ -26,7 +27,7 @@ MEASURE = Measure(
     "Critical path",
     "What each step waits for: walking back from its completion to that of the step before, at every instant one GPU event, its time in the queue, an "
     "operator, a call or Python code is responsible, so that the critical times of a step add up to its period. Beside it all time of the same name in the "
-    "period, operators without what they call. Shortening what is not on the path does not shorten the step.",
+    "period: operators without what they call, queues as long as anything waits. Shortening what is not on the path does not shorten the step.",
     ("kind", "name"),
     (Column("critical", "on the path"), Column("total", "in the period")),
     (Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
@@ -61,7 +62,8 @@ def table(seen: Seen) -> MeasureTable:
     critical, total = list(_on_path(path, labels)), list(_in_period(path, seen, of_ops, labels))
     step, label, ns = (np.concatenate(c) for c in zip(*critical, *total, strict=True))
     on_path = np.arange(len(ns)) < sum(len(part) for _, _, part in critical)
-    columns = [np.where(on_path, ns, 0), np.where(on_path, 0, ns)]
+    (both,), columns = grouped([step * (len(KINDS) * len(texts)) + label], [np.where(on_path, ns, 0), np.where(on_path, 0, ns)])
+    step, label = np.divmod(both, len(KINDS) * len(texts))
     return summed(step, [(label // len(texts), KINDS), (label % len(texts), texts)], columns)
 
 
@@ -97,13 +99,17 @@ def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
 
 
 def _in_period(path: CriticalPath, seen: Seen, of_ops: Pieces, labels: Labels) -> Iterator[Parts]:
-    """All time of the same kinds and names: GPU events, queues, operators and calls of every thread by self time, Python of the host as one."""
+    """All time of the same kinds and names: of GPU events; in which any waited in a queue; of operators and calls of every thread what is
+    not in those they call; of Python in the host as one."""
     gpu, ops, edges = seen.gpu, seen.lanes["ops"], seen.completions
     whole = path.paintings[WHOLE]
     idle = np.flatnonzero(~np.isin(seen.trace.category[whole.rows], cat.OPS) | (whole.rows < 0))
     start, end, at = of_ops
     yield _by_step(gpu.start, gpu.end, labels.events, edges)
-    yield _by_step(path.queued, gpu.start, labels.queues, edges)
+    for label in np.unique(labels.queues):
+        some = labels.queues == label
+        waiting = union(path.queued[some], gpu.start[some])
+        yield _by_step(waiting.start, waiting.end, np.full(len(waiting.start), label), edges)
     yield _by_step(start, end, labels.rows[ops.rows[at]], edges)
     yield _by_step(whole.times[idle], np.append(whole.times, edges[-1])[idle + 1], labels.rows[whole.rows[idle]], edges)
     yield _unexplained(path, labels)
