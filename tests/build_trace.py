@@ -68,10 +68,10 @@ def python(name: str, ts: Any, dur: Any, number: int, parent: int | None = None,
     return event("python_function", name, ts, dur, tid=tid, **{k: v for k, v in args.items() if v is not None or k == "Python parent id"})
 
 
-def memory(ts: Any, allocated: int, total: int, device: int = 0, tid: Any = MAIN) -> Event:
-    """An allocation (a negative one frees)."""
-    args = {"Total Allocated": total, "Bytes": allocated, "Addr": 4096, "Device Id": device, "Device Type": 1}
-    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": PROCESS, "tid": tid, "ts": ts, "args": args}
+def memory(ts: Any, allocated: int, total: int, device: int = 0, tid: Any = MAIN, name: str = "[memory]", **args: Any) -> Event:
+    """An allocation (a negative one frees); ``args`` are further arguments or other ones."""
+    args = {"Total Allocated": total, "Bytes": allocated, "Addr": 4096, "Device Id": device, "Device Type": 1} | args
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": name, "pid": PROCESS, "tid": tid, "ts": ts, "args": args}
 
 
 def flow(phase: str, number: int, ts: Any, tid: Any = MAIN, cat: str = "ac2g") -> Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MINUS = "−"
+SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 
 
 def time(us: float) -> str:
@@ -20,6 +21,17 @@ def time(us: float) -> str:
 def change(control: float, test: float) -> str:
     """``56.7 ms → 0.6 ms``."""
     return f"{time(control)} → {time(test)}"
+
+
+def size(amount: float) -> str:
+    """Bytes with their unit: ``4.49 GB``."""
+    unit, factor = next(((u, f) for u, f in SIZES if abs(amount) >= f), SIZES[-1])
+    return f"{amount / factor:,.{0 if factor == 1 else 2 if abs(amount) < 10 * factor else 1}f} {unit}".replace("-", MINUS)
+
+
+def sizes(control: float, test: float) -> str:
+    """``4.49 GB → 5.02 GB``."""
+    return f"{size(control)} → {size(test)}"
 
 
 def part(x: float, of: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracediff.profile.calls import KINDS, MODULE, OP, PHASE
+from tracediff.profile.modules import module_labels
 from tracediff.profile.names import match_name
 from tracediff.profile.profile import Profile, WorkTable, grouped
 from tracediff.profile.scopes import PHASES
 
-INSTANCE = re.compile(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d+))?$")
 UNKNOWN = "unknown"
 
 
@@ -190,16 +189,8 @@ def _earliest(keys: list[np.ndarray], order: np.ndarray) -> np.ndarray:
 
 
 def _label(tree: CallTree) -> None:
-    """Give every call its label; modules of one class under one parent are numbered in the order that the profiler numbered them."""
-    classes: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
-    for i, call in enumerate(tree.calls):
+    """Give every call its label."""
+    for call in tree.calls:
         call.label = match_name(call.name) if call.kind == "op" else call.name
-        if call.kind == KINDS[MODULE]:
-            match = INSTANCE.match(call.name)
-            call.label = match["cls"] if match else call.name.partition(":")[2] or call.name
-            if match:
-                classes[call.parent, call.label].append((int(match["k"] or 0), i))
-    for siblings in classes.values():
-        if len(siblings) > 1:
-            for ordinal, (_, i) in enumerate(sorted(siblings)):
-                tree.calls[i].label += f"[{ordinal}]"
+    for i, label in module_labels((i, c.parent, c.name) for i, c in enumerate(tree.calls) if c.kind == KINDS[MODULE]).items():
+        tree.calls[i].label = label

@@ -36,13 +36,18 @@ class Steps:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def own_start(self) -> Int64:
+        """int64[s] ns: its start, or where earlier steps last longer their end."""
+        latest = np.maximum.accumulate(self.end)
+        own: Int64 = np.maximum(self.start, np.concatenate((self.start[:1], latest[:-1])))
+        return own
+
     def of(self, times: Int64) -> Int64:
         """int64[m] position of the step in whose window each time lies, NO_STEP for none; the earlier of two that overlap."""
         if not len(self):
             return np.full(len(times), NO_STEP, np.int64)
-        latest = np.maximum.accumulate(self.end)
-        start = np.maximum(self.start, np.concatenate((self.start[:1], latest[:-1])))
-        at = np.searchsorted(start, times, side="right") - 1
+        at = np.searchsorted(self.own_start, times, side="right") - 1
         return np.where((at >= 0) & (times < self.end[np.maximum(at, 0)]), at, NO_STEP)
 
     def completions(self, gpu_end: Int64, gpu_step: Int64) -> Int64:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
+from tracediff.profile.allocations import allocations
 from tracediff.profile.lanes import Lane
 from tracediff.profile.launches import GpuEvents
 from tracediff.profile.measures.measure import Seen
@@ -28,8 +29,6 @@ MOST_STREAMS, MOST_THREADS, MOST_DEPTH = 8, 4, 4
 """Rows: the busiest streams and threads; of a thread annotations and operators to this depth."""
 MOST_SAMPLES = 600
 """Of the memory allocated on one device."""
-CPU_DEVICE = 0
-"""Device Type of the host's memory."""
 
 
 @dataclass(frozen=True)
@@ -193,20 +192,8 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
 
 
 def memory_of(trace: Trace, window: tuple[int, int]) -> tuple[Memory, ...]:
-    """Bytes allocated on each device within ``window`` (ns on the trace's clock), from ``[memory]`` events."""
-    rows, changes = trace.integer(cat.MEMORY, "Bytes")
-    if not len(rows):
-        return ()
-    total, kind, number = (trace.integer_column(name, (cat.MEMORY,))[rows] for name in ("Total Allocated", "Device Type", "Device Id"))
-    found = []
-    for device in sorted({(int(k), int(n)) for k, n in zip(kind, number, strict=True)}):
-        mine = np.flatnonzero((kind == device[0]) & (number == device[1]))
-        mine = mine[np.argsort(trace.ts[rows[mine]], kind="stable")]
-        told = bool((total[mine] != MISSING).all())
-        allocated = total[mine] if told else np.cumsum(changes[mine])
-        at = trace.ts[rows[mine]]
-        name = "host" if device[0] == CPU_DEVICE else _place("GPU", device[1])
-        found.append(_sampled(name, at, allocated, told, window))
+    """Bytes allocated on each device within ``window`` (ns on the trace's clock)."""
+    found = (_sampled(of.device, of.at, of.allocated[1:], of.told, window) for of in allocations(trace))
     return tuple(m for m in found if len(m.at))
 
 

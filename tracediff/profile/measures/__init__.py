@@ -9,7 +9,7 @@ from tracediff.errors import TracediffError
 from tracediff.profile.measures.measure import Measure, Seen
 from tracediff.profile.profile import MeasureTable
 
-NAMES = ("launches", "critical", "copies", "rates", "collectives")
+NAMES = ("launches", "critical", "copies", "rates", "collectives", "memory", "memory_holders")
 """All of them, in the order in which they are shown; a name is also that of its module."""
 
 
