@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.discover import find_traces, labels_for
+from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
 from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
@@ -25,8 +26,8 @@ from tracediff.profile.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.profile.traceset import Selection, TraceSet, arrange
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Wanted = tuple[TraceFile, Selection]
-"""A file, and the steps of it that are used."""
+Wanted = tuple[TraceFile, Selection, tuple[TraceFile, ...]]
+"""A file, the steps of it that are used, and the execution traces beside it."""
 Progress = Callable[[int, int], None]
 """Called with (files done, files in all)."""
 
@@ -35,14 +36,20 @@ WORTH_A_PROCESS = 4 << 20
 
 
 def profile_file(
-    file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT, selection: Selection | None = None, measures: Sequence[str] = ()
+    file: TraceFile,
+    step_marker: str | None = None,
+    families: Families = DEFAULT,
+    selection: Selection | None = None,
+    measures: Sequence[str] = (),
+    beside: Sequence[TraceFile] = (),
 ) -> Profile:
-    """The profile of one file: a pure function of it; see `build_profile`.
+    """The profile of one file: a pure function of it and of the execution traces ``beside`` it; see `build_profile`, `with_inputs`.
 
     Raises:
         TracediffError: the file cannot be read, or is no trace.
     """
-    return build_profile(read_trace(file, only=ARGUMENTS | arguments_of(measures)), step_marker, families, selection, measures)
+    read = ARGUMENTS | arguments_of(measures) | ({LINK} if beside else set())
+    return build_profile(with_inputs(read_trace(file, only=read), beside), step_marker, families, selection, measures)
 
 
 def see_file(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Seen:
@@ -84,23 +91,36 @@ def load_sets(
     chosen = list(zip(selections or [Selection()] * len(wheres), ranks or [None] * len(wheres), strict=True))
     snapshots = [_snapshot(of) for of in files]
     restored = [read_snapshot(it, selection, wanted, families) if it else None for it, (selection, wanted) in zip(snapshots, chosen, strict=True)]
-    wanted_files = dict.fromkeys((f, selection) for of, it, (selection, _) in zip(files, snapshots, chosen, strict=True) if not it for f in of)
-    found = _profiles(list(wanted_files), partial(_attempt, step_marker=step_marker, families=families, measures=measures), jobs, progress)
+    to_read = [[] if it else _to_read(of, selection) for of, it, (selection, _) in zip(files, snapshots, chosen, strict=True)]
+    found = _profiles(
+        list(dict.fromkeys(one for of in to_read for one in of)),
+        partial(_attempt, step_marker=step_marker, families=families, measures=measures),
+        jobs,
+        progress,
+    )
     named = labels_for(wheres)
     given = labels or [None] * len(wheres)
     sets = []
-    for where, of, (selection, wanted), label, name, whole in zip(wheres, files, chosen, given, named, restored, strict=True):
+    for where, of, ours, (selection, wanted), label, name, whole in zip(wheres, files, to_read, chosen, given, named, restored, strict=True):
         if whole:
             whole.label = label or whole.label
             sets.append(whole)
             continue
         notes = Notes()
-        arranged = arrange(label or name, _usable([found[f, selection] for f in of], notes, where), selection, wanted, notes.list())
+        notes.add(EXECUTION_TRACE, "execution traces lie beside the traces: shapes come from them where a trace has none", len(of) - len(ours))
+        arranged = arrange(label or name, _usable([found[one] for one in ours], notes, where), selection, wanted, notes.list())
         arranged.manifest = _manifest(where)
         arranged.families = families
         sets.append(arranged)
     _tell_apart(sets, [name if it and not label else None for it, label, name in zip(snapshots, given, named, strict=True)])
     return sets
+
+
+def _to_read(files: list[TraceFile], selection: Selection) -> list[Wanted]:
+    """The traces among ``files``, each with the execution traces of its folder."""
+    others = [f for f in files if is_execution_trace(f)]
+    traces = [f for f in files if f not in others] or files
+    return [(f, selection, tuple(o for o in others if o.folders == f.folders)) for f in traces]
 
 
 def _snapshot(files: list[TraceFile]) -> TraceFile | None:
@@ -175,9 +195,9 @@ def _profiles(
 
 
 def _attempt(one: Wanted, step_marker: str | None, families: Families, measures: Sequence[str]) -> Profile | TracediffError:
-    file, selection = one
+    file, selection, beside = one
     try:
-        return profile_file(file, step_marker, families, selection, measures)
+        return profile_file(file, step_marker, families, selection, measures, beside)
     except TracediffError as error:
         return error
 

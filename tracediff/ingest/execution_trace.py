@@ -1,0 +1,140 @@
+"""Execution traces (torch.profiler.ExecutionTraceObserver): they hold no times, but the inputs of every operator, which a profiler's trace of the same
+process lacks where it was recorded without record_shapes. Both number operators alike (record function id)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from tracediff.errors import TracediffError
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.source import TraceFile, open_trace
+from tracediff.ingest.syntax import NOT_JSON
+from tracediff.ingest.trace import Trace
+
+EXECUTION_TRACE = "execution-trace"
+"""Code of the health notes on them."""
+HEAD = re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]*chakra')
+LARGEST = 1 << 29
+"""Bytes of an execution trace that are read."""
+LINK = "Record function id"
+COLUMNS = ("Input Dims", "Input type", "Input Strides")
+NO_TENSOR = ("", "Scalar", "ScalarList")
+"""Types of inputs without a shape."""
+
+
+class _Attribute(msgspec.Struct):
+    name: str
+    value: msgspec.Raw
+
+
+class _Inputs(msgspec.Struct):
+    types: list[str]
+    shapes: list[Any]
+    strides: list[Any]
+
+
+class _Node(msgspec.Struct):
+    name: str
+    inputs: _Inputs
+    attrs: list[_Attribute]
+
+
+class _Document(msgspec.Struct):
+    pid: int
+    nodes: list[_Node]
+
+
+def is_execution_trace(file: TraceFile) -> bool:
+    """Whether ``file`` begins as one; False for URLs, which would be fetched twice, and for what cannot be read."""
+    if "://" in file.path:
+        return False
+    try:
+        with open_trace(file) as stream:
+            return HEAD.match(stream.read(256)) is not None
+    except TracediffError:
+        return False
+
+
+def with_inputs(trace: Trace, files: Sequence[TraceFile]) -> Trace:
+    """``trace`` with the inputs of its operators from the execution trace of its process among ``files``, where it has none of its own."""
+    of = trace.arguments.get(cat.CPU_OP)
+    if not files or of is None or COLUMNS[0] in of.texts or LINK not in of.ints:
+        return trace
+    notes = Notes({(n.code, n.message): n.count for n in trace.notes})
+    processes = {str(trace.ids[code]) for code in np.unique(trace.pid[of.rows]).tolist()}
+    for file in files:
+        document = _read(file, notes)
+        if document is not None and str(document.pid) in processes:
+            notes.add(EXECUTION_TRACE, f"shapes of operators were taken from {file.name}", _fill(trace, document))
+            break
+    return replace(trace, notes=notes.list())
+
+
+def _read(file: TraceFile, notes: Notes) -> _Document | None:
+    try:
+        with open_trace(file) as stream:
+            text = stream.read(LARGEST)
+        return msgspec.json.decode(text, type=_Document)
+    except (TracediffError, *NOT_JSON):
+        notes.add(EXECUTION_TRACE, f"{file.name} is damaged, too large or of an unknown form, and was passed over")
+        return None
+
+
+def _fill(trace: Trace, document: _Document) -> int:
+    """Give the operators of ``trace`` the inputs of the nodes with their number and name; how many got some."""
+    of = trace.arguments[cat.CPU_OP]
+    name_codes = {name: code for code, name in enumerate(trace.names)}
+    text_codes: dict[str, int] = {}
+    found = {number: (name_codes.get(node.name, -1), *_codes(node, text_codes, len(trace.texts))) for number, node in _numbered(document)}
+    nodes = np.array([(number, *codes) for number, codes in sorted(found.items())], np.int64).reshape(-1, 2 + len(COLUMNS))
+    if not len(nodes):
+        return 0
+    at = np.minimum(np.searchsorted(nodes[:, 0], of.ints[LINK]), len(nodes) - 1)
+    same = (nodes[at, 0] == of.ints[LINK]) & (nodes[at, 1] == trace.name[of.rows])
+    for k, column in enumerate(COLUMNS, start=2):
+        of.texts[column] = np.where(same, nodes[at, k], -1).astype(np.int32)
+    trace.texts.extend(text_codes)
+    return int((of.texts[COLUMNS[0]] >= 0).sum())
+
+
+def _numbered(document: _Document) -> Iterator[tuple[int, _Node]]:
+    for node in document.nodes:
+        for attribute in node.attrs:
+            if attribute.name == "rf_id":
+                number = msgspec.json.decode(attribute.value)
+                if isinstance(number, int) and 0 < number < 1 << 62:
+                    yield number, node
+                break
+
+
+def _codes(node: _Node, codes: dict[str, int], first: int) -> tuple[int, int, int]:
+    """Codes of the node's shapes, types and strides as the profiler would write them; −1 where it has no input."""
+    inputs = node.inputs
+    if not inputs.types:
+        return -1, -1, -1
+    kinds = [_kind(kind) for kind in inputs.types]
+    tensors = [kind not in NO_TENSOR for kind in kinds]
+    values: list[Any] = [[s if t else [] for s, t in zip(of, tensors, strict=False)] for of in (inputs.shapes, inputs.strides)]
+    texts = [msgspec.json.format(msgspec.json.encode(value), indent=0).decode() for value in (values[0], kinds, values[1])]
+    dims, types, strides = (codes.setdefault(text, first + len(codes)) for text in texts)
+    return dims, types, strides
+
+
+def _kind(kind: str) -> str:
+    """``Tensor(float)`` → ``float``, ``Int`` → ``Scalar``, ``GenericList[Int,Int]`` → ``ScalarList``: the profiler's words; "" for what it says nothing of,
+    such as absent tensors and lists with some."""
+    if "nullptr" in kind:
+        return ""
+    if kind.startswith("Tensor("):
+        return kind[len("Tensor(") : -1]
+    if kind.startswith("GenericList["):
+        tensors = [part.startswith("Tensor(") for part in kind[len("GenericList[") : -1].split(",")]
+        return "TensorList" if all(tensors) else "" if any(tensors) else "ScalarList"
+    return "Scalar" if kind in ("Int", "Bool", "Double", "ComplexDouble", "SymInt") else ""
