@@ -16,11 +16,12 @@ from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import Sum, summed
 from tracediff.engine import Where, load_sets
 from tracediff.profile.families import DEFAULT, read_rules
-from tracediff.profile.measures import named
+from tracediff.profile.measures import measure, named
 from tracediff.profile.traceset import Selection, TraceSet
 from tracediff.report.analysis.to_json import document as analysis_document
 from tracediff.report.analysis.to_json import to_json as analysis_json
 from tracediff.report.analysis.to_markdown import to_markdown as analysis_markdown
+from tracediff.report.table import line_of
 from tracediff.report.to_csv import (
     GROUP_COLUMNS,
     HEALTH_COLUMNS,
@@ -189,7 +190,7 @@ class Diff:
         Raises:
             KeyError: it was not loaded: ``compare(…, tables=[name])``.
         """
-        return _frame(self._document["tables"][name])
+        return _frame(self._document["tables"][name], _table_columns(name, ("control_", "test_")))
 
     @cached_property
     def ops(self) -> pd.DataFrame:
@@ -294,7 +295,7 @@ class SetAnalysis:
         Raises:
             KeyError: it was not loaded: ``analyze(…, tables=[name])``.
         """
-        return _frame(self._document["tables"][name])
+        return _frame(self._document["tables"][name], _table_columns(name, ("",)))
 
     @property
     def charts(self) -> Charts:
@@ -334,6 +335,13 @@ def _line(comparison: Comparison, line: Sum) -> dict[str, Any]:
         "test_us": us(line.test),
         "delta_us": us(line.delta),
     }
+
+
+def _table_columns(name: str, prefixes: tuple[str, ...]) -> list[str]:
+    """The columns of a further table, which it has without rows, too."""
+    of = measure(name)
+    key, zeros = ("",) * len(of.keys), (0,) * len(of.columns)
+    return list(dict.fromkeys(column for prefix in prefixes for column in line_of(of, key, zeros, prefix)))
 
 
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from build_trace import document, memory, op, step, write
 from traces import needs_traces, trace
 
+import tracediff
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 
@@ -57,3 +58,11 @@ def test_more_memory_on_another_vendor_is_found_where_it_is():
     assert finding.evidence[0].name == ("aten::addmm, BertLMHeadModel/BertOnlyMLMHead/BertLMPredictionHead/Linear, forward: 9.66 MB → 88.3 MB")
     assert finding.evidence[1].name == "(before the capture): 91.4 MB → 57.8 MB"
     assert not found(trace("transformer_h100_run1"), trace("transformer_h100_run2"))
+
+
+def test_tables_without_rows_keep_their_columns(tmp_path):
+    path = write(tmp_path / "none.json", document([step(1, 0, 100), op("aten::mm", 10, 10)]))
+    frame = tracediff.compare(path, path, tables=["memory"]).table("memory")
+    assert frame.empty
+    assert {"device", "control_peak_bytes", "test_peak_bytes", "control_churn"} <= set(frame)
+    assert {"device", "peak_bytes"} <= set(tracediff.analyze(path, tables=["memory"]).table("memory"))

@@ -52,7 +52,8 @@ def _holder(row: MeasureRow, scale: int) -> Evidence:
     _, phase, operator, module = row.key
     place = ", ".join(text for text in (operator, module, phase) if text)
     held = f"{place}: {sizes(row.control[0] / scale, row.test[0] / scale)}"
-    return Evidence(held, row.control[1] / scale, row.test[1] / scale)
+    blocks = (row.control[1] / scale, row.test[1] / scale) if row.control[1] or row.test[1] else (None, None)
+    return Evidence(held, *blocks)
 
 
 RULES = (peaks,)
