@@ -341,7 +341,7 @@ def _table_columns(name: str, prefixes: tuple[str, ...]) -> list[str]:
     """The columns of a further table, which it has without rows, too."""
     of = measure(name)
     key, zeros = ("",) * len(of.keys), (0,) * len(of.columns)
-    return list(dict.fromkeys(column for prefix in prefixes for column in line_of(of, key, zeros, prefix)))
+    return list(dict.fromkeys(column for prefix in prefixes for column in line_of(of, key, zeros, (), prefix)))
 
 
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
