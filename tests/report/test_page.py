@@ -190,8 +190,12 @@ def test_print_shows_every_chart_and_the_first_rows(visit, resnet):
     assert len(rows(page, "ops")) == 40
     assert not page.is_visible("header")
     assert page.pdf().startswith(b"%PDF")
+    widest = "Math.max(...[...document.querySelectorAll('.chart .main-svg')].map(c => c.getBoundingClientRect().width))"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(widest) <= 690  # what A4 leaves between margins of a centimetre
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.wait_for_function(f"() => {widest} > 1000")
 
 
 def test_a_dark_chart_is_the_light_one_with_its_differences(tmp_path):

@@ -6,6 +6,7 @@
   const CONFIG = { responsive: true, displaylogo: false, typesetMath: false,
     modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d"] };
   const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 15;
+  const PAPER = 680;  // pixels that A4 and Letter leave between the usual margins
 
   // Elements
 
@@ -46,9 +47,10 @@
     return figure;
   }
 
-  function draw(place) {
+  function draw(place, width = undefined) {
     const name = place.dataset.chart;
     const figure = inTheme(data.charts[name], root.dataset.theme);
+    Object.assign(figure.layout, { width });
     drawn.add(place);
     return Plotly.react(place, figure.data, figure.layout, CONFIG);
   }
@@ -56,7 +58,7 @@
   function setTheme(theme) {
     root.dataset.theme = theme;
     button.textContent = theme === "dark" ? "Light" : "Dark";
-    return Promise.all([...drawn].map(draw));
+    return Promise.all([...drawn].map((place) => draw(place)));
   }
 
   const places = [...document.querySelectorAll(".chart")];
@@ -345,11 +347,11 @@
   window.addEventListener("beforeprint", () => {
     before ??= root.dataset.theme;
     root.dataset.theme = "light";
-    places.forEach(draw);
+    places.forEach((place) => draw(place, PAPER));
     Object.values(tables).forEach((table) => { table.box.scrollTop = 0; table.show(PRINTED); });
   });
   window.addEventListener("afterprint", () => {
-    if (before !== null) setTheme(before);
+    if (before !== null) setTheme(before).then(() => drawn.forEach((place) => Plotly.Plots.resize(place)));
     before = null;
     Object.values(tables).forEach((table) => { table.from = -1; table.show(); });
   });
