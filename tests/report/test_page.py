@@ -140,6 +140,25 @@ def test_a_finding_opens_its_work_and_an_operator_its_partners(visit, resnet):
 
 
 @needs_traces
+@pytest.mark.parametrize("link", ["article[data-code=cudnn-choice] li a >> nth=3", "#changes .changes a >> nth=12"])
+def test_back_returns_to_the_link_that_was_followed(visit, resnet, link):
+    visited = visit(resnet)
+    page = visited.page
+    name = page.inner_text(link)
+    page.click(link)
+    page.wait_for_function("() => document.querySelector('.browse .details:not([hidden])')")
+    page.go_back()
+    page.wait_for_function("name => document.activeElement.textContent === name", arg=name)
+    place = page.evaluate("document.activeElement.getBoundingClientRect().top")
+    assert 0 < place < 900
+    page.go_forward()
+    page.wait_for_function("() => document.activeElement.type === 'search'")
+    page.click("nav a[href='#tree']")
+    page.wait_for_function("() => Math.abs(document.querySelector('#tree').getBoundingClientRect().top) < 120")
+    assert not visited.complaints
+
+
+@needs_traces
 def test_tables_are_used_by_keyboard(visit, resnet):
     page = visit(resnet).page
     page.focus("#groups tbody button >> nth=0")

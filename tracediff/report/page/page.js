@@ -255,18 +255,34 @@
       this.panel.replaceChildren();
     }
 
-    // A link from elsewhere: the rows that hold `text`, and the details of the first.
-    land(text) {
+    // A link from elsewhere: the rows that hold `text`, and the details of row `k`, or of the first.
+    land(text, k = undefined) {
       this.search(text);
       if (!this.order.length && this.every) {
         this.every.checked = true;
         this.search(text);
       }
       this.place.scrollIntoView();
-      if (this.order.length) this.choose(this.order[0]);
+      if (this.order.length) this.choose(k ?? this.order[0]);
       this.input.focus({ preventScroll: true });
     }
   }
+
+  // Links to the work: each is an entry of the browser's history, and “back” returns to the link.
+
+  const followed = [];
+
+  function follow(link, key, text, k = undefined) {
+    history.replaceState({ ...history.state, left: followed.push(link) - 1 }, "");
+    history.pushState({ key, text, k }, "", `#${key}`);
+    tables[key].land(text, k);
+  }
+
+  window.addEventListener("popstate", ({ state }) => {
+    if (state?.key) tables[state.key].land(state.text, state.k);
+    const link = followed[state?.left];
+    if (link?.isConnected) requestAnimationFrame(() => { link.scrollIntoView({ block: "center" }); link.focus({ preventScroll: true }); });
+  });
 
   // Details
 
@@ -283,7 +299,7 @@
 
   function jump(key, text, shown) {
     const link = make("button", { type: "button" }, named(shown ?? text));
-    link.addEventListener("click", () => tables[key]?.land(text));
+    link.addEventListener("click", () => follow(link, key, text));
     return link;
   }
 
@@ -307,7 +323,7 @@
       const [a, b] = row[at.members].map((side) => side.map((member) => data.names[member[0]]));
       const text = `${data.names[row[at.level]]}: ${a[0] ?? "–"} → ${b[0] ?? "–"}, ${plain(row[at.us_a], unit)} → ${plain(row[at.us_b], unit)} ${unit.name}`;
       const link = make("button", { type: "button" }, named(text));
-      link.addEventListener("click", () => { tables.groups.land(data.names[row[at.name]]); tables.groups.choose(of.rows.indexOf(row)); });
+      link.addEventListener("click", () => follow(link, "groups", data.names[row[at.name]], of.rows.indexOf(row)));
       list.append(make("li", {}, link));
     }
     if (found.length > 20) list.append(make("li", { textContent: `and ${count(found.length - 20)} more` }));
@@ -339,7 +355,7 @@
     const link = event.target.closest("a[data-find]");
     if (link && tables[link.dataset.table]) {
       event.preventDefault();
-      tables[link.dataset.table].land(link.dataset.find);
+      follow(link, link.dataset.table, link.dataset.find);
     }
   });
   button.addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
