@@ -168,6 +168,12 @@ def test_tables_are_used_by_keyboard(visit, resnet):
     assert page.evaluate("document.activeElement.textContent") == names[2]
     page.keyboard.press("Enter")
     assert page.is_visible("#groups .details")
+    assert page.evaluate("document.querySelector('#groups .details').getBoundingClientRect().bottom <= innerHeight + 1")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.details') !== null")
+    page.focus("#groups .details p button")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == names[2]
     page.keyboard.press("End")
     assert page.evaluate("document.activeElement.closest('tr').getAttribute('aria-rowindex')") == page.get_attribute("#groups table", "aria-rowcount")
 

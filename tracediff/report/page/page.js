@@ -191,6 +191,8 @@
       if (most === null && this.from === first && this.until === last) return;
       Object.assign(this, { from: first, until: last });
       const held = this.body.contains(document.activeElement);
+      const top = Math.ceil(this.box.scrollTop / ROW);
+      this.stop = this.focus >= first && this.focus < last ? this.focus : top;
       this.body.replaceChildren(this.space(first), ...this.order.slice(first, last).map((k, i) => this.row(k, first + i)), this.space(most ? 0 : this.order.length - last));
       if (held) this.body.querySelector(`tr[data-place="${this.focus}"] button`)?.focus({ preventScroll: true });
     }
@@ -213,7 +215,8 @@
         let cell;
         if (column === "name") {
           const open = make("button", { type: "button", title: this.value(row, this.at.raw === undefined ? "name" : "raw") }, named(this.value(row, "name")));
-          open.addEventListener("click", () => { this.focus = place; this.choose(k); });
+          open.tabIndex = place === this.stop ? 0 : -1;
+          open.addEventListener("click", () => { this.focus = place; this.choose(k); this.panel.scrollIntoView({ block: "nearest" }); });
           open.addEventListener("focus", () => { this.focus = place; });
           cell = make("td", {}, open);
         } else if (column === "count") cell = make("td", { textContent: counts(row[this.at.count_a], row[this.at.count_b]) });
@@ -251,6 +254,9 @@
 
     close() {
       this.open = -1;
+      this.from = -1;
+      this.show();
+      this.body.querySelector("button[tabindex='0']")?.focus({ preventScroll: true });
       this.panel.hidden = true;
       this.panel.replaceChildren();
     }
