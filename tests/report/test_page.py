@@ -159,6 +159,26 @@ def test_back_returns_to_the_link_that_was_followed(visit, resnet, link):
 
 
 @needs_traces
+def test_a_narrow_window_shows_names_and_changes_whole(visit, resnet):
+    page = visit(resnet, 390).page
+    for table in ("ops", "groups"):
+        assert page.evaluate(f"(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#{table} .rows'))")
+        assert page.is_visible(f"#{table} tbody tr[data-place='0'] td[data-column=delta]")
+        assert not page.eval_on_selector_all(f"#{table} .number", "cells => cells.filter(c => c.scrollWidth > c.clientWidth).map(c => c.textContent)")
+    titles = "[...document.querySelectorAll('figcaption')].every(c => c.scrollWidth <= c.clientWidth)"
+    assert page.evaluate(titles)
+
+
+def test_words_are_whole_beside_long_file_names(visit, tmp_path):
+    comparison = compared(tmp_path, events(), events(2))
+    many = tuple(f"worker{k}_step_12.1694128201545.pt.trace.json.gz" for k in range(8))
+    page = visit(written(tmp_path, replace(comparison, control=replace(comparison.control, files=many), test=replace(comparison.test, files=many)))).page
+    lines = "(cell => cell.getClientRects().length && cell.clientHeight / parseFloat(getComputedStyle(cell).lineHeight))"
+    assert page.evaluate(f"{lines}([...document.querySelectorAll('#made th')].find(c => c.textContent === 'made with'))") < 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+@needs_traces
 def test_tables_are_used_by_keyboard(visit, resnet):
     page = visit(resnet).page
     page.focus("#groups tbody button >> nth=0")

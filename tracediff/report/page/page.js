@@ -224,6 +224,7 @@
         else if (NUMBERS.has(column)) cell = make("td", { textContent: plain(row[this.at[column]], unit) });
         else cell = make("td", { title: this.value(row, column) }, make("bdi", { textContent: this.value(row, column) }));
         if (NUMBERS.has(column)) cell.className = "number";
+        cell.dataset.column = column;
         element.append(cell);
       }
       return element;
