@@ -102,6 +102,17 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
 
 
 @needs_traces
+def test_without_javascript_the_page_says_so_and_leaves_no_gaps(browser, resnet):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(resnet.as_uri())
+    assert "shows no charts" in page.inner_text("main")
+    assert "waiting for the DataLoader fell" in page.inner_text("#findings")
+    assert not any(place.is_visible() for place in page.query_selector_all(".chart, input, #theme"))
+    context.close()
+
+
+@needs_traces
 def test_tables_sort_and_search(visit, resnet):
     page = visit(resnet).page
     first = rows(page, "ops")

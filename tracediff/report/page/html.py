@@ -39,11 +39,13 @@ PAGE = """<!DOCTYPE html>
 <meta name="generator" content="tracediff {version}">
 <title>{title}</title>
 <style>{style}</style>
+<noscript><style>.chart, .browse label, #theme {{ display: none; }}</style></noscript>
 </head>
 <body>
 <a class="skip" href="#main">To the answer</a>
 <header><strong>tracediff</strong><nav aria-label="Sections">{links}</nav><button type="button" id="theme">Dark</button></header>
 <main id="main">
+<noscript><p class="caution">Without JavaScript this page shows no charts and no long tables; everything else is here.</p></noscript>
 {sections}
 </main>
 <script type="application/json" id="data">{data}</script>
