@@ -217,7 +217,12 @@ def test_a_click_zooms_the_tree(visit, resnet):
     before = page.eval_on_selector_all("#chart-tree g.slice", "all => all.length")
     page.click("#chart-tree g.slice >> nth=1")
     page.wait_for_function("() => !['0', undefined].includes(document.querySelector('#chart-tree')._fullData[0].level)")
+    level = "document.querySelector('#chart-tree')._fullData[0].level"
+    zoomed = page.evaluate(level)
     assert page.eval_on_selector_all("#chart-tree g.slice", "all => all.length") != before
+    page.click("#theme")
+    page.wait_for_function("() => document.querySelector('#chart-tree').layout.template.layout.paper_bgcolor === '#171B21'")
+    assert page.evaluate(level) == zoomed
 
 
 @needs_traces

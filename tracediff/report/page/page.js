@@ -50,7 +50,7 @@
   function draw(place, width = undefined) {
     const name = place.dataset.chart;
     const figure = inTheme(data.charts[name], root.dataset.theme);
-    Object.assign(figure.layout, { width });
+    Object.assign(figure.layout, { width, uirevision: name });
     drawn.add(place);
     return Plotly.react(place, figure.data, figure.layout, CONFIG);
   }
