@@ -368,3 +368,10 @@ def test_a_notebook_shows_the_verdict_and_the_step(tmp_path):
     assert "Adds up: 0 ns left over" in shown
     assert "<script" not in shown
     assert tracediff.Diff(comparison)._repr_html_() == to_notebook(comparison)
+
+
+def test_a_notebook_has_no_link_that_leads_nowhere(tmp_path):
+    cpu = [e for e in events() if e["cat"] in ("cpu_op", "user_annotation")]
+    shown = to_notebook(compared(tmp_path, cpu, events()))
+    assert "Not comparable" in shown
+    assert "href" not in shown

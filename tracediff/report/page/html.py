@@ -128,7 +128,7 @@ def page_of(title: str, made: Sequence[tuple[str, str, str]], links: Mapping[str
 
 def to_notebook(comparison: Comparison) -> str:
     """The verdict, the step's table and the findings as a piece of HTML that needs no script, for a notebook's cell."""
-    body = parts.answer(comparison).replace("<h1>", "<h3>").replace("</h1>", "</h3>")
+    body = parts.answer(comparison).replace("<h1>", "<h3>").replace("</h1>", "</h3>").replace(parts.WHAT_THAT_MEANS, "")
     if not comparison.was_refused:
         body += parts.step_table(comparison) + "".join(f"<p><b>{parts.text(f.code)}</b> {parts.name(f.title)}</p>" for f in comparison.findings)
     return f'<style>{NOTEBOOK}</style><div class="tracediff">{body}</div>'

@@ -28,6 +28,7 @@ SEEN_IN = {
     "synchronisation": ("timeline", "timeline"),
 }
 """Finding → the section that shows it and what it is called; the others are shown by the work itself."""
+WHAT_THAT_MEANS = ' (<a href="#preflight">what that means</a>)'
 LONGEST = 400
 """Characters of a name in a sentence."""
 MOST_ITEMS = 50
@@ -61,7 +62,7 @@ def answer(comparison: Comparison) -> str:
     cautions = sections.caution_lines(comparison)
     if cautions:
         what = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
-        lines.append(f'<div class="caution"><p><strong>{what}</strong> (<a href="#preflight">what that means</a>)</p>{items(cautions)}</div>')
+        lines.append(f'<div class="caution"><p><strong>{what}</strong>{WHAT_THAT_MEANS}</p>{items(cautions)}</div>')
     return "\n".join(lines)
 
 
