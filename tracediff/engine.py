@@ -18,6 +18,7 @@ from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
 from tracediff.profile.build import ARGUMENTS, build_profile, see
+from tracediff.profile.collective_waits import collective_waits
 from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.measures import arguments_of
 from tracediff.profile.measures.measure import Seen
@@ -111,6 +112,8 @@ def load_sets(
         arranged = arrange(label or name, _usable([found[one] for one in ours], notes, where), selection, wanted, notes.list())
         arranged.manifest = _manifest(where)
         arranged.families = families
+        arranged.waits = collective_waits(arranged) if len(arranged.ranks) > 1 else None
+        arranged.notes += arranged.waits.notes if arranged.waits else ()
         sets.append(arranged)
     _tell_apart(sets, [name if it and not label else None for it, label, name in zip(snapshots, given, named, strict=True)])
     return sets

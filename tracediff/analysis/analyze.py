@@ -14,11 +14,11 @@ from tracediff.diff.findings.finding import Finding
 from tracediff.diff.groups import Member, members_of
 from tracediff.diff.matching.items import items_of
 from tracediff.diff.matching.origins import Origins
-from tracediff.diff.measures import measured
 from tracediff.diff.views import VIEWS
-from tracediff.profile.average import call_tree, kernel_average, measure_average, op_average, step_average
-from tracediff.profile.measures import measure
+from tracediff.profile.average import call_tree, kernel_average, op_average, step_average
+from tracediff.profile.further import further_tables
 from tracediff.profile.measures.measure import Measure
+from tracediff.profile.set_table import SetTable
 from tracediff.profile.tensor_cores import uses_tensor_cores
 from tracediff.profile.traceset import TraceSet
 from tracediff.profile.work import UNMATCHED
@@ -67,7 +67,8 @@ def analyze_set(traces: TraceSet) -> Analysis:
     """Every account of one set."""
     steps, kernels, ops = step_average(traces), kernel_average(traces), op_average(traces)
     tree = call_tree(traces, traces.has_gpu)
-    scale = lcm(steps.denominator, kernels.denominator, ops.denominator, tree.denominator)
+    further = further_tables(traces)
+    scale = lcm(steps.denominator, kernels.denominator, ops.denominator, tree.denominator, *(t.denominator for t in further.values()))
     factor = scale // tree.denominator
     unattributed = factor * sum(w.ns for w in tree.work if w.ordinal == UNMATCHED)
     qualified = traces.manifest.modules if traces.manifest and traces.manifest.provenance else {}
@@ -85,15 +86,14 @@ def analyze_set(traces: TraceSet) -> Analysis:
         _tensor_cores(members),
         {view: shares(members, key) for view, key in VIEWS.items()},
         operations(ops, scale, traces.families),
-        tuple(_measured(traces, name, scale) for name in measured(traces)),
+        tuple(_scaled(table, scale) for table in further.values()),
     )
     return Analysis(**{**vars(analysis), "findings": find(analysis)})
 
 
-def _measured(traces: TraceSet, name: str, scale: int) -> tuple[Measure, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]]:
-    denominator, rows = measure_average(traces, name)
-    lines = [(key, tuple(scale // denominator * n for n in row)) for key, row in rows.items()]
-    return measure(name), tuple(sorted(lines, key=lambda line: (-line[1][0], line[0])))
+def _scaled(table: SetTable, scale: int) -> tuple[Measure, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]]:
+    lines = [(key, tuple(scale // table.denominator * n for n in row)) for key, row in table.rows.items()]
+    return table.measure, tuple(sorted(lines, key=lambda line: (-line[1][0], line[0])))
 
 
 def _tensor_cores(members: Iterable[Member]) -> float | None:

@@ -24,7 +24,7 @@ ADVICE = {
 def find(analysis: Analysis) -> tuple[Finding, ...]:
     """Every finding, the largest part of the step first."""
     step = analysis.us(analysis.period)
-    found = [*_bound(analysis), *_states(analysis), *outliers_of(analysis.side), *straggler_of(analysis.side, step)]
+    found = [*_bound(analysis), *_states(analysis), *outliers_of(analysis.side, analysis.side.label), *straggler_of(analysis.side, step, analysis.side.label)]
     return tuple(sorted(found, key=lambda f: (-abs(f.weight_us), f.code, f.title)))
 
 

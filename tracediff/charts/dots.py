@@ -125,7 +125,7 @@ def _title(shown: list[Op], device: str, band: float) -> str:
 def _subtitle(comparison: Comparison, ops: list[Op]) -> str:
     text = "Above the line: slower in the test. Triangles at the edge: on one side only."
     if all(op.time_change == "untested" for op in ops):
-        text += " Nothing was tested: that takes several runs a side."
+        text += " Nothing was tested: that takes three runs a side."
     if len(ops) > MOST:
         left = sum(max(op.control_self, op.test_self) for op in ops[MOST:])
         text += f" {len(ops) - MOST:,} smaller ones of {len(ops):,} are not drawn ({time_text(comparison.us(left))} together)."

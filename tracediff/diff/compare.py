@@ -10,13 +10,14 @@ from tracediff.diff.families import compare_families
 from tracediff.diff.findings.find import find
 from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
 from tracediff.diff.groups import Matched, WorkTime, match_work
-from tracediff.diff.measures import compare_measures
+from tracediff.diff.measures import compare_tables
 from tracediff.diff.ops import compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, preflight
 from tracediff.diff.preflight_work import reasons_of_work
 from tracediff.diff.step_time import compare_step_time
 from tracediff.diff.verdict import Judging, judge, refused
 from tracediff.profile.average import StepAverage, UsedStep, call_tree, communication_us, host_us, kernel_average, op_average, rank_states, step_average
+from tracediff.profile.further import further_tables
 from tracediff.profile.samples import family_samples, op_samples
 from tracediff.profile.traceset import TraceSet
 from tracediff.profile.typical import typical_step
@@ -46,7 +47,8 @@ def _accounts(control: TraceSet, test: TraceSet, steps: tuple[StepAverage, StepA
     on_gpu = control.has_gpu or test.has_gpu
     trees = call_tree(control, on_gpu), call_tree(test, on_gpu)
     ops = op_average(control), op_average(test)
-    scale = lcm(*(a.denominator for a in (*steps, *kernels, *ops)))
+    further = further_tables(control), further_tables(test)
+    scale = lcm(*(a.denominator for a in (*steps, *kernels, *ops)), *(table.denominator for side in further for table in side.values()))
     family_of = control.families.of_kernel
     matched = match_work(trees, scale, family_of, (control.manifest, test.manifest))
     on_gpu_or_nothing = matched if on_gpu else Matched((), (0, 0), matched.pairing)
@@ -66,7 +68,7 @@ def _accounts(control: TraceSet, test: TraceSet, steps: tuple[StepAverage, StepA
         matched.pairing,
         compare_families((family_samples(control, on_gpu, family_of), family_samples(test, on_gpu, family_of)), judging.noise_floor),
         common,
-        measures=compare_measures(control, test, scale),
+        measures=compare_tables(*further, scale),
     )
 
 

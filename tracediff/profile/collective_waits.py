@@ -17,6 +17,7 @@ from tracediff.profile.collectives import bus_bytes, size_labels
 from tracediff.profile.measures.measure import Column, Measure, Rate
 from tracediff.profile.profile import CollectiveKind, grouped
 from tracediff.profile.rank_clocks import Clocks, rank_clocks
+from tracediff.profile.set_table import SetTable
 from tracediff.profile.traceset import Run, TraceSet
 
 SYNCHRONISING = frozenset(("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"))
@@ -65,20 +66,6 @@ CLOCKS = Measure(
     ("run", "rank", "reference"),
     (Column("offset", "ahead"), Column("uncertainty", "uncertainty"), Column("shared", "collectives", "count")),
 )
-
-
-@dataclass(frozen=True)
-class SetTable:
-    """A table of a set, as that of a measure.
-
-    Attributes:
-        measure: what it tells. denominator: of all numerators.
-        rows: key → numerators of the columns, per step.
-    """
-
-    measure: Measure
-    denominator: int
-    rows: dict[tuple[str, ...], list[int]]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from tracediff.ingest.manifest import Manifest
 from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.gaps import usable_runs
 from tracediff.profile.profile import Profile
+
+if TYPE_CHECKING:
+    from tracediff.profile.collective_waits import CollectiveWaits
 
 RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
 
@@ -81,6 +85,7 @@ class TraceSet:
         notes: health notes of the set and of all its files.
         manifest: what the collector wrote of it, None for traces from elsewhere.
         families: rules that tell what kind of work a name is.
+        waits: of collectives over ranks, where the set was loaded with the measure of collectives and has several.
     """
 
     label: str
@@ -89,6 +94,7 @@ class TraceSet:
     notes: tuple[Note, ...]
     manifest: Manifest | None = None
     families: Families = DEFAULT
+    waits: CollectiveWaits | None = None
 
     @property
     def profiles(self) -> list[Profile]:

@@ -171,5 +171,6 @@ def _count(notes: tuple[Note, ...], code: str, message: str) -> int:
 
 
 def caution_lines(comparison: Comparison) -> list[str]:
-    """What the preflight found, one line each."""
-    return [f"{r.message} ({r.code}: {r.control} → {r.test})" for r in comparison.comparability.reasons]
+    """What the preflight found, one line each: what makes the sides incomparable first."""
+    reasons = sorted(comparison.comparability.reasons, key=lambda r: r.level != "refused")
+    return [f"{r.message} ({r.code}: {r.control} → {r.test})" for r in reasons]

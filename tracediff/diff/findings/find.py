@@ -1,10 +1,10 @@
-"""All findings of a comparison, sorted by their part of the change of the step."""
+"""All findings of a comparison: those that go the way of the step's change first, each sorted by its part of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.diff.findings import memory, program, step, work, work_rate
+from tracediff.diff.findings import critical, memory, program, step, work, work_rate
 from tracediff.diff.findings.finding import Finding
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ def find(comparison: Comparison) -> tuple[Finding, ...]:
     """Every finding; none where the sides were not compared."""
     if comparison.was_refused:
         return ()
-    rules = (*step.RULES, *work.RULES, *program.RULES, *work_rate.RULES, *memory.RULES)
+    rules = (*step.RULES, *work.RULES, *program.RULES, *work_rate.RULES, *memory.RULES, *critical.RULES)
     found = [finding for rule in rules for finding in rule(comparison)]
-    return tuple(sorted(found, key=lambda f: (-abs(f.weight_us), f.code, f.title)))
+    change = comparison.us(comparison.step_time.delta)
+    return tuple(sorted(found, key=lambda f: (f.delta_us * change < 0, -abs(f.weight_us), f.code, f.title)))

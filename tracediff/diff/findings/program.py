@@ -8,9 +8,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding, evidence_of
+from tracediff.diff.findings.step import named_sides
 from tracediff.diff.matching.calls import shape_key
 from tracediff.diff.preflight import COMPILING
-from tracediff.diff.wording import change, count, part, plural, time
+from tracediff.diff.wording import MINUS, change, count, part, plural, time
 from tracediff.profile.calltree import Call, CallTree
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def cuda_graphs(comparison: Comparison) -> list[Finding]:
     host = [comparison.control.host_us, comparison.test.host_us]
     title = f"graph launches {count(counts[0])} → {count(counts[1])} a step"
     moved = f"the step itself {change(us(step.control), us(step.test))}"
-    detail = f"The host's step went {change(*host)} ({100 * (host[1] / host[0] - 1):+.0f} %), {moved}." if host[0] else f"The step went {moved}."
+    relative = f"{100 * (host[1] / host[0] - 1):+.0f} %".replace("-", MINUS) if host[0] else ""
+    detail = f"The host's step went {change(*host)} ({relative}), {moved}." if host[0] else f"The step went {moved}."
     if abs(step.delta) < 0.02 * max(step.control, 1):
         detail += " No speed-up: the host ran ahead of the GPU before, too."
     return [Finding("cuda-graph", title, detail, weight_us=us(step.delta), evidence=_evidence(comparison, ops))]
@@ -102,16 +104,16 @@ def compiling(comparison: Comparison) -> list[Finding]:
 def stragglers(comparison: Comparison) -> list[Finding]:
     """straggler: a rank that waits least in communication is the one that the others wait for."""
     step = comparison.us(max(comparison.step_time.control, comparison.step_time.test))
-    return [finding for side in (comparison.control, comparison.test) for finding in straggler_of(side, step)]
+    return [finding for side, name in named_sides(comparison) for finding in straggler_of(side, step, name)]
 
 
-def straggler_of(side: Side, step_us: float) -> list[Finding]:
-    """The finding of one side, whose step takes ``step_us``."""
+def straggler_of(side: Side, step_us: float, name: str) -> list[Finding]:
+    """The finding of one side, called ``name``, whose step takes ``step_us``."""
     waits = side.communication_us
     if len(waits) < 2 or max(waits.values()) - min(waits.values()) < STRAGGLING * step_us:
         return []
     late, early = min(waits, key=lambda r: (waits[r], r)), max(waits, key=lambda r: (waits[r], -r))
-    title = f"rank {late} of {side.label} comes late: the others wait for it"
+    title = f"rank {late} of {name} comes late: the others wait for it"
     detail = f"Rank {late} spends {time(waits[late])} a step in communication kernels, rank {early} {time(waits[early])}: who waits least comes last."
     evidence = tuple(Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1]))
     return [Finding("straggler", title, detail, weight_us=waits[early] - waits[late], evidence=evidence)]

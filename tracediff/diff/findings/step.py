@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ PART_OF_CHANGE = 0.25
 LEAST_CHANGE = 0.01
 """Part of the period below which a change of the step is none to explain."""
 OUTLIER_SD = 5.0
+TURNS = 0.5
+"""Part of the GPU's busy time that the host waits for it, from which the two take turns."""
+WAITS = re.compile(r"Synchronize|Memcpy(?!.*Peer)")
+"""Calls that may wait for the GPU; copies of pageable memory do, whatever their name says."""
 WAITING_COPIES = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")
 
 
@@ -31,11 +36,16 @@ def bound(comparison: Comparison) -> list[Finding]:
         return []
     busy = step.within(GPU_WORK)
     idle = [1 - busy[0] / step.control, 1 - busy[1] / step.test]
-    shown = f"the GPU is idle {100 * idle[0]:.0f} % → {100 * idle[1]:.0f} % of the step"
+    shown = f"The GPU is idle {100 * idle[0]:.0f} % → {100 * idle[1]:.0f} % of the step"
     waiting = us(step.control - busy[0]), us(step.test - busy[1])
     evidence = (Evidence("GPU busy", None, None, us(busy[0]), us(busy[1])), Evidence("GPU idle", None, None, *waiting))
     if min(idle) >= HOST_BOUND:
-        detail = f"{shown}: the step takes as long as the host needs. GPU work changed {change(us(busy[0]), us(busy[1]))} and hardly counts."
+        counts = f"GPU work changed {change(us(busy[0]), us(busy[1]))}"
+        if any(w >= TURNS * b for w, b in zip(_waits(comparison), busy, strict=True)):
+            counts += ", and counts: the host waits for it, the two take turns"
+        else:
+            counts += " and hardly counts"
+        detail = f"{shown}: the step takes as long as the host needs. {counts}."
         return [Finding("host-bound", "the host sets the pace on both sides", detail, weight_us=us(step.delta), evidence=evidence)]
     if max(idle) <= GPU_BOUND:
         detail = f"{shown}: the step takes as long as the GPU works. What the host saves does not shorten it."
@@ -55,6 +65,20 @@ def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str,
     whole = f"{much} of the change of the step ({time(us(step.delta))})" if same_way else f"against the change of the step ({time(us(step.delta))})"
     title = f"{what} {rose(control, test)}: {change(us(control), us(test))} a step"
     return [Finding(code, title, f"That is {whole}. {advice}", us(delta), us(delta), (Evidence(what, None, None, us(control), us(test)),))]
+
+
+def _waits(comparison: Comparison) -> tuple[int, int]:
+    """Time that the host spends in calls that wait for the GPU, on both sides."""
+    calls = [op for op in comparison.ops if op.category in ("cuda_runtime", "cuda_driver") and WAITS.search(op.raw_name)]
+    return sum(op.control_self for op in calls), sum(op.test_self for op in calls)
+
+
+def host_time(comparison: Comparison) -> list[Finding]:
+    """host-time: the host's own work while the GPU has nothing to do."""
+    if not (comparison.control.has_gpu and comparison.test.has_gpu):
+        return []
+    advice = "Kernels are not the reason: look at the operators and Python functions of the host."
+    return _state(comparison, ("op", "python"), "host-time", "the host's own work while the GPU is idle", advice)
 
 
 def data_loading(comparison: Comparison) -> list[Finding]:
@@ -93,16 +117,22 @@ def new_sync(comparison: Comparison) -> list[Finding]:
 
 def outlier_steps(comparison: Comparison) -> list[Finding]:
     """outlier-step: used steps far from their run's median."""
-    return [finding for side in (comparison.control, comparison.test) for finding in outliers_of(side)]
+    return [finding for side, name in named_sides(comparison) for finding in outliers_of(side, name)]
 
 
-def outliers_of(side: Side) -> list[Finding]:
-    """The finding of one side."""
+def named_sides(comparison: Comparison) -> list[tuple[Side, str]]:
+    """Control and test, and what to call them: their labels where these differ."""
+    sides = comparison.control, comparison.test
+    return list(zip(sides, [s.label for s in sides] if sides[0].label != sides[1].label else ("the control", "the test"), strict=True))
+
+
+def outliers_of(side: Side, name: str) -> list[Finding]:
+    """The finding of one side, called ``name``."""
     named = [text for run, steps in side.steps.items() for text in _outliers(side, run, [(s.number, s.period_ns) for s in steps])]
     if not named:
         return []
-    detail = f"{side.label}: {'; '.join(named[:3])}{' …' if len(named) > 3 else ''}. They are kept, and count in the mean but not in the median."
-    return [Finding("outlier-step", f"{plural(len(named), 'step')} of {side.label} took far longer or shorter than its others", detail)]
+    detail = f"{name}: {'; '.join(named[:3])}{' …' if len(named) > 3 else ''}. They are kept, and count in the mean but not in the median."
+    return [Finding("outlier-step", f"{plural(len(named), 'step')} of {name} took far longer or shorter than its others", detail)]
 
 
 def _outliers(side: Side, run: str, steps: list[tuple[int, int]]) -> list[str]:
@@ -116,4 +146,4 @@ def _outliers(side: Side, run: str, steps: list[tuple[int, int]]) -> list[str]:
     return [f"{where}step {n} {time(p / 1000)} (median {time(middle / 1000)})" for n, p in steps if abs(p - middle) > OUTLIER_SD * spread]
 
 
-RULES = (bound, data_loading, launch_bound, exposed_communication, new_sync, outlier_steps)
+RULES = (bound, data_loading, host_time, launch_bound, exposed_communication, new_sync, outlier_steps)

@@ -59,6 +59,8 @@ def answer(comparison: Comparison) -> str:
     lines.append(f'<p class="verdict {"refused" if comparison.was_refused else verdict.result}">{text(headline(comparison))}</p>')
     lines += [f"<p>{text(said)}</p>" for said in (_interval(comparison), unprofiled(comparison)) if said]
     lines.append(f'<p class="facts">{text(facts(comparison), 2000)}</p>')
+    if comparison.findings:
+        lines.append(f'<p class="first">First finding: <a href="#findings">{name(comparison.findings[0].title)}</a>.</p>')
     cautions = sections.caution_lines(comparison)
     if cautions:
         what = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
