@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from tracediff.profile.traceset import TraceSet
+    from tracediff.report.table import Table
 
 
 @click.command()
@@ -15,6 +20,7 @@ import click
 @click.option("--html", "html_file", metavar="FILE", help="Write a page that works offline (- is standard output).")
 @click.option("--json", "json_file", metavar="FILE", help="Write the whole analysis as JSON (- is standard output).")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
+@click.option("--hta", "hta_names", metavar="A,B,…", help="Also analyses of Holistic Trace Analysis, such as breakdowns or idle (all for every one).")
 @click.option("--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON.")
 @click.option("--label", metavar="NAME", help="Name of the set in reports [default: the last part of its path].")
 @click.option("--rank", "ranks", multiple=True, type=click.IntRange(0), metavar="N", help="Only this rank (may be repeated).")
@@ -30,6 +36,7 @@ def analyze(
     html_file: str | None,
     json_file: str | None,
     markdown_file: str | None,
+    hta_names: str | None,
     chart_folder: str | None,
     label: str | None,
     ranks: tuple[int, ...],
@@ -71,6 +78,7 @@ def analyze(
             progress=tell,
         )
     analysis = analyze_set(traces)
+    more = _of_hta(traces, hta_names.split(","), top) if hta_names else []
     if json_file:
         from tracediff.report.analysis.to_json import to_json
 
@@ -78,11 +86,11 @@ def analyze(
     if markdown_file:
         from tracediff.report.analysis.to_markdown import to_markdown
 
-        write_text(markdown_file, to_markdown(analysis, top=top))
+        write_text(markdown_file, to_markdown(analysis, top=top, more=more))
     if html_file:
         from tracediff.report.page.analysis import to_html
 
-        write_text(html_file, to_html(analysis, command=shlex.join(["tracediff", *sys.argv[1:]])))
+        write_text(html_file, to_html(analysis, command=shlex.join(["tracediff", *sys.argv[1:]]), more=more))
     if chart_folder:
         from tracediff.charts import OF_SET
         from tracediff.report.charts_files import write_charts
@@ -93,5 +101,19 @@ def analyze(
 
         from tracediff.report.analysis.to_terminal import show
 
-        show(analysis, Console(), names, top)
+        show(analysis, Console(), names, top, more)
     return 0
+
+
+def _of_hta(traces: TraceSet, names: list[str], top: int | None) -> list[Table]:
+    """HTA's analyses ``names`` as tables; what it cannot tell is a line without rows."""
+    from tracediff.hta import SECTIONS, sections
+    from tracediff.report.frames import frame_table
+    from tracediff.report.table import Table
+
+    out = []
+    for section in sections(traces, list(SECTIONS) if "all" in names else [name.strip() for name in names]):
+        if section.unavailable:
+            out.append(Table(f"HTA, {section.title}: {section.unavailable}", "", (), 0, ()))
+        out += [frame_table(f"HTA, {section.title}: {caption}", frame, top if top is not None else 15) for caption, frame in section.tables.items()]
+    return out

@@ -16,6 +16,7 @@ from tracediff import charts
 from tracediff.analysis.analyze import analyze_set
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.profile.collective_waits import OVER_RANKS
 from tracediff.profile.measures import NAMES, measure
 from tracediff.report.analysis.tables import tables_of
 from tracediff.report.analysis.to_json import document as json_document
@@ -25,7 +26,6 @@ from tracediff.report.page.analysis import to_html
 from tracediff.report.to_json import document as diff_document
 
 SETS = ("hta_control", "timesformer_h100", "resnet50_workers0", "tinylm_compile", "dlrm_8ranks", "bertsmall_mi300")
-OVER_RANKS = ("collective_waits", "stragglers", "straggling_steps", "rank_clocks")
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\x07"
 
 
@@ -128,6 +128,16 @@ def test_the_command_writes_each_format(tmp_path):
     both = CliRunner().invoke(cli, ["compare", str(path), str(path), "--table", "all"]).output
     assert "Launches" in both
     assert "Largest changes" not in both
+
+
+@needs_traces
+def test_analyses_of_hta_stand_beside_ours():
+    done = CliRunner().invoke(cli, ["analyze", str(traces.FOLDER / "hta_tiny" / "base.json.gz"), "--hta", "breakdowns, launch", "--markdown", "-"])
+    assert done.exit_code == 0, done.output
+    assert "HTA, Launches" in done.output
+    assert "| mean |" in done.output
+    wrong = CliRunner().invoke(cli, ["analyze", str(traces.FOLDER / "hta_tiny" / "base.json.gz"), "--hta", "brakdowns"])
+    assert "breakdowns" in str(wrong.exception)
 
 
 def test_charts_of_one_set_are_drawn(tmp_path):

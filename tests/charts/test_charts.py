@@ -202,6 +202,14 @@ def test_boxes_that_only_one_side_has_stand_beside_each_other(tmp_path):
         charts.treemap(comparison, by="size")
 
 
+def test_a_box_that_holds_one_other_alone_is_one_level_with_it():
+    from tracediff.charts.boxes import Box, joined
+
+    boxes = [Box(-1, "all", 10, 9), Box(0, "model", 10, 9), Box(1, "encoder", 10, 9), Box(2, "a", 6, 6), Box(2, "b", 4, 3), Box(4, "mm", 4, 3)]
+    assert [(b.name, b.parent, b.control) for b in joined(boxes)] == [("all", -1, 10), ("model/encoder", 0, 10), ("a", 1, 6), ("b", 1, 4), ("mm", 3, 4)]
+    assert joined([]) == []
+
+
 def test_small_boxes_become_one():
     from tracediff.charts.boxes import Box, pruned
 

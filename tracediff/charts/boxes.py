@@ -51,6 +51,26 @@ def pruned(boxes: list[Box], least: float = LEAST, most: int = MOST) -> list[Box
     return _with_rests(boxes, kept)
 
 
+def joined(boxes: list[Box]) -> list[Box]:
+    """The boxes with each that holds one other and nothing else put together with it: ``Model/Encoder/Layer[0]`` is one level."""
+    inside = [0] * len(boxes)
+    for box in boxes:
+        if box.parent >= 0:
+            inside[box.parent] += 1
+    at: list[int] = []
+    out: list[Box] = []
+    for k, box in enumerate(boxes):
+        parent = at[box.parent] if box.parent >= 0 else -1
+        above = boxes[box.parent] if box.parent > 0 else None
+        if above and inside[box.parent] == 1 and inside[k] and (above.control, above.test) == (box.control, box.test):
+            out[parent].name += f"/{box.name}"
+            at.append(parent)
+        else:
+            at.append(len(out))
+            out.append(Box(parent, box.name, box.control, box.test, box.detail))
+    return out
+
+
 def _set_sizes(boxes: list[Box]) -> None:
     below = [0] * len(boxes)
     for k in range(len(boxes) - 1, -1, -1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracediff.charts.boxes import Box, arrays, pruned
+from tracediff.charts.boxes import Box, arrays, joined, pruned
 from tracediff.charts.labels import change_text, choice, not_compared, unit_for
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.tree import merge_trees
@@ -49,7 +49,7 @@ def treemap(comparison: Comparison, by: str | None = None, *, theme: str = "ligh
         choice("by", by, ("module", "family"))
     refused = not_compared(comparison)
     by = by or _best(comparison)
-    boxes = [] if refused else pruned(_nested(comparison, by))
+    boxes = [] if refused else pruned(joined(_nested(comparison, by)))
     if len(boxes) < 2:
         return empty(theme, refused or "No work was recorded that belongs to a step.")
     figure = go.Figure(go.Treemap(**_arguments(comparison, boxes, theme, True), maxdepth=4))

@@ -68,6 +68,10 @@ CLOCKS = Measure(
 )
 
 
+OVER_RANKS = tuple(measure.name for measure in (WAITS, STRAGGLERS, STRAGGLING_STEPS, CLOCKS))
+"""Names of the tables that stand behind that of collectives where a set has several ranks."""
+
+
 @dataclass(frozen=True)
 class CollectiveWaits:
     """What ranks wait for.

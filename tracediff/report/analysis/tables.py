@@ -9,6 +9,7 @@ from tracediff.analysis.analyze import Analysis
 from tracediff.analysis.shares import Operation, Share
 from tracediff.diff.comparison import Side
 from tracediff.diff.wording import count, plural
+from tracediff.profile.collective_waits import OVER_RANKS
 from tracediff.report.sections import BY_TITLES, GPU_WORK, HOST_WORK
 from tracediff.report.table import Table, one_sided
 from tracediff.report.text import ranges, state_label, unit_for
@@ -63,7 +64,8 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
         out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}", view, analysis.views[view], top)
     for measure, lines in analysis.measures:
         out[measure.name] = one_sided(measure, [(key, [n / analysis.scale for n in row]) for key, row in lines], analysis.side.gpu, top)
-    return {key: table for key, table in out.items() if not names or key in names}
+    wanted = {*names, *(OVER_RANKS if "collectives" in names else ())}
+    return {key: table for key, table in out.items() if not names or key in wanted}
 
 
 def _states(analysis: Analysis) -> Table:

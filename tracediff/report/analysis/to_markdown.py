@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from tracediff.analysis.analyze import Analysis
 from tracediff.report.analysis.tables import head, tables_of
+from tracediff.report.table import Table
 from tracediff.report.table_formats import to_markdown as table_lines
 from tracediff.report.to_markdown import escaped
 
 
-def to_markdown(analysis: Analysis, names: Sequence[str] = (), top: int | None = None) -> str:
-    """The tables ``names``, by default all, as GitHub-flavoured Markdown."""
+def to_markdown(analysis: Analysis, names: Sequence[str] = (), top: int | None = None, more: Sequence[Table] = ()) -> str:
+    """The tables ``names``, by default all, and ``more`` as GitHub-flavoured Markdown."""
     first = head(analysis)
     lines = [f"## {escaped(first.title)}", "", f"**{escaped(first.step)}**", "", escaped(first.facts), ""]
-    for table in tables_of(analysis, top, names).values():
+    for table in (*tables_of(analysis, top, names).values(), *more):
         lines += table_lines(table)
     if analysis.findings:
         lines += ["### Findings", "", *(f"- **{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in analysis.findings), ""]

@@ -11,18 +11,20 @@ from rich.text import Text
 from tracediff.analysis.analyze import Analysis
 from tracediff.errors import printable
 from tracediff.report.analysis.tables import head, tables_of
+from tracediff.report.table import Table
 from tracediff.report.table_formats import to_rich
 
 SUMMARY = ("states", "gpu", "cpu", "family")
 """Tables shown where none is asked for."""
 
 
-def show(analysis: Analysis, console: Console, names: Sequence[str] = (), top: int | None = None) -> None:
-    """Print the tables ``names``, by default a summary."""
+def show(analysis: Analysis, console: Console, names: Sequence[str] = (), top: int | None = None, more: Sequence[Table] = ()) -> None:
+    """Print the tables ``names``, by default a summary, and ``more``."""
     first = head(analysis)
     parts: list[RenderableType] = [Text(printable(first.title), style="bold"), Text(printable(first.facts), style="dim"), Text()]
     parts += [Padding(Text(printable(first.step), style="bold"), (0, 2)), Text()]
     parts += [to_rich(table) for table in tables_of(analysis, top if top is not None or names else 10, names or SUMMARY).values()]
+    parts += [to_rich(table) for table in more]
     parts += _findings(analysis)
     if analysis.side.notes:
         parts.append(Text("Health of the traces", style="bold"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracediff.report.analysis.tables import head, tables_of
@@ -13,16 +14,18 @@ from tracediff.report.table_formats import to_html as table_html
 if TYPE_CHECKING:
     from tracediff.analysis.analyze import Analysis
     from tracediff.diff.findings.finding import Finding
+    from tracediff.report.table import Table
 
 ROWS = 30
 """Of each table."""
 
 
-def to_html(analysis: Analysis, command: str | None = None) -> str:
+def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table] = ()) -> str:
     """The analysis as one page.
 
     Args:
         command: the command line that makes it, to be told at its end.
+        more: further tables, such as HTA's.
     """
     first = head(analysis)
     drawn = Drawn()
@@ -41,7 +44,7 @@ def to_html(analysis: Analysis, command: str | None = None) -> str:
         ("work", "Work", figures("work_parts")),
         ("timeline", "Timeline", figures("timeline", "memory")),
         ("distributions", "Steps and runs", figures("distributions", "ranks")),
-        ("tables", "Tables", "".join(table_html(table, f"table-{key}") for key, table in tables.items())),
+        ("tables", "Tables", "".join(table_html(table, f"table-{key}") for key, table in [*tables.items(), *enumerate(more)])),
         ("health", "Health of the traces", parts.items(notes) if notes else "<p>Every event was read; nothing was repaired or left out.</p>"),
         ("made", "How this was made", parts.made_of(command, [*versions(), *parts.of_set(analysis.side)])),
     ]
