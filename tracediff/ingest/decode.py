@@ -191,6 +191,7 @@ class EventDecoder:
         out: np.ndarray[Any, np.dtype[np.int32]] = np.array(self._canonical, np.int32)[stated]
         for row in np.flatnonzero(out < 0).tolist():
             out[row] = self.categories[_unstated(events[row])]
+        out[base["phase"] == self.phases.get("C", -1)] = cat.COUNTER  # whatever category they state
         for new in islice(self.names, self._names_seen, None):
             if new.startswith(cat.OLD_ANNOTATIONS):
                 self._annotation_names.append(self.names[new])
@@ -246,7 +247,7 @@ class EventDecoder:
             decoder = self.argument_decoders[category] = ArgumentDecoder(category)
         out: dict[str, np.ndarray[Any, Any]] = {}
         for name, column in decoder.columns(objects, self.notes).items():
-            if self.only is not None and name not in self.only:
+            if self.only is not None and name not in self.only and category != cat.COUNTER:  # a counter's arguments are its series
                 continue
             kind = decoder.kind(name)
             if kind is int:

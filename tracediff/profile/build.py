@@ -12,10 +12,10 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
+from tracediff.profile.busy import busy_ns
 from tracediff.profile.calls import build_calls
 from tracediff.profile.collectives import first_collectives
 from tracediff.profile.families import DEFAULT, Families
-from tracediff.profile.intervals import union
 from tracediff.profile.lanes import LANES, Lane, build_lane
 from tracediff.profile.launches import GpuEvents, gpu_events
 from tracediff.profile.measures import tables
@@ -124,22 +124,9 @@ def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
 
 
 def _busy(gpu: GpuEvents, steps: int) -> Int64:
-    """int64[steps]: what each step adds to the union of its own and all later steps' events, per GPU."""
-    out = np.zeros(steps, np.int64)
-    for device in np.unique(gpu.device):
-        mine = np.flatnonzero((gpu.device == device) & (gpu.step >= 0))
-        mine = mine[np.argsort(gpu.step[mine], kind="stable")]
-        borders = np.searchsorted(gpu.step[mine], np.arange(steps + 1))
-        earlier_start = np.minimum.accumulate(gpu.start[mine])
-        later = union(gpu.start[:0], gpu.end[:0])
-        for s in range(steps - 1, -1, -1):
-            of = mine[borders[s] : borders[s + 1]]
-            both = union(np.concatenate((later.start, gpu.start[of])), np.concatenate((later.end, gpu.end[of])))
-            out[s] += both.total - later.total
-            if borders[s]:
-                near = both.end > earlier_start[borders[s] - 1]  # the rest cannot meet an earlier step's events
-                later = union(both.start[near], both.end[near])
-    return out
+    """int64[steps]: busy time of the events launched in each step, per GPU, summed over GPUs."""
+    places = [np.flatnonzero(gpu.device == device) for device in np.unique(gpu.device)]
+    return sum((busy_ns(gpu.start[p], gpu.end[p], gpu.step[p], steps) for p in places), np.zeros(steps, np.int64))
 
 
 def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]) -> OpTable:

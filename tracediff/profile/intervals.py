@@ -55,3 +55,18 @@ def union(start: Int64, end: Int64) -> Intervals:
     first = np.concatenate(([True], start[1:] > end[:-1]))
     last = np.concatenate((first[1:], [True]))
     return Intervals(start[first], end[last])
+
+
+def cut(start: Int64, end: Int64, borders: Int64) -> tuple[Int64, Int64, Int64, Int64]:
+    """Any intervals cut at ``borders`` (ascending): of each piece (which interval, between which borders k and k + 1, start, end), each int64[m].
+
+    What lies before the first border or from the last on is left out, and empty pieces are.
+    """
+    first = np.maximum(np.searchsorted(borders, start, side="right") - 1, 0)
+    last = np.minimum(np.searchsorted(borders, end, side="left"), len(borders) - 1)
+    pieces = np.maximum(last - first, 0)
+    which = np.repeat(np.arange(len(start)), pieces)
+    place = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[which]
+    low, high = np.maximum(start[which], borders[place]), np.minimum(end[which], borders[place + 1])
+    there = low < high
+    return which[there], place[there], low[there], high[there]

@@ -10,6 +10,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
+from tracediff.profile.names import numbered
 from tracediff.profile.steps import NO_STEP, Steps
 
 SPILLED = -2
@@ -34,6 +35,12 @@ class GpuEvents:
     device: Int64
     launch: Int64
     step: Int64
+
+
+def gpu_names(gpu: GpuEvents) -> dict[int, str]:
+    """Device → its name in tables; that of a file's only GPU has no number, which says no more than the rank."""
+    devices = np.unique(gpu.device).tolist()
+    return {d: numbered("GPU", d) if len(devices) > 1 else "GPU" for d in devices}
 
 
 def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:

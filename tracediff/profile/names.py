@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from tracediff.ingest.times import MISSING
+
 COMMUNICATION = re.compile(r"nccl|rccl|oneccl|msccl|nvshmem", re.IGNORECASE)
 GENERATED = re.compile(r"^(triton_|graph_\d+_|cpp_fused|triton_helpers)|_fused_")
 WRAPPER = re.compile(
@@ -57,3 +59,8 @@ def table_name(raw: str) -> str:
     """The name under which occurrences of one run stand together in a table: the match name; of generated kernels the raw one,
     since their counters may tell two kernels apart."""
     return raw if is_generated(raw) else match_name(raw)
+
+
+def numbered(what: str, number: int) -> str:
+    """``GPU 0``; ``GPU`` where the number is not recorded."""
+    return f"{what} {number}" if number != MISSING else what

@@ -66,12 +66,10 @@ class Scopes:
 
 def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     """The phase, annotation and module of every operator and call."""
-    noted = Notes()  # by the lanes of the whole categories already
-    scope = np.isin(trace.category, (cat.PYTHON, cat.ANNOTATION)) & (trace.dur >= 0)
-    modules = lane_of(trace, np.flatnonzero(scope & trace.named(MODULE_SCOPE.match)), noted)
-    module_of, module_paths = _paths(trace, modules)
-    users = lane_of(trace, annotations.rows[~trace.named(NO_SCOPE.search)[annotations.rows]], noted)
-    user_of, user_paths = _paths(trace, users)
+    modules = module_lane(trace)
+    module_of, module_paths = paths_of(trace, modules)
+    users = lane_of(trace, annotations.rows[~trace.named(NO_SCOPE.search)[annotations.rows]], Notes())
+    user_of, user_paths = paths_of(trace, users)
 
     phase = _phases(trace, ops, annotations)
     starts, threads = ops.start, ops.thread
@@ -81,6 +79,12 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
         backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
         module[backward] = _modules_of_forward(trace, ops, phase, module)[backward]
     return Scopes(phase, annotation, module, user_paths, module_paths)
+
+
+def module_lane(trace: Trace) -> Lane:
+    """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
+    scope = np.isin(trace.category, (cat.PYTHON, cat.ANNOTATION)) & (trace.dur >= 0)
+    return lane_of(trace, np.flatnonzero(scope & trace.named(MODULE_SCOPE.match)), Notes())
 
 
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
@@ -109,7 +113,7 @@ def inherited(lane: Lane, own: Numbers, missing: int) -> Numbers:
     return out
 
 
-def _paths(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
+def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
     """(node of each scope of ``lane``, the nodes): scopes with the same chain of names share one."""
     node = np.full(len(lane.rows), -1, np.int64)
     parents: list[int] = []

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracediff.ingest import categories as cat
-from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.allocations import allocations
 from tracediff.profile.lanes import Lane
 from tracediff.profile.launches import GpuEvents
 from tracediff.profile.measures.measure import Seen
-from tracediff.profile.names import is_communication
+from tracediff.profile.names import is_communication, numbered
 from tracediff.profile.profile import Marks, Memory, Timeline
 from tracediff.profile.states import STATES, SYNCHRONISING
 
@@ -86,11 +86,7 @@ def _streams(trace: Trace, gpu: GpuEvents, window: tuple[int, int]) -> list[tupl
         which = some[(gpu.device[some] == device) & (stream[some] == number)]
         found.append((-int((gpu.end - gpu.start)[which].sum()), device, number, which))
     found.sort(key=lambda f: f[:3])
-    return [(_place("GPU", device) + _place(" stream", number), which) for _, device, number, which in found]
-
-
-def _place(what: str, number: int) -> str:
-    return f"{what} {number}" if number != MISSING else what
+    return [(numbered("GPU", device) + numbered(" stream", number), which) for _, device, number, which in found]
 
 
 def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> list[int]:
