@@ -9,7 +9,10 @@ from tracediff.errors import TracediffError
 from tracediff.profile.measures.measure import Measure, Seen
 from tracediff.profile.profile import MeasureTable
 
-NAMES = ("launches", "critical", "copies", "rates", "collectives", "memory", "memory_holders")
+NAMES = (
+    "launches", "critical", "streams", "gaps", "kernel_sizes", "copies", "rates", "collectives", "memory", "memory_holders",
+    "synchronisations", "loading", "python", "host_modules", "counters",
+)  # fmt: skip
 """All of them, in the order in which they are shown; a name is also that of its module."""
 
 
