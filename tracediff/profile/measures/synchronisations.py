@@ -8,12 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.calls import OP, Calls
 from tracediff.profile.codes import combined
-from tracediff.profile.lanes import Lane, lane_of
+from tracediff.profile.lanes import Lane
 from tracediff.profile.measures.measure import Column, Measure, Rate, Seen, summed
 from tracediff.profile.names import match_name
 from tracediff.profile.profile import MeasureTable
@@ -55,12 +54,16 @@ def table(seen: Seen) -> MeasureTable:
 
 def _innermost(trace: Trace, lane: Lane, says: Callable[[str], object], ops: Lane, at: Int64, most: int) -> tuple[Int64, list[str]]:
     """(code of the innermost ``most`` scopes of ``lane`` whose name ``says`` so around each of the ops ``at``, what the codes stand for)."""
-    some = lane_of(trace, lane.rows[trace.named(says)[lane.rows]], Notes())
-    name = np.append(trace.name[some.rows].astype(np.int64), -1)
-    above = np.append(some.parent, -1)
-    found = [enclosing(some, ops.thread[at], ops.start[at])]
+    name = np.append(trace.name[lane.rows].astype(np.int64), -1)
+    above = np.append(lane.parent, -1)
+    passed = np.append(~trace.named(says)[lane.rows], False)
+    found: list[Int64] = []
+    here = enclosing(lane, ops.thread[at], ops.start[at])
     while len(found) < most:
-        found.append(above[found[-1]])
+        while passed[here].any():
+            here = np.where(passed[here], above[here], here)
+        found.append(here)
+        here = above[here]
     code, first = combined(*(name[f] for f in found))
     chains = zip(*(name[f][first].tolist() for f in found), strict=True)
     return code, [AROUND.join(match_name(trace.names[n]) for n in reversed(chain) if n >= 0) for chain in chains]
