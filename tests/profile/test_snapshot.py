@@ -104,7 +104,7 @@ def test_a_snapshot_is_small_and_the_same_each_time(where, tmp_path):
 
 
 def assert_same(restored, profile):
-    """Every field is restored but the timeline and the order of collectives, which are made of events; names that no table uses are left out, and the file lies in the snapshot."""
+    """Every field is restored but what is made of events (timeline, order of collectives); unused names are left out, and the file lies in the snapshot."""
     whole = columns_packed._with_used_names(profile)
     assert replace(restored.origin, file=None) == replace(whole.origin, file=None)
     assert restored.origin.file.name == whole.origin.file.name
