@@ -9,6 +9,7 @@ from typing import Any
 from tracediff.diff.measures import MeasureDiff
 from tracediff.diff.wording import MINUS, count
 from tracediff.profile.measures.measure import Column, Measure, Rate
+from tracediff.profile.readable import readable
 from tracediff.report.text import unit_for
 
 SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
@@ -88,6 +89,10 @@ def _percent(part: float | None) -> str:
     return "–" if part is None else f"{100 * part:.{0 if part >= 0.1 else 1}f} %"
 
 
+def _readable(measure: Measure, key: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(readable(text) if name in measure.events else text for name, text in zip(measure.keys, key, strict=True))
+
+
 def _in_order(columns: Sequence[str], rates: Sequence[str], before: int) -> tuple[str, ...]:
     """The first columns, then the rates, then the others, which give way where room is short."""
     return (*columns[:before], *rates, *columns[before:])
@@ -101,7 +106,7 @@ def one_sided(measure: Measure, rows: Sequence[tuple[tuple[str, ...], Sequence[f
     lines = []
     for key, values in rows[:top]:
         texts = [way.text(v) for way, v in zip(ways, values, strict=True)]
-        lines.append((*key, *_in_order(texts, _quotient_texts(measure, quotients(measure, key, values, gpus)), 2)))
+        lines.append((*_readable(measure, key), *_in_order(texts, _quotient_texts(measure, quotients(measure, key, values, gpus)), 2)))
     return Table(measure.title, measure.about, (*measure.keys, *heads), len(measure.keys), tuple(lines), len(rows) - len(lines))
 
 
@@ -122,7 +127,7 @@ def two_sided(of: MeasureDiff, scale: int, gpus: tuple[tuple[str, ...], tuple[st
         texts = [first.text(a[0]), first.text(b[0]), first.change(b[0] - a[0])]
         texts += [both(way.text(a[k]), way.text(b[k])) for k, way in enumerate(ways[1:], start=1)]
         rates = [_quotient_texts(measure, quotients(measure, row.key, values, on)) for values, on in zip((a, b), gpus, strict=True)]
-        lines.append((*row.key, *_in_order(texts, [both(x, y) for x, y in zip(*rates, strict=True)], 4)))
+        lines.append((*_readable(measure, row.key), *_in_order(texts, [both(x, y) for x, y in zip(*rates, strict=True)], 4)))
     return Table(measure.title, measure.about, (*measure.keys, *_in_order(heads, titles, 4)), len(measure.keys), tuple(lines), len(of.rows) - len(lines))
 
 

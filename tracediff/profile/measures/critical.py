@@ -32,6 +32,7 @@ MEASURE = Measure(
     (Column("critical", "on the path"), Column("total", "in the period")),
     (Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
     ("wait_on_stream", "wait_on_cuda_event_record_corr_id"),
+    events=("name",),
 )
 
 Parts = tuple[Int64, Int64, Int64]

@@ -70,6 +70,7 @@ class Measure:
         name: stable short name. title: its heading. about: what the columns mean, in a sentence or two.
         keys: names of the texts that tell rows apart.
         columns: the first is what rows are sorted by.
+        events: those keys that are names of events, which tables show in readable form.
         rates: quotients of columns. parts: parts of what the device can do.
         arguments: arguments of events that it reads beyond those of a profile.
     """
@@ -82,6 +83,7 @@ class Measure:
     rates: tuple[Rate, ...] = ()
     arguments: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
+    events: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
