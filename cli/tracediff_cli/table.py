@@ -80,7 +80,7 @@ def _print(found: CollectionTable) -> None:
 
 def markdown(found: CollectionTable) -> str:
     """The table as Markdown."""
-    from tracediff.report.to_markdown import escaped
+    from tracediff.report.escape import escaped
 
     lines = [f"### {escaped(_title(found))}", "", f"| {' | '.join(HEAD)} |", f"|{'|'.join([':--'] + ['--:'] * (len(HEAD) - 1))}|"]
     for row in found.rows:

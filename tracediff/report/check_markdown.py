@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tracediff.diff.gate.judge import PASS, Gate, Judged
 from tracediff.report import sections
 from tracediff.report.check_text import amount, bound, change, cut, explanation, interval, sentence, subject, unsettled
+from tracediff.report.escape import escaped
 from tracediff.report.text import counts, facts, headline, unit_for
-from tracediff.report.to_markdown import escaped
 
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
 MOST_LIMITS = 40

@@ -14,8 +14,8 @@ from rich.text import Text
 from tracediff.diff.matrix import Cell
 from tracediff.diff.wording import MINUS
 from tracediff.errors import printable
+from tracediff.report.escape import escaped
 from tracediff.report.text import unit_for
-from tracediff.report.to_markdown import escaped
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
 BESIDE_NAMES = 66

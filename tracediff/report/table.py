@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.measures import MeasureDiff
 from tracediff.diff.wording import MINUS, count
 from tracediff.profile.measures.measure import Column, Measure, Rate
@@ -129,6 +130,11 @@ def two_sided(of: MeasureDiff, scale: int, gpus: tuple[tuple[str, ...], tuple[st
         rates = [_quotient_texts(measure, quotients(measure, row.key, values, on)) for values, on in zip((a, b), gpus, strict=True)]
         lines.append((*_readable(measure, row.key), *_in_order(texts, [both(x, y) for x, y in zip(*rates, strict=True)], 4)))
     return Table(measure.title, measure.about, (*measure.keys, *_in_order(heads, titles, 4)), len(measure.keys), tuple(lines), len(of.rows) - len(lines))
+
+
+def further(comparison: Comparison, top: int | None = None) -> list[Table]:
+    """The further tables of a comparison, those that both sets were loaded with."""
+    return [two_sided(of, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top) for of in comparison.measures]
 
 
 def both(control: str, test: str) -> str:

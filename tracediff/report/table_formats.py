@@ -11,8 +11,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracediff.errors import printable
+from tracediff.report.escape import escaped
 from tracediff.report.table import Table
-from tracediff.report.to_markdown import escaped
 
 LONGEST = 300
 """Characters of a name."""

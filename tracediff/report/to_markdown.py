@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from tracediff.diff.comparison import Comparison
-from tracediff.errors import printable
 from tracediff.report import sections
+from tracediff.report.escape import escaped
 from tracediff.report.sections import Row
+from tracediff.report.table import further
+from tracediff.report.table_formats import to_markdown as table_lines
 from tracediff.report.text import counts, facts, headline, unit_for, unprofiled
-
-SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&@:])")
-
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts that stand below the tables where images are wanted."""
@@ -42,16 +40,12 @@ def to_markdown(
             lines += [f"{more:,} more are not shown.", ""] if more else []
         if sections.shows_causes(comparison):
             lines += _view(comparison, "cause")
+        lines += [line for table in further(comparison, top) for line in table_lines(table)]
         lines += _findings(comparison)
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
     lines += _remarks("Health of the traces", sections.health_lines(comparison))
     return "\n".join(lines).rstrip() + "\n"
-
-
-def escaped(text: str) -> str:
-    """``text`` so that Markdown and HTML show it as it is."""
-    return SPECIAL.sub(lambda m: f"&#{ord(m[1])};" if m[1] in "<>&@|:" else f"\\{m[1]}", printable(text))
 
 
 def _step(comparison: Comparison) -> list[str]:

@@ -12,7 +12,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
 from tracediff.report import sections
 from tracediff.report.sections import Row
-from tracediff.report.table import two_sided
+from tracediff.report.table import further
 from tracediff.report.table_formats import to_rich
 from tracediff.report.text import Unit, counts, evidence_line, facts, headline, unit_for, unprofiled
 
@@ -72,10 +72,7 @@ def show(
 def _work(comparison: Comparison, device: str | None, sort: str, top: int | None, by: str | None, tables: bool) -> list[RenderableType]:
     """The tables of what changed."""
     if tables:
-        return [
-            to_rich(two_sided(of, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top if top is not None else 15))
-            for of in comparison.measures
-        ]
+        return [to_rich(table) for table in further(comparison, top if top is not None else 15)]
     if by:
         return [_view(comparison, by, top if top is not None else 15)]
     shown = sections.devices(comparison, device)

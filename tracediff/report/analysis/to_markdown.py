@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tracediff.analysis.analyze import Analysis
 from tracediff.report.analysis.tables import head, tables_of
+from tracediff.report.escape import escaped
 from tracediff.report.table import Table
 from tracediff.report.table_formats import to_markdown as table_lines
-from tracediff.report.to_markdown import escaped
 
 
 def to_markdown(analysis: Analysis, names: Sequence[str] = (), top: int | None = None, more: Sequence[Table] = ()) -> str:

@@ -16,6 +16,8 @@ from tracediff.report import sections
 from tracediff.report.page import parts
 from tracediff.report.page.figures import Chart, chart
 from tracediff.report.page.tables import encoded, tables
+from tracediff.report.table import further
+from tracediff.report.table_formats import to_html as table_html
 from tracediff.version import VERSION
 
 if TYPE_CHECKING:
@@ -27,9 +29,11 @@ CHARTS, WORDS = 2_000_000, 200_000
 """Of these the charts' data and the sections' text; tables take what is left."""
 LINKS = {
     "step": "Step", "changes": "Changes", "findings": "Findings", "work": "Work", "tree": "Tree", "timeline": "Timeline", "distributions": "Runs",
-    "ranks": "Ranks", "preflight": "Preflight", "made": "Origin",
+    "ranks": "Ranks", "tables": "Tables", "preflight": "Preflight", "made": "Origin",
 }  # fmt: skip
 """Section → what the way to it is called."""
+ROWS = 30
+"""Of each further table."""
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -156,6 +160,7 @@ def _sections(comparison: Comparison, command: str | None, drawn: Drawn) -> list
         ("timeline", "Timeline", figures("timeline", "memory", "launches")),
         ("distributions", "Steps and runs", figures("distributions")),
         ("ranks", "Ranks", figures("ranks")),
+        *([("tables", "Further tables", "".join(table_html(t, f"table-{k}") for k, t in enumerate(further(comparison, ROWS))))] if comparison.measures else []),
         *ends,
     ]
 
