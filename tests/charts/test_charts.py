@@ -340,3 +340,15 @@ def test_words():
     assert full_name("y" * 3000).endswith("… and 1,800 more characters")
     assert unescape(broken("ampere_sgemm_128x64_tn")) == "ampere_sgemm_<br>128x64_tn"
     assert lines("takes 12 ms of 34 ms", 9) == "takes<br>12 ms of<br>34 ms"
+
+
+@needs_traces
+def test_the_tree_is_as_large_as_what_is_chosen():
+    comparison = tracediff.compare(trace("resnet50_workers0"), trace("resnet50_workers4")).comparison
+    calls = sum(op.control_count for op in comparison.ops if op.category == "cpu_op") / comparison.scale
+    whole = charts.tree(comparison, size="count").data[0]
+    assert f"control {calls:,.0f}<br>" in whole.customdata[0]
+    assert abs(sum(whole.values) - max(calls, sum(op.test_count for op in comparison.ops if op.category == "cpu_op") / comparison.scale)) < 0.02 * calls
+    assert "time of operators on the host" in charts.tree(comparison, size="host").layout.title.text
+    with pytest.raises(TracediffError):
+        charts.tree(comparison, size="weight")

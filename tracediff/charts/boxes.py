@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracediff.charts.labels import broken, change_text, full_name, label, percent_text, time_text
+from tracediff.charts.labels import broken, full_name, label, percent_text
 from tracediff.diff.wording import plural
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Box:
     Attributes:
         parent: position of the box around it, −1 for the whole.
         name: plain text. detail: plain text for the hover.
-        control, test: time per step, numerators over the comparison's scale.
+        control, test: time or count per step, numerators over the comparison's scale.
         size: how much room it takes: the larger side, and no less than its parts.
     """
 
@@ -103,12 +104,13 @@ def _with_rests(boxes: list[Box], kept: list[bool]) -> list[Box]:
     return out
 
 
-def arrays(comparison: Comparison, boxes: list[Box], of: Palette, unit_us: float, heads: bool) -> dict[str, Any]:
+def arrays(comparison: Comparison, boxes: list[Box], of: Palette, unit_us: float, heads: bool, told: Callable[[int], str]) -> dict[str, Any]:
     """Arguments for `go.Icicle` and `go.Treemap`. A box's value is what its parts leave of it, so that sums close without rounding.
 
     Args:
         unit_us: µs of the unit of values.
         heads: boxes with parts have room for one line only.
+        told: words an amount.
     """
     own = [box.size for box in boxes]
     parents = {box.parent for box in boxes} if heads else set()
@@ -122,7 +124,7 @@ def arrays(comparison: Comparison, boxes: list[Box], of: Palette, unit_us: float
         "values": [round(comparison.us(value) / unit_us, 6) for value in own],
         "branchvalues": "remainder",
         "sort": False,
-        "customdata": [_hover(comparison, box) for box in boxes],
+        "customdata": [_hover(box, told) for box in boxes],
         "hovertemplate": "%{customdata}<extra></extra>",
         "text": [_written(box, k in parents) for k, box in enumerate(boxes)],
         "texttemplate": "%{text}",
@@ -149,14 +151,14 @@ def relative(box: Box) -> float:
     return (box.test - box.control) / larger if larger else 0.0
 
 
-def _hover(comparison: Comparison, box: Box) -> str:
-    us = comparison.us
+def _hover(box: Box, told: Callable[[int], str]) -> str:
+    delta = box.test - box.control
     only = "only in the test" if not box.control else "only in the control" if not box.test else ""
-    change = only or percent_text((box.test - box.control) / box.control)
+    change = only or percent_text(delta / box.control)
     detail = f"<br>{full_name(box.detail, LONGEST_HOVER)}" if box.detail else ""
     return (
         f"<b>{full_name(box.name, LONGEST_HOVER)}</b>{detail}"
-        f"<br>control {time_text(us(box.control))}<br>test {time_text(us(box.test))}<br>change {change_text(us(box.test - box.control))} per step ({change})"
+        f"<br>control {told(box.control)}<br>test {told(box.test)}<br>change {'+' if delta > 0 else ''}{told(delta)} per step ({change})"
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tracediff.charts.boxes import Box, arrays, joined, pruned
-from tracediff.charts.labels import change_text, choice, not_compared, unit_for
+from tracediff.charts.labels import choice, count_text, not_compared, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.tree import merge_trees
 from tracediff.diff.views import UNKNOWN, VIEWS
@@ -18,23 +19,28 @@ if TYPE_CHECKING:
 
 WHOLE = "all work"
 OUTSIDE = "(no call known)"
+SIZES = {"work": "GPU time", "host": "time of operators on the host", "count": "calls of operators"}
+"""What the boxes of the tree are as large as."""
 HOW = "Room: the larger side. Colour: the change, as a part of it. Click to zoom."
 
 
-def tree(comparison: Comparison, depth: int = 7, *, theme: str = "light") -> go.Figure:
-    """The call trees of both sides as one icicle: GPU time (without a GPU self time of operators) per step of a call and all below it.
+def tree(comparison: Comparison, depth: int = 7, size: str = "work", *, theme: str = "light") -> go.Figure:
+    """The call trees of both sides as one icicle, per step of a call and all below it.
 
     Args:
         depth: levels shown at once; a click shows those below.
+        size: one of SIZES: ``work`` is GPU time (without a GPU self time of operators), ``host`` time of operators on the host, ``count`` their calls.
     """
     import plotly.graph_objects as go
 
+    choice("size", size, SIZES)
     refused = not_compared(comparison)
-    boxes = [] if refused else pruned(_calls(comparison))
-    if len(boxes) < 2:
+    boxes = [] if refused else pruned(_calls(comparison) if size == "work" else _on_host(comparison, size))
+    if len(boxes) < 2 or not boxes[0].size:
         return empty(theme, refused or "No work hangs below a recorded call: there is no tree.")
-    figure = go.Figure(go.Icicle(**_arguments(comparison, boxes, theme, False), maxdepth=depth, tiling_orientation="v"))
-    return finish(figure, theme, _title(comparison, boxes, "Call tree"), HOW, 620)
+    what = SIZES[size] if size != "work" else _work(comparison)
+    figure = go.Figure(go.Icicle(**_arguments(comparison, boxes, theme, False, size), maxdepth=depth, tiling_orientation="v"))
+    return finish(figure, theme, _title(comparison, boxes, f"Call tree ({what} per step)", size), HOW, 620)
 
 
 def treemap(comparison: Comparison, by: str | None = None, *, theme: str = "light") -> go.Figure:
@@ -54,12 +60,35 @@ def treemap(comparison: Comparison, by: str | None = None, *, theme: str = "ligh
         return empty(theme, refused or "No work was recorded that belongs to a step.")
     figure = go.Figure(go.Treemap(**_arguments(comparison, boxes, theme, True), maxdepth=4))
     figure.update_traces(root_color="rgba(0,0,0,0)", sort=True, tiling_pad=2)
-    return finish(figure, theme, _title(comparison, boxes, "Work by module" if by == "module" else "Work by family"), HOW, 560)
+    title = f"{'Work by module' if by == 'module' else 'Work by family'} ({_work(comparison)} per step)"
+    return finish(figure, theme, _title(comparison, boxes, title), HOW, 560)
 
 
-def _arguments(comparison: Comparison, boxes: list[Box], theme: str, heads: bool) -> dict[str, Any]:
-    unit = unit_for([comparison.us(boxes[0].size)])
-    return arrays(comparison, boxes, palette(theme), unit.us, heads)
+def _arguments(comparison: Comparison, boxes: list[Box], theme: str, heads: bool, size: str = "work") -> dict[str, Any]:
+    unit_us = 0.001 if size == "count" else unit_for([comparison.us(boxes[0].size)]).us
+    return arrays(comparison, boxes, palette(theme), unit_us, heads, _amount(comparison, size))
+
+
+def _amount(comparison: Comparison, size: str) -> Callable[[int], str]:
+    """Words a numerator: a count or a time."""
+    if size == "count":
+        return lambda of: count_text(comparison.number(of))
+    return lambda of: time_text(comparison.us(of))
+
+
+def _on_host(comparison: Comparison, size: str) -> list[Box]:
+    """The merged tree by what operators do on the host. A scope that is no operator is as large as what is below it; calls count all below them."""
+    nodes = merge_trees(comparison.trees, comparison.pairing, comparison.scale)
+    boxes = [Box(-1, WHOLE)]
+    for n in nodes:
+        own = (n.control_count, n.test_count) if size == "count" else (n.control_host, n.test_host)
+        boxes.append(Box(n.parent + 1, n.name, *(own if n.kind == "op" else (0, 0)), f"{n.kind} {n.shapes or ''}".strip()))
+    for k in range(len(boxes) - 1, 0, -1):
+        above = boxes[k].parent
+        if size == "count" or above == 0 or nodes[above - 1].kind != "op":
+            boxes[above].control += boxes[k].control
+            boxes[above].test += boxes[k].test
+    return boxes
 
 
 def _calls(comparison: Comparison) -> list[Box]:
@@ -108,9 +137,14 @@ def _child(boxes: list[Box], known: dict[tuple[int, str], int], parent: int, nam
     return at
 
 
-def _title(comparison: Comparison, boxes: list[Box], what: str) -> str:
+def _work(comparison: Comparison) -> str:
+    return "GPU time" if comparison.control.has_gpu or comparison.test.has_gpu else "self time of operators"
+
+
+def _title(comparison: Comparison, boxes: list[Box], what: str, size: str = "work") -> str:
     top = [box for box in boxes if box.parent == 0]
     largest = max(top, key=lambda b: abs(b.test - b.control))
-    change = comparison.us(largest.test - largest.control)
-    unit = "GPU time" if comparison.control.has_gpu or comparison.test.has_gpu else "self time of operators"
-    return f"{what} ({unit} per step): {largest.name} changed most, {change_text(change)}" if change else f"{what} ({unit} per step): nothing changed"
+    change = largest.test - largest.control
+    if not change:
+        return f"{what}: nothing changed"
+    return f"{what}: {largest.name} changed most, {'+' if change > 0 else ''}{_amount(comparison, size)(change)}"

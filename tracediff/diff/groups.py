@@ -182,8 +182,7 @@ def match_work(trees: tuple[CallTree, CallTree], scale: int, family_of: FamilyOf
     if turned:
         trees, manifests = (trees[1], trees[0]), (manifests[1], manifests[0])
     pairing = pair_calls(*trees)
-    known = [m for m in manifests if m]
-    qualified = {k: v for m in known for k, v in m.modules.items()} if any(m.provenance for m in known) else {}
+    qualified = qualified_names(manifests)
     first, second = (
         items_of(tree, scale // tree.denominator, family_of, Origins(manifest), qualified) for tree, manifest in zip(trees, manifests, strict=True)
     )
@@ -194,6 +193,13 @@ def match_work(trees: tuple[CallTree, CallTree], scale: int, family_of: FamilyOf
     groups = [_group(match, trees, scale) for match in matches]
     groups.sort(key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
     return Matched(tuple(groups), (left_out[0], left_out[1]), pairing)
+
+
+def qualified_names(manifests: tuple[Manifest | None, Manifest | None]) -> dict[str, str]:
+    """The profiler's module names → the model's own, where a side's kernels say which module they are from; the same for swapped sides."""
+    known = [m for m in manifests if m]
+    names = sorted((k, v) for m in known for k, v in m.modules.items()) if any(m.provenance for m in known) else []
+    return dict(reversed(names))
 
 
 def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:

@@ -61,7 +61,7 @@ def items_of(tree: CallTree, factor: int, family_of: FamilyOf, origins: Origins,
         factor: brings the tree's numerators to the comparison's scale.
         qualified: the profiler's module names (``Linear_7``) → the model's own (``blocks.3.fc1``), which are used instead where known.
     """
-    phases, modules = _inherited(tree, qualified)
+    phases, modules = inherited(tree, qualified)
     launches: Counter[str] = Counter()
     items = []
     for work in sorted((w for w in tree.work if w.ordinal != UNMATCHED), key=lambda w: (w.order, w.name, w.node)):
@@ -87,8 +87,8 @@ def items_of(tree: CallTree, factor: int, family_of: FamilyOf, origins: Origins,
     return items
 
 
-def _inherited(tree: CallTree, qualified: Mapping[str, str]) -> tuple[list[str], list[str | None]]:
-    """The phase and module path of every node."""
+def inherited(tree: CallTree, qualified: Mapping[str, str]) -> tuple[list[str], list[str | None]]:
+    """The phase and module path of every node; ``qualified`` as for `items_of`."""
     phases: list[str] = []
     modules: list[str | None] = []
     for call in tree.calls:

@@ -1,0 +1,162 @@
+"""A part of the work: the same comparison with the groups, operators and tree of chosen devices, phases, families and modules only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group, Member, WorkTime, qualified_names
+from tracediff.diff.matching.items import Item, inherited, items_of
+from tracediff.diff.matching.origins import Origins
+from tracediff.diff.ops import GPU_CATEGORIES, Op
+from tracediff.profile.calltree import Call, CallTree
+from tracediff.profile.names import table_name
+
+OPERATOR = "cpu_op"
+GPU_EVENTS = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which work; what is empty chooses all.
+
+    Attributes:
+        device: gpu or cpu, None for both. phases, families: of the work.
+        modules: paths; each with everything below it.
+    """
+
+    device: str | None = None
+    phases: frozenset[str] = frozenset()
+    families: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return not (self.device or self.phases or self.families or self.modules)
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it asks where in the program the work stands."""
+        return bool(self.phases or self.modules)
+
+    def at(self, phase: str, module: str | None) -> bool:
+        """Whether work of this phase and module path is chosen."""
+        return (not self.phases or phase in self.phases) and (not self.modules or any(_below(module, of) for of in self.modules))
+
+    def holds(self, of: Member | Item, category: str) -> bool:
+        """Whether it chooses a piece of work."""
+        device = "gpu" if category in GPU_CATEGORIES else "cpu"
+        return self.device in (None, device) and (not self.families or of.family in self.families) and self.at(of.phase, of.module)
+
+
+def _below(module: str | None, of: str) -> bool:
+    return module is not None and (module == of or module.startswith((f"{of}/", f"{of}.")))
+
+
+def only(comparison: Comparison, part: Part) -> Comparison:
+    """The comparison of ``part``: its groups' members, operators and tree add up as those of the whole do.
+
+    What is told of the whole step (verdict, states, findings, preflight, health, ranks, measures, busy time) stays as it is. Of chosen phases and
+    modules the operators are summed over their calls; operators that only wrap others, runtime calls and annotations have no place in the tree and
+    are left out. Work that is kept out of matching belongs to no part. Operators whose numbers become others are untested.
+    """
+    if part.is_all:
+        return comparison
+    groups = tuple(_groups(comparison, part))
+    gpu = comparison.control.has_gpu or comparison.test.has_gpu
+    return replace(
+        comparison,
+        gpu_time=replace(comparison.gpu_time, groups=groups if gpu else (), unattributed_control=0, unattributed_test=0),
+        host_time=WorkTime(() if gpu else groups),
+        ops=tuple(sorted(_ops(comparison, part, groups), key=lambda op: (-abs(op.delta), op.category, op.raw_name))),
+        trees=_trees(comparison, part),
+        families=tuple(f for f in comparison.families if f.name in part.families or not part.families) if not part.has_place else (),
+    )
+
+
+def _groups(comparison: Comparison, part: Part) -> list[Group]:
+    groups = []
+    for group in comparison.work.groups:
+        kept = [tuple(m for m in side if part.holds(m, m.category)) for side in group.sides]
+        if kept == list(group.sides):
+            groups.append(group)
+        elif kept[0] or kept[1]:  # what its operator's occurrences count is no longer all of it
+            groups.append(replace(group, control=kept[0], test=kept[1], control_ops=None, test_ops=None))
+    return sorted(groups, key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
+
+
+def _ops(comparison: Comparison, part: Part, groups: Iterable[Group]) -> list[Op]:
+    """GPU work as its groups have it; operators as they are, or summed over the calls of the phases and modules."""
+    ops = []
+    on_gpu = _sums(((m.category, m.name), which, (m.count, m.ns, m.ns)) for g in groups for which, side in enumerate(g.sides) for m in side)
+    on_host = _sums(_calls(comparison, part)) if part.has_place else None
+    for op in comparison.ops:
+        if part.device not in (None, op.device):
+            continue
+        if op.category in GPU_EVENTS:
+            ops += _with(op, on_gpu)
+        elif op.device == "cpu" and (not part.families or op.family in part.families):
+            ops += [op] if on_host is None else _with(op, on_host) if op.category == OPERATOR else []
+        elif not part.families and not part.has_place:
+            ops.append(op)
+    return ops
+
+
+Sums = dict[tuple[str, str], list[int]]
+"""(category, table name) → count, total, self of control, then of test."""
+
+
+def _sums(parts: Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]) -> Sums:
+    sums: Sums = {}
+    for (category, name), which, values in parts:
+        entry = sums.setdefault((category, table_name(name)), [0] * 6)
+        for k, value in enumerate(values):
+            entry[3 * which + k] += value
+    return sums
+
+
+def _calls(comparison: Comparison, part: Part) -> Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]:
+    """The operators' calls at the chosen phases and modules, over the comparison's scale."""
+    for which, tree in enumerate(comparison.trees):
+        factor = comparison.scale // tree.denominator
+        for call, here in zip(tree.calls, _here(comparison, tree, part), strict=True):
+            if here and call.kind == "op":
+                yield (OPERATOR, call.name), which, (factor * call.count, factor * call.total, factor * call.own)
+
+
+def _with(op: Op, sums: Sums) -> list[Op]:
+    """``op`` with the numbers of the part, none where it does not occur there."""
+    numbers = sums.get((op.category, table_name(op.raw_name)))
+    if not numbers:
+        return []
+    if numbers == [op.control_count, op.control_total, op.control_self, op.test_count, op.test_total, op.test_self]:
+        return [op]
+    names = ("control_count", "control_total", "control_self", "test_count", "test_total", "test_self")
+    kept = dict(zip(names, numbers, strict=True))
+    return [replace(op, **kept, time_change="untested", p_value=None, q_value=None, relative=None, interval=None)]  # type: ignore[arg-type]
+
+
+def _here(comparison: Comparison, tree: CallTree, part: Part) -> list[bool]:
+    """Which calls of ``tree`` the part's phases and modules hold."""
+    phases, modules = inherited(tree, qualified_names((comparison.control.manifest, comparison.test.manifest)))
+    return [part.at(phase, module) for phase, module in zip(phases, modules, strict=True)]
+
+
+def _trees(comparison: Comparison, part: Part) -> tuple[CallTree, CallTree]:
+    """Both trees with the chosen work; calls elsewhere stay, so that the pairing holds, but count nothing."""
+    families = {(m.name, m.op): m.family for g in comparison.work.groups for side in g.sides for m in side}
+    manifests = comparison.control.manifest, comparison.test.manifest
+    qualified = qualified_names(manifests)
+    trees = []
+    for tree, manifest in zip(comparison.trees, manifests, strict=True):
+        items = items_of(tree, 1, lambda name, op: families[name, op], Origins(manifest), qualified)
+        work = [item.work for item in items if part.holds(item, item.work.category)]
+        calls = [call if here else _uncounted(call) for call, here in zip(tree.calls, _here(comparison, tree, part), strict=True)]
+        trees.append(CallTree(tree.denominator, calls, work))
+    return trees[0], trees[1]
+
+
+def _uncounted(call: Call) -> Call:
+    return replace(call, count=0, total=0, own=0)
