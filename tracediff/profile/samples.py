@@ -108,3 +108,39 @@ def _medians(traces: TraceSet, files: list[Profile], rows: Rows) -> Iterator[tup
         missing = sum(lengths) - sum(len(p) for p, _ in parts)
         times, counts = (np.concatenate([*(p[i] for p in parts), np.zeros(missing)]) for i in (0, 1))
         yield key, float(np.median(times)), bool((counts != counts[0]).any())
+
+
+@dataclass(frozen=True)
+class StepSum:
+    """What one name took in one used step: occurrences, and self time in ns."""
+
+    run: str
+    rank: int
+    step: int
+    count: int
+    ns: int
+
+
+def per_step(traces: TraceSet, category: str, name: str) -> list[StepSum]:
+    """Self time of a (category, table name) in every used step of every file, in the set's order; 0 in steps without it."""
+    out: list[StepSum] = []
+    for run in traces.runs:
+        for rank, files in run.ranks.items():
+            for profile in files:
+                rows = _rows_of(profile, category, name)
+                sums = np.zeros((2, len(profile.step_numbers)), np.int64)
+                np.add.at(sums[0], profile.ops.step[rows], profile.ops.count[rows])
+                np.add.at(sums[1], profile.ops.step[rows], profile.ops.self_ns[rows])
+                used = np.flatnonzero(traces.selection.used(profile)).tolist()
+                out += [StepSum(run.name, rank, int(profile.step_numbers[at]), int(sums[0, at]), int(sums[1, at])) for at in used]
+    return out
+
+
+def _rows_of(profile: Profile, category: str, name: str) -> NDArray[np.intp]:
+    """The rows of its operator table of one (category, table name) that are inside steps."""
+    if category not in profile.categories:
+        return np.zeros(0, np.intp)
+    table = profile.ops
+    rows = np.flatnonzero((table.category == profile.categories.index(category)) & (table.step >= 0))
+    codes = [code for code in np.unique(table.name[rows]).tolist() if table_name(profile.names[code]) == name]
+    return rows[np.isin(table.name[rows], codes)]

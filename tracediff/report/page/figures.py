@@ -11,6 +11,8 @@ from tracediff import charts
 from tracediff.charts.theme import caption
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from tracediff.analysis.analyze import Analysis
     from tracediff.diff.comparison import Comparison
 
@@ -44,9 +46,14 @@ def chart(of: Comparison | Analysis, name: str) -> Chart:
         return Chart(*caption(light), None, [], 0)
     title, subtitle = caption(light)
     for figure in (light, dark):
-        figure.update_layout(title=None, height=int(figure.layout.height - figure.layout.margin.t + TOP), margin={"t": TOP, "l": 4, "r": 4})
+        untitled(figure)
     both = [json.loads(figure.to_json()) for figure in (light, dark)]
     return Chart(title, subtitle, both[0], list(_differences(both[0], both[1], [])), light.layout.height)
+
+
+def untitled(figure: go.Figure) -> None:
+    """Take away the title, which the page tells as a heading, and its room."""
+    figure.update_layout(title=None, height=int(figure.layout.height - figure.layout.margin.t + TOP), margin={"t": TOP, "l": 4, "r": 4})
 
 
 def _differences(light: Any, dark: Any, path: list[str | int]) -> Iterator[list[Any]]:

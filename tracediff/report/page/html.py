@@ -116,7 +116,7 @@ def page_of(title: str, made: Sequence[tuple[str, str, str]], links: Mapping[str
 
     plotly = _inline(get_plotlyjs()) if data else ""
     script = _inline(_own("page.js"))
-    style = _own("page.css").replace("/*palettes*/", _palettes())
+    style = _own("page.css").replace("/*palettes*/", palettes())
     return PAGE.format(
         hashes=" ".join(f"'sha256-{_sha256(s)}'" for s in (plotly, script)),
         version=VERSION,
@@ -196,7 +196,7 @@ def versions() -> list[tuple[str, str]]:
     return [("made with", tools), ("made on", date.today().isoformat())]
 
 
-def _palettes() -> str:
+def palettes() -> str:
     """Both palettes of the charts as CSS variables, so that page and charts agree."""
     keys = ("control", "test", "faster", "slower", "text", "muted", "grid", "paper", "middle")
     rules = []

@@ -57,7 +57,7 @@ def answer(comparison: Comparison) -> str:
     c, t, verdict = comparison.control, comparison.test, comparison.verdict
     lines = [f"<h1>{name(c.label)} <span aria-label='to'>→</span> {name(t.label)}</h1>"]
     lines.append(f'<p class="verdict {"refused" if comparison.was_refused else verdict.result}">{text(headline(comparison))}</p>')
-    lines += [f"<p>{text(said)}</p>" for said in (_interval(comparison), unprofiled(comparison)) if said]
+    lines += [f"<p>{text(said)}</p>" for said in (interval(comparison), unprofiled(comparison)) if said]
     lines.append(f'<p class="facts">{text(facts(comparison), 2000)}</p>')
     if comparison.findings:
         lines.append(f'<p class="first">First finding: <a href="#findings">{name(comparison.findings[0].title)}</a>.</p>')
@@ -68,7 +68,8 @@ def answer(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _interval(comparison: Comparison) -> str | None:
+def interval(comparison: Comparison) -> str | None:
+    """What is known of the change of the median step, None where nothing is."""
     verdict = comparison.verdict
     if verdict.ci95_us is None:
         if verdict.within_runs_us is None:

@@ -1,0 +1,48 @@
+"""One operation, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tracediff.charts.labels import SIDES, count_text, label, time_text, unit_for
+from tracediff.charts.theme import empty, finish, palette
+from tracediff.profile.samples import StepSum
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+MOST = 4000
+"""Dots a side; of more steps evenly chosen ones are drawn."""
+
+
+def name_steps(steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, theme: str = "light") -> go.Figure:
+    """Self time of one operation in every used step of control and test (`per_step`), a dot a step."""
+    import plotly.graph_objects as go
+
+    if not any(step.count for side in steps for step in side):
+        return empty(theme, "It ran in no used step.")
+    colours = palette(theme)
+    unit = unit_for(step.ns / 1000 for side in steps for step in side)
+    figure = go.Figure()
+    for which, side in enumerate(steps):
+        drawn = side[:: max(1, -(-len(side) // MOST))]
+        figure.add_box(
+            name=SIDES[which],
+            x=[SIDES[which]] * len(drawn),
+            y=[unit.of(step.ns / 1000) for step in drawn],
+            boxpoints="all",
+            jitter=0.5,
+            pointpos=0,
+            marker={"color": (colours.control, colours.test)[which], "size": 6, "line": {"color": colours.text, "width": 0.5}},
+            line={"color": colours.text, "width": 1},
+            fillcolor="rgba(0,0,0,0)",
+            customdata=[f"{label(s.run, 40)}, rank {s.rank}, step {s.step}<br>{count_text(s.count)} ×, {time_text(s.ns / 1000)}" for s in drawn],
+            hovertemplate="%{customdata}<extra></extra>",
+            showlegend=False,
+        )
+    figure.update_yaxes(title_text=f"self time in a step ({unit.name})", rangemode="tozero")
+    figure.update_xaxes(showgrid=False)
+    medians = [time_text(median(step.ns / 1000 for step in side)) if side else "no step" for side in steps]
+    return finish(figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "A dot a step.", 260)

@@ -1,0 +1,63 @@
+"""Where a name stands in the program: the stacks of calls above it, on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tracediff.diff.comparison import Comparison
+from tracediff.profile.calltree import CallTree
+from tracediff.profile.names import table_name
+from tracediff.profile.readable import readable
+
+
+@dataclass
+class Place:
+    """One stack; counts and times (on the host everything below, on the GPU the work's) are numerators over the comparison's scale.
+
+    Attributes:
+        stack: from the phase to the call itself. shapes: its inputs as recorded, of work its grid and block; None where not recorded.
+    """
+
+    stack: tuple[str, ...]
+    shapes: str | None
+    control_count: int = 0
+    test_count: int = 0
+    control_ns: int = 0
+    test_ns: int = 0
+
+
+def places(comparison: Comparison, category: str, raw_name: str) -> list[Place]:
+    """All stacks that hold ``raw_name`` (and the spellings that one row of a table stands for), the longest time first; empty where it is in no tree."""
+    found: dict[tuple[tuple[str, ...], str | None], Place] = {}
+    for which, tree in enumerate(comparison.trees):
+        factor = comparison.scale // tree.denominator
+        for node, shapes, count, ns in _occurrences(tree, category, table_name(raw_name)):
+            stack = (*_stack(tree, node), *(() if category == "cpu_op" else (readable(raw_name),)))
+            place = found.setdefault((stack, shapes), Place(stack, shapes))
+            if which == 0:
+                place.control_count, place.control_ns = place.control_count + factor * count, place.control_ns + factor * ns
+            else:
+                place.test_count, place.test_ns = place.test_count + factor * count, place.test_ns + factor * ns
+    return sorted((p for p in found.values() if p.control_count or p.test_count), key=lambda p: (-max(p.control_ns, p.test_ns), p.stack, p.shapes or ""))
+
+
+def _occurrences(tree: CallTree, category: str, name: str) -> Iterator[tuple[int, str | None, int, int]]:
+    """(node, shapes, count, ns)."""
+    if category == "cpu_op":
+        for node, call in enumerate(tree.calls):
+            if call.kind == "op" and table_name(call.name) == name:
+                yield node, call.shapes, call.count, call.total
+        return
+    for work in tree.work:
+        if work.category == category and table_name(work.name) == name:
+            yield work.node, work.launch_shape, work.count, work.ns
+
+
+def _stack(tree: CallTree, node: int) -> list[str]:
+    names: list[str] = []
+    while node >= 0:
+        call = tree.calls[node]
+        names.append(readable(call.name) if call.kind == "op" else call.label)
+        node = call.parent
+    return names[::-1]
