@@ -20,6 +20,7 @@ COMMANDS = {
     "table": "Show the results of a collection.",
     "export": "Write a comparison's tables to files.",
     "snapshot": "Write a compact baseline of a set.",
+    "dashboard": "Explore a comparison in the browser.",
 }
 
 

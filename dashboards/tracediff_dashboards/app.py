@@ -1,0 +1,264 @@
+"""The app: what happens when an address, a choice or a button changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import flask
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
+
+from tracediff.errors import TracediffError
+from tracediff.report.page.html import palettes
+from tracediff_dashboards import parts, shell
+from tracediff_dashboards.comparisons import Comparisons
+from tracediff_dashboards.details import details
+from tracediff_dashboards.filters import SIZES, TABS, Filters, View, view_of
+from tracediff_dashboards.loading import Load, Loader
+from tracediff_dashboards.pages import draw, page_at
+from tracediff_dashboards.rows import line
+from tracediff_dashboards.security import protect
+from tracediff_dashboards.sets import Sets
+from tracediff_dashboards.shown import Shown
+
+INDEX = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{%title%}</title>
+<link rel="stylesheet" href="/palette.css">
+{%css%}
+</head>
+<body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
+</html>"""
+CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank")
+
+
+class Dashboard:
+    """The parts of a running app. Attributes: sets, loader, comparisons: see their classes. app: the Dash app; ``app.server`` is what is served."""
+
+    def __init__(self, sets: Sets, *, host: str = "127.0.0.1", token: str | None = None, theme: str = "auto", options: Mapping[str, Any] | None = None) -> None:
+        """See `make_app`."""
+        self.sets = sets
+        self.loader = Loader(sets, options)
+        self.comparisons = Comparisons(self.loader)
+        folder = Path(__file__).parent / "assets"
+        self.app = Dash(
+            __name__,
+            assets_folder=str(folder),
+            use_pages=False,
+            suppress_callback_exceptions=True,
+            serve_locally=True,
+            title="tracediff",
+            update_title=None,
+            index_string=INDEX,
+            add_log_handler=False,
+        )
+        self.app.layout = shell.shell(theme)
+        self._register()
+        palette = palettes()
+        self.app.server.add_url_rule("/palette.css", "palette", lambda: flask.Response(palette, mimetype="text/css"))
+        protect(self.app.server, host, token, self.app.csp_hashes())
+
+    def close(self) -> None:
+        """Stop what is being read, and remove dropped files."""
+        self.loader.close()
+        self.sets.uploads.close()
+
+    def _register(self) -> None:
+        app = self.app
+        values = [Output(key, "value") for key in CONTROLS]
+        chosen = [Input(key, "value") for key in CONTROLS]
+        here = [Input("tab", "value", allow_optional=True), Input("size", "value", allow_optional=True), Input("grid", "selectedRows", allow_optional=True)]
+        buttons = [Input("swap", "n_clicks"), Input("clear", "n_clicks"), Input("dropped", "data")]
+        app.callback([Output("url", "search"), *values], [Input("url", "search"), *chosen, *here, *buttons])(self.follow)
+        options = [Output(key, "options") for key in ("control", "test", "phase", "family", "module", "rank")]
+        app.callback(
+            [Output("page", "children"), Output("nav", "children"), *options, Output("poll", "disabled"), Output("cancel", "hidden"), Output("shown", "data")],
+            [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")],
+            State("shown", "data"),
+        )(self.show)
+        app.callback(
+            [Output("status", "children"), Output("ready", "data")],
+            [Input("poll", "n_intervals"), Input("again", "n_clicks", allow_optional=True)],
+            [State("url", "search"), State("ready", "data")],
+            prevent_initial_call=True,
+        )(self.poll)
+        app.callback(Input("cancel", "n_clicks"), State("url", "search"), prevent_initial_call=True)(self.cancel)
+        app.callback(
+            Output("details", "children"),
+            Input("grid", "selectedRows"),
+            [State("url", "search"), State("theme", "data")],
+            prevent_initial_call=True,
+        )(self.tell)
+        app.callback(
+            [Output("dropped", "data"), Output("notice", "children")],
+            Input("upload", "contents"),
+            State("upload", "filename"),
+            prevent_initial_call=True,
+        )(self.drop)
+        app.clientside_callback(
+            ClientsideFunction("theme", "choose"),
+            [Output("theme", "data"), Output("theme-button", "children")],
+            [Input("theme-button", "n_clicks"), Input("asked-theme", "data")],
+            State("theme", "data"),
+        )
+        app.clientside_callback(ClientsideFunction("grid", "download"), Output("grid", "exportDataAsCsv"), Input("csv", "n_clicks"), prevent_initial_call=True)
+        app.clientside_callback(
+            ClientsideFunction("grid", "columns"),
+            Output("grid", "columnDefs"),
+            [Input("columns", "value"), Input("pinned", "value")],
+            State("grid", "columnDefs"),
+            prevent_initial_call=True,
+        )
+
+    def follow(self, search: str | None, *values: Any) -> list[Any]:
+        """Choices follow the address, and the address follows choices."""
+        view = view_of(search)
+        moved = {one.split(".")[0] for one in ctx.triggered_prop_ids} - {""}
+        if not moved or "url" in moved:
+            if not (view.control or view.test) and len(self.sets.given) > 1:  # where it starts
+                control, test = list(self.sets.given)[:2]
+                return [replace(view, control=control, test=test).query(), control, test, *_chosen(view)[2:]]
+            return [no_update, *_chosen(view)]
+        new = self._changed(view, moved, dict(zip((*CONTROLS, "tab", "size", "grid", "swap", "clear", "dropped"), values, strict=True)))
+        return [new.query() if new != view else no_update, *_chosen(new)]
+
+    def _changed(self, view: View, moved: set[str], values: Mapping[str, Any]) -> View:
+        """The view after the choices in ``moved``."""
+        if moved & set(CONTROLS):
+            phases, families, modules = (tuple(map(str, values[key] or ())) for key in ("phase", "family", "module"))
+            ranks = tuple(sorted(int(rank) for rank in values["rank"] or ()))
+            filters = Filters(values["device"] or None, phases, families, modules, str(values["steps"] or "").strip(), ranks)
+            sets = {key: str(values[key] or "") for key in ("control", "test")}
+            view = replace(view, **sets, filters=filters, forced=view.forced and not moved & {"control", "test"})
+        if "clear" in moved:
+            view = replace(view, filters=Filters())
+        if "swap" in moved:
+            view = replace(view, control=view.test, test=view.control)
+        if "dropped" in moved and values["dropped"]:
+            names = [str(name) for name in values["dropped"]]
+            view = replace(view, control=names[0] if len(names) > 1 else view.control or names[0], test=names[-1], filters=Filters(), row="")
+        if "tab" in moved and values["tab"] in TABS and values["tab"] != view.tab:
+            view = replace(view, tab=values["tab"], row="")
+        if "size" in moved and values["size"] in SIZES:
+            view = replace(view, size=values["size"])
+        row = _row(values["grid"]) if "grid" in moved else None
+        return replace(view, row=row) if row is not None else view
+
+    def show(self, pathname: str | None, search: str | None, theme: str | None, ready: int, shown: list[Any] | None) -> list[Any]:
+        """The page of an address; while its sets are read, what is being done."""
+        view, which = view_of(search), page_at(pathname)
+        now = [pathname, replace(view, row="").query(), theme, ready]
+        if shown == now and which == "changes":  # another row of the same table
+            return [no_update, shell.links(which, view), *[no_update] * 8, now]
+        names = shell.set_options(self.sets.names(), view)
+        children, options, waits = self._page(which, view, theme or "light")
+        return [children, shell.links(which, view), names, names, *options, not waits, not waits, now]
+
+    def _page(self, which: str | None, view: View, theme: str) -> tuple[Any, list[Any], bool]:
+        """(components, options of the filters, whether to ask again)."""
+        kept = [no_update] * 4
+        if which is None:
+            return parts.alert("There is no such page; choose one above."), kept, False
+        if not (view.control and view.test):
+            return _nothing_chosen(bool(self.sets.names())), kept, False
+        try:
+            found = self.comparisons.whole(view)
+            if isinstance(found, Load):
+                if found.finished.is_set() and found.error:
+                    return parts.alert(found.error, html.Button("Try again", id="again", type="button")), kept, False
+                return html.P("The page appears as soon as both sets are read.", className="missing"), kept, True
+            part = self.comparisons.part(view)
+            assert not isinstance(part, Load)
+        except TracediffError as error:
+            return parts.alert(str(error)), kept, False
+        options = shell.filter_options(found[0], view)
+        page = draw(which, Shown(part, found[0], found[1], view, theme))
+        return page, [options[key] for key in ("phase", "family", "module", "rank")], False
+
+    def poll(self, intervals: int | None, again: int | None, search: str | None, ready: int) -> list[Any]:  # noqa: ARG002  # what has changed is in ctx
+        """What the load does; once it has ended, the page is asked for again."""
+        view = view_of(search)
+        if ctx.triggered_id == "again":
+            if not again:
+                return [no_update, no_update]
+            self.loader.forget(view.control, view.test)
+            return ["", ready + 1]
+        load = self.loader.find(view.control, view.test)
+        if load is None or load.finished.is_set():
+            return ["", ready + 1]
+        return [_progress(load), no_update]
+
+    def cancel(self, clicks: int | None, search: str | None) -> None:
+        """Stop reading the sets of this address."""
+        view = view_of(search)
+        load = self.loader.find(view.control, view.test)
+        if clicks and load is not None:
+            load.cancel()
+
+    def tell(self, selected: Any, search: str | None, theme: str | None) -> Any:
+        """What is known of the chosen row."""
+        view, key = view_of(search), _row(selected)
+        if not key or not (view.control and view.test):
+            return no_update
+        try:
+            found, part = self.comparisons.whole(view), self.comparisons.part(view)
+        except TracediffError as error:
+            return parts.alert(str(error))
+        if isinstance(found, Load) or isinstance(part, Load):
+            return no_update
+        chosen = line(part, view.tab, key)
+        return details(Shown(part, found[0], found[1], view, theme or "light"), chosen) if chosen is not None else no_update
+
+    def drop(self, contents: list[str] | None, names: list[str] | None) -> tuple[Any, Any]:
+        """Keep dropped files; the names of the sets that they are."""
+        if not contents or not names:
+            return no_update, no_update
+        if len(contents) > 2:
+            return no_update, parts.alert("More than two files were dropped; drop a control and a test, or start the dashboard with their folder.")
+        try:
+            return [self.sets.uploads.add(name, content) for name, content in zip(names, contents, strict=True)], ""
+        except TracediffError as error:
+            return no_update, parts.alert(str(error))
+
+
+def make_app(sets: Sets, *, host: str = "127.0.0.1", token: str | None = None, theme: str = "auto", options: Mapping[str, Any] | None = None) -> Dashboard:
+    """The app over ``sets``.
+
+    Args:
+        host: what it will be bound to. token: what every request must know, None for none; see `security.protect`.
+        theme: light, dark or auto. options: further arguments of `load_sets`, for every set.
+    """
+    return Dashboard(sets, host=host, token=token, theme=theme, options=options)
+
+
+def _chosen(view: View) -> list[Any]:
+    """The values of CONTROLS."""
+    of = view.filters
+    return [view.control or None, view.test or None, of.device, list(of.phases), list(of.families), list(of.modules), of.steps, list(of.ranks)]
+
+
+def _row(selected: Any) -> str | None:
+    """The key of the row that the grid says is chosen: rows, or ids of rows, as they were set."""
+    if isinstance(selected, dict):
+        ids = selected.get("ids") or [None]
+        return str(ids[0]) if ids[0] else None
+    if isinstance(selected, list) and selected and isinstance(selected[0], dict):
+        return str(selected[0].get("key") or "") or None
+    return None
+
+
+def _progress(load: Load) -> Any:
+    if not load.files:
+        return ["Looking for traces …"]
+    told = f"Read {load.done} of {load.files} file{'s' if load.files > 1 else ''} …"
+    return [told, html.Progress(value=str(load.done), max=str(load.files), **{"aria-label": "files read"})]
+
+
+def _nothing_chosen(any_set: bool) -> Any:
+    what = "Choose a control and a test above" if any_set else "No traces lie below the folder that the dashboard was started with: start it with another"
+    return html.Div([html.H1("Compare two sets of traces"), html.P(f"{what}, or drop two trace files on the page.", className="missing")])

@@ -1,0 +1,23 @@
+// Light or dark: what the reader chose, else what the dashboard was started with, else what the system says.
+window.dash_clientside = Object.assign({}, window.dash_clientside, {
+  theme: {
+    choose: function (clicks, asked, kept) {
+      const system = window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+      let theme = kept || (asked === "auto" ? system : asked);
+      if (window.dash_clientside.callback_context.triggered.some((t) => t.prop_id === "theme-button.n_clicks") && clicks) {
+        theme = theme === "dark" ? "light" : "dark";
+      }
+      document.documentElement.dataset.theme = theme;
+      return [theme, theme === "dark" ? "Light" : "Dark"];
+    },
+  },
+  // CSV from the grid; columns shown and pinned.
+  grid: {
+    download: function (clicks) {
+      return Boolean(clicks);
+    },
+    columns: function (shown, pinned, defs) {
+      return defs.map((d) => ({ ...d, hide: !shown.includes(d.field), pinned: pinned.includes(d.field) ? "left" : null }));
+    },
+  },
+});

@@ -1,0 +1,152 @@
+"""What is told of a chosen row: what it is, its steps, its partners, where it is called with which shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import html
+
+from tracediff.charts.name_steps import name_steps
+from tracediff.diff.groups import Group, Member
+from tracediff.diff.ops import Op
+from tracediff.diff.places import places
+from tracediff.diff.views import VIEWS, Sum
+from tracediff.diff.wording import count
+from tracediff.errors import printable
+from tracediff.profile.names import table_name
+from tracediff.profile.readable import readable
+from tracediff.profile.samples import per_step
+from tracediff.report.explain import WHY
+from tracediff.report.text import counts, unit_for
+from tracediff_dashboards import parts
+from tracediff_dashboards.rows import Line
+from tracediff_dashboards.shown import Shown
+
+MOST_GROUPS = 6
+MOST_MEMBERS = 12
+MOST_PLACES = 12
+
+
+def details(shown: Shown, line: Line) -> list[Any]:
+    """The pieces of the panel beside the table."""
+    of = line.of
+    if isinstance(of, Op):
+        return _op(shown, of)
+    if isinstance(of, Group):
+        return [html.H2(parts.name(of.name)), *_group(shown, of)]
+    return _sum(shown, of)
+
+
+def _op(shown: Shown, op: Op) -> list[Any]:
+    us, number = shown.comparison.us, shown.comparison.number
+    facts = [
+        ("recorded as", parts.name(op.raw_name)),
+        ("kind", f"{op.category}, {op.family}"),
+        ("count", f"{counts(number(op.control_count), number(op.test_count))} a step{' (varies from step to step)' if op.counts_vary else ''}"),
+        ("self time", _times(us(op.control_self), us(op.test_self), us(op.delta))),
+        ("total time", _times(us(op.control_total), us(op.test_total), us(op.total_delta))),
+        ("tested", _tested(op)),
+    ]
+    steps = tuple(per_step(traces, op.category, table_name(op.raw_name)) for traces in shown.sets)
+    whole = [html.P("The steps are of all work of this name, whatever is chosen above.", className="facts")] if shown.view.filters.part.has_place else []
+    groups = [g for g in shown.comparison.work.groups if any(_is(m, op) for side in g.sides for m in side)]
+    return [
+        html.H2(parts.name(op.name)),
+        _facts(facts),
+        html.H3("Step by step"),
+        *whole,
+        parts.figure(name_steps((steps[0], steps[1]), theme=shown.theme), "steps"),
+        html.H3(f"Matched in {len(groups):,} group{'' if len(groups) == 1 else 's'}"),
+        *_first_groups(shown, groups),
+        html.H3("Where it is called"),
+        *_places(shown, op),
+    ]
+
+
+def _is(member: Member, op: Op) -> bool:
+    """Whether a group's member is work of ``op``, or launched by it."""
+    own = member.category == op.category and table_name(member.name) == table_name(op.raw_name)
+    return own or (op.category == "cpu_op" and member.op == op.raw_name)
+
+
+def _tested(op: Op) -> str:
+    if op.p_value is None or op.q_value is None:
+        return "no: that needs three runs a side or more, and time enough"
+    return f"{op.time_change} (p = {op.p_value:.2g}, q = {op.q_value:.2g})"
+
+
+def _places(shown: Shown, op: Op) -> list[Any]:
+    found = places(shown.comparison, op.category, op.raw_name)
+    if not found:
+        return [html.P("The traces do not tell: it stands in no call tree.", className="missing")]
+    number, us = shown.comparison.number, shown.comparison.us
+    rows = []
+    for place in found[:MOST_PLACES]:
+        stack = [piece for k, call in enumerate(place.stack) for piece in ((" › ", parts.name(call)) if k else (parts.name(call),))]
+        shapes = [html.Br(), html.Code(parts.name(place.shapes))] if place.shapes else []
+        unit = unit_for([us(place.control_ns), us(place.test_ns)])
+        times = f"{unit.plain(us(place.control_ns))} → {unit.plain(us(place.test_ns))} {unit.name}"
+        rows.append([html.Div([*stack, *shapes], className="stack"), counts(number(place.control_count), number(place.test_count)), times])
+    more = [html.P(f"and {len(found) - MOST_PLACES:,} more places", className="facts")] if len(found) > MOST_PLACES else []
+    return [parts.table(["stack and shapes", "count", "time"], rows, kind="sums narrow"), *more]
+
+
+def _sum(shown: Shown, of: Sum) -> list[Any]:
+    """A module or family: its numbers, and the groups that hold its work."""
+    us, number = shown.comparison.us, shown.comparison.number
+    view = VIEWS["module" if shown.view.tab == "modules" else "family"]
+    facts = [("count", f"{counts(number(of.control_count), number(of.test_count))} events a step"), ("time", _times(us(of.control), us(of.test), us(of.delta)))]
+    groups = [g for g in shown.comparison.work.groups if any(view(m) == of.name for side in g.sides for m in side)]
+    return [html.H2(parts.name(of.name)), _facts(facts), html.H3(f"{len(groups):,} groups hold its work"), *_first_groups(shown, groups)]
+
+
+def _first_groups(shown: Shown, groups: Sequence[Group]) -> list[Any]:
+    if not groups:
+        return [html.P("No matched work is called so: annotations and runtime calls are not matched.", className="missing")]
+    shown_groups = [html.Details([html.Summary(_title(shown, g)), *_group(shown, g)], open=k == 0) for k, g in enumerate(groups[:MOST_GROUPS])]
+    more = [html.P(f"and {len(groups) - MOST_GROUPS:,} more with smaller changes", className="facts")] if len(groups) > MOST_GROUPS else []
+    return [*shown_groups, *more]
+
+
+def _title(shown: Shown, group: Group) -> list[Any]:
+    unit = unit_for([shown.comparison.us(group.delta)])
+    return [parts.name(group.name), f" {unit.signed(shown.comparison.us(group.delta))} {unit.name}, {group.level}"]
+
+
+def _group(shown: Shown, group: Group) -> list[Any]:
+    comparison = shown.comparison
+    by_count, by_mean = (float(part / (comparison.scale * 1000)) for part in group.parts)
+    unit = unit_for([by_count, by_mean])
+    facts = [
+        ("matched by", printable(f"{group.level}: {WHY[group.level].format(call=group.call or 'an operator')}")),
+        ("where", parts.name(f"{group.phase}{f', {group.module}' if group.module else ''}, {group.family}")),
+        ("time", _times(comparison.us(group.control_ns), comparison.us(group.test_ns), comparison.us(group.delta))),
+        ("of that", f"{unit.signed(by_count)} {unit.name} by count, {unit.signed(by_mean)} {unit.name} by mean duration"),
+    ]
+    sides = [html.Div([html.H4(side), _members(shown, members)]) for side, members in zip(("control", "test"), group.sides, strict=True)]
+    return [_facts(facts), html.Div(sides, className="sides")]
+
+
+def _members(shown: Shown, members: Sequence[Member]) -> Any:
+    if not members:
+        return html.P("nothing", className="missing")
+    lines = [html.Li(_member(shown, member)) for member in members[:MOST_MEMBERS]]
+    more = [html.Li(f"and {len(members) - MOST_MEMBERS:,} more")] if len(members) > MOST_MEMBERS else []
+    return html.Ul([*lines, *more])
+
+
+def _member(shown: Shown, member: Member) -> list[Any]:
+    us = shown.comparison.us(member.ns)
+    unit = unit_for([us])
+    below = [" below ", parts.name(member.op)] if member.op and member.op != member.name else []
+    return [f"{count(shown.comparison.number(member.count))} × ", parts.name(readable(member.name)), *below, f", {unit.plain(us)} {unit.name}"]
+
+
+def _times(control: float, test: float, delta: float) -> str:
+    unit = unit_for([control, test])
+    return f"{unit.plain(control)} → {unit.plain(test)} {unit.name} ({unit.signed(delta)})"
+
+
+def _facts(pairs: Sequence[tuple[str, Any]]) -> Any:
+    return html.Dl([piece for key, value in pairs for piece in (html.Dt(key), html.Dd(value))])

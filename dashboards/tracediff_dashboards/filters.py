@@ -1,0 +1,111 @@
+"""What a page shows, as its address says it: which sets, which part of the work, which tab and row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlencode
+
+from tracediff.diff.only import Part
+from tracediff.profile.traceset import Selection
+
+LONGEST = 8000
+"""Characters of an address."""
+TABS = ("ops", "kernels", "scopes", "modules", "families", "groups")
+SIZES = ("work", "host", "count")
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which part of the comparison.
+
+    Attributes:
+        device: gpu or cpu, None for both. phases, families, modules: of the work, empty for all.
+        steps: ``A..B``, empty for those used by default. ranks: empty for all.
+    """
+
+    device: str | None = None
+    phases: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    steps: str = ""
+    ranks: tuple[int, ...] = ()
+
+    @property
+    def part(self) -> Part:
+        """The chosen work."""
+        return Part(self.device, frozenset(self.phases), frozenset(self.families), frozenset(self.modules))
+
+    @property
+    def selection(self) -> Selection | None:
+        """The chosen steps, None for those used by default.
+
+        Raises:
+            TracediffError: they are no range.
+        """
+        return Selection.parse(self.steps) if self.steps else None
+
+
+@dataclass(frozen=True)
+class View:
+    """All that an address says besides the page's name.
+
+    Attributes:
+        control, test: names of sets, empty where none is chosen. forced: compare even what the preflight refuses.
+        tab, row: of the changes. size: what the tree's boxes are as large as.
+    """
+
+    control: str = ""
+    test: str = ""
+    filters: Filters = field(default_factory=Filters)
+    forced: bool = False
+    tab: str = TABS[0]
+    row: str = ""
+    size: str = SIZES[0]
+
+    def query(self) -> str:
+        """The address' part from ``?`` on; what is as usual is left out. `view_of` reads it."""
+        of = self.filters
+        fields: dict[str, str | Sequence[object]] = {
+            "control": self.control,
+            "test": self.test,
+            "device": of.device or "",
+            "phase": of.phases,
+            "family": of.families,
+            "module": of.modules,
+            "steps": of.steps,
+            "rank": of.ranks,
+            "forced": "1" if self.forced else "",
+            "tab": self.tab if self.tab != TABS[0] else "",
+            "row": self.row,
+            "size": self.size if self.size != SIZES[0] else "",
+        }
+        given = {key: value for key, value in fields.items() if value}
+        return f"?{urlencode(given, doseq=True)}" if given else ""
+
+
+def view_of(search: str | None) -> View:
+    """What the address says; what it does not say, or says in a way that nothing has, is as usual."""
+    try:
+        found = parse_qs((search or "")[:LONGEST].removeprefix("?"), max_num_fields=300)
+    except ValueError:
+        return View()
+    device = _one(found, "device")
+    phases, families, modules = (tuple(dict.fromkeys(found.get(key, ()))) for key in ("phase", "family", "module"))
+    ranks = {int(rank) for rank in found.get("rank", ()) if rank.isascii() and rank.isdigit() and len(rank) < 10}
+    steps = _one(found, "steps").strip()
+    filters = Filters(device if device in ("gpu", "cpu") else None, phases, families, modules, steps, tuple(sorted(ranks)))
+    tab, size = _one(found, "tab"), _one(found, "size")
+    return View(
+        _one(found, "control"),
+        _one(found, "test"),
+        filters,
+        _one(found, "forced") == "1",
+        tab if tab in TABS else TABS[0],
+        _one(found, "row"),
+        size if size in SIZES else SIZES[0],
+    )
+
+
+def _one(found: Mapping[str, Sequence[str]], key: str) -> str:
+    return found.get(key, ("",))[0]

@@ -1,0 +1,155 @@
+"""Reading sets in a process of their own: its progress is told, it can be cancelled, and a file that exhausts memory does not end the dashboard."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from tracediff.engine import load_sets
+from tracediff.errors import TracediffError
+from tracediff.profile.traceset import TraceSet
+from tracediff_dashboards.recent import Recent
+from tracediff_dashboards.sets import Sets
+
+MOST_SETS = 8
+"""Kept loaded: tables of some MB each."""
+AT_ONCE = threading.BoundedSemaphore(2)
+"""Loads that read at the same time; each takes all cores."""
+CANCELLED = "reading was cancelled"
+
+
+class Load:
+    """Some sets on their way.
+
+    Attributes:
+        names: of the sets. done, files: how many files are read, of how many; 0 of 0 before that is known.
+        error: one line on what went wrong, None where nothing did.
+        finished: set at the end, good or bad.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.done = 0
+        self.files = 0
+        self.error: str | None = None
+        self.finished = threading.Event()
+        self._cancelled = threading.Event()
+        self._process: Any = None
+
+    def read(self, wheres: Sequence[str], options: Mapping[str, Any]) -> list[TraceSet]:
+        """The sets, once they are read.
+
+        Raises:
+            TracediffError: a file cannot be read, or the load was cancelled.
+        """
+        with AT_ONCE:
+            context = multiprocessing.get_context("spawn")  # a copy of this process would hold locks of its other threads
+            receiver, sender = context.Pipe(duplex=False)
+            self._process = context.Process(target=_read, args=(sender, list(wheres), dict(options)))
+            if not self._cancelled.is_set():
+                self._process.start()
+            if self._cancelled.is_set():
+                self.cancel()
+            sender.close()
+            try:
+                return self._received(receiver)
+            finally:
+                receiver.close()
+                if self._process.pid is not None:
+                    self._process.join()
+
+    def _received(self, receiver: Connection) -> list[TraceSet]:
+        while True:
+            try:
+                kind, value = receiver.recv()
+            except (EOFError, OSError):
+                if self._cancelled.is_set():
+                    raise TracediffError(" and ".join(self.names), CANCELLED, "choose it again to start over") from None
+                raise TracediffError(" and ".join(self.names), "the process that read it has died", "it may need more memory than there is") from None
+            if kind == "progress":
+                self.done, self.files = value
+            elif kind == "error":
+                raise value
+            else:
+                return list(value)
+
+    def cancel(self) -> None:
+        """Stop reading."""
+        self._cancelled.set()
+        if self._process is not None and self._process.pid is not None:
+            self._process.terminate()
+
+
+def _read(sender: Connection, wheres: list[str], options: dict[str, Any]) -> None:
+    """What the process does: tell its progress, then the sets or the error."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # raised inside load_sets, which ends its own processes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        sender.send(("sets", load_sets(wheres, progress=lambda done, files: sender.send(("progress", (done, files))), **options)))
+    except TracediffError as error:
+        sender.send(("error", error))
+    except MemoryError:
+        sender.send(("error", TracediffError(wheres[0], "there is not enough memory to read it", "give fewer files")))
+
+
+class Loader:
+    """Loaded sets, and those on their way; shared by all tabs, which only read them."""
+
+    def __init__(self, sets: Sets, options: Mapping[str, Any] | None = None) -> None:
+        self.sets = sets
+        self.options = dict(options or {})
+        self._loaded: Recent[TraceSet] = Recent(MOST_SETS)
+        self._loads: dict[tuple[str, ...], Load] = {}
+        self._lock = threading.Lock()
+
+    def pair(self, control: str, test: str) -> tuple[TraceSet, TraceSet] | Load:
+        """Both sets, or the load that was started to get them.
+
+        Raises:
+            TracediffError: there is no such set.
+        """
+        a, b = self._loaded.get(control), self._loaded.get(test)
+        if a is not None and b is not None:
+            return a, b
+        key = tuple(sorted({control, test}))
+        with self._lock:
+            if key not in self._loads:
+                missing = tuple(name for name in key if self._loaded.get(name) is None) or key
+                wheres = [self.sets.where(name) for name in missing]
+                load = self._loads[key] = Load(missing)
+                threading.Thread(target=self._run, args=(key, load, wheres), daemon=True).start()
+            return self._loads[key]
+
+    def find(self, control: str, test: str) -> Load | None:
+        """The load of a pair, None where none was started or it has ended well."""
+        return self._loads.get(tuple(sorted({control, test})))
+
+    def forget(self, control: str, test: str) -> None:
+        """Let a load that failed be tried again."""
+        with self._lock:
+            load = self._loads.get(tuple(sorted({control, test})))
+            if load is not None and load.finished.is_set():
+                del self._loads[tuple(sorted({control, test}))]
+
+    def close(self) -> None:
+        """Stop all that is being read."""
+        for load in list(self._loads.values()):
+            load.cancel()
+
+    def _run(self, key: tuple[str, ...], load: Load, wheres: Sequence[str]) -> None:
+        try:
+            for name, traces in zip(load.names, load.read(wheres, self.options), strict=True):
+                self._loaded.put(name, traces)
+            with self._lock:
+                self._loads.pop(key, None)
+        except TracediffError as error:
+            load.error = str(error)
+        except Exception as error:  # whatever it is, a tab waits for it
+            load.error = f"{' and '.join(load.names)}: reading it failed ({type(error).__name__}); report this"
+        finally:
+            load.finished.set()

@@ -1,0 +1,119 @@
+"""Every operator, kernel, module, family and group in a table; what is chosen there is told beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import dcc, html
+from dash_ag_grid import AgGrid
+
+from tracediff.report.text import Unit, unit_for
+from tracediff_dashboards.details import details
+from tracediff_dashboards.rows import MOST, TITLES, Line, line, lines
+from tracediff_dashboards.shown import Shown
+
+HEADS = {
+    "name": "name",
+    "family": "family",
+    "category": "category",
+    "level": "matched by",
+    "phase": "phase",
+    "module": "module",
+    "call": "operator",
+    "control_count": "count, control",
+    "test_count": "count, test",
+    "control_us": "control",
+    "test_us": "test",
+    "delta_us": "change",
+    "control_total": "total, control",
+    "test_total": "total, test",
+    "word": "tested",
+}
+"""Column → its heading."""
+WIDTHS = {"name": 260, "module": 220, "call": 220, "level": 110, "family": 110, "phase": 100, "category": 110, "word": 90}
+HIDDEN = ("control_total", "test_total", "category", "call", "phase")
+"""Columns that are there to be chosen."""
+TIMES = ("control_us", "test_us", "delta_us", "control_total", "test_total")
+
+
+def page(shown: Shown) -> list[Any]:
+    """The tabs, the grid of the chosen one, and what is chosen in it."""
+    tab = shown.view.tab
+    listed = lines(shown.comparison, tab)
+    tabs = dcc.RadioItems(id="tab", options=[{"label": title, "value": key} for key, title in TITLES.items()], value=tab, inline=True, className="tabs")
+    head = [html.H1("Changes"), html.Div(tabs, role="group", **{"aria-label": "What is listed"})]
+    if not listed:
+        return [*head, _empty(shown), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
+    chosen = line(shown.comparison, tab, shown.view.row)
+    told = html.Aside(_details(shown, chosen), id="details", className="details", tabIndex=-1, **{"aria-label": "The chosen row", "aria-live": "polite"})
+    return [*head, _tools(listed), html.Div([html.Div(_grid(tab, listed, shown.view.row), className="gridbox"), told], className="beside")]
+
+
+def _details(shown: Shown, chosen: Line | None) -> list[Any]:
+    if chosen is not None:
+        return details(shown, chosen)
+    gone = "The row that the address names is not among these: a filter leaves it out." if shown.view.row else ""
+    return [html.P(gone or "Choose a row (click, or Space) to see its partners, its steps, and where it is called.", className="missing")]
+
+
+def _empty(shown: Shown) -> Any:
+    if shown.comparison.was_refused:
+        return html.P("The sides were not compared; the overview says why and lets you compare them all the same.", className="missing")
+    if shown.is_part:
+        return html.P("Nothing of this kind is left: take back a filter above.", className="missing")
+    why = {"kernels": "The traces hold no GPU work.", "modules": "The traces tell nothing of modules: record them with with_modules=True or with_stack=True."}
+    return html.P(why.get(shown.view.tab, "The traces hold nothing of this kind."), className="missing")
+
+
+def _tools(listed: list[Line]) -> Any:
+    unit = _unit(listed)
+    columns = [key for key in HEADS if key in listed[0].cells]
+    options = [{"label": HEADS[key], "value": key} for key in columns]
+    shown = [key for key in columns if key not in HIDDEN]
+    more = f", the {MOST:,} largest changes" if len(listed) == MOST else ""
+    return html.Div(
+        [
+            html.Span(f"{len(listed):,} rows{more}; times in {unit.name} per step", className="facts"),
+            html.Div([html.Label("columns", htmlFor="columns"), dcc.Dropdown(id="columns", options=options, value=shown, multi=True, searchable=False)]),
+            html.Div([html.Label("pinned", htmlFor="pinned"), dcc.Dropdown(id="pinned", options=options, value=["name"], multi=True, searchable=False)]),
+            html.Button("Download CSV", id="csv", type="button"),
+        ],
+        className="tools",
+    )
+
+
+def _unit(listed: list[Line]) -> Unit:
+    return unit_for(v for one in listed for key in ("control_us", "test_us") for v in [one.cells[key]])
+
+
+def _grid(tab: str, listed: list[Line], row: str) -> Any:
+    unit = _unit(listed)
+    present = [key for key in HEADS if key in listed[0].cells]
+    return AgGrid(
+        id="grid",
+        columnDefs=[column(key, key not in HIDDEN, key == "name") for key in present],
+        rowData=[{**one.cells, **{key: one.cells[key] / unit.us for key in TIMES if key in one.cells}} for one in listed],
+        defaultColDef={"sortable": True, "filter": True, "resizable": True, "minWidth": 70},
+        getRowId="params.data.key",
+        selectedRows={"ids": [row]} if row else [],
+        csvExportParams={"fileName": f"tracediff-{tab}.csv", "processCellCallback": {"function": "plainCell(params)"}},
+        dashGridOptions={
+            "rowSelection": {"mode": "singleRow", "checkboxes": False, "enableClickSelection": True},
+            "animateRows": False,
+            "suppressFieldDotNotation": True,
+            "ensureDomOrder": True,
+        },
+        dangerously_allow_code=False,
+        style={"height": "36rem"},
+    )
+
+
+def column(key: str, visible: bool, pinned: bool) -> dict[str, Any]:
+    """What the grid is told of a column."""
+    of: dict[str, Any] = {"field": key, "headerName": HEADS[key], "hide": not visible, "pinned": "left" if pinned else None}
+    if key in WIDTHS:
+        return {**of, "filter": "agTextColumnFilter", "width": WIDTHS[key], "tooltipField": key, "cellDataType": "text"}
+    number = {"type": "rightAligned", "filter": "agNumberColumnFilter", "width": 105, "cellDataType": "number"}
+    shape = "count(params.value)" if "count" in key else "time(params.value)"
+    order = {"comparator": {"function": "bySize"}, "sortingOrder": ["desc", "asc", None]} if key == "delta_us" else {}
+    return {**of, **number, **order, "valueFormatter": {"function": shape}}

@@ -1,0 +1,36 @@
+"""Whether like is compared with like, and what was wrong with the traces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import html
+
+from tracediff.errors import printable
+from tracediff.report import sections
+from tracediff.report.page.html import versions
+from tracediff.report.page.parts import of_set
+from tracediff_dashboards import parts
+from tracediff_dashboards.shown import Shown
+
+
+def page(shown: Shown) -> list[Any]:
+    """Preflight, health notes, and what was read."""
+    whole = shown.whole
+    reasons = [[html.Code(r.code), printable(r.message), parts.name(r.control), parts.name(r.test)] for r in whole.comparability.reasons]
+    notes = sections.health_lines(whole)
+    sides = [dict(of_set(side)) for side in (whole.control, whole.test)]
+    made = [[key, parts.name(sides[0][key]), parts.name(sides[1][key])] for key in sides[0]]
+    return [
+        html.H1("Health"),
+        html.P("Told of both sets as a whole, whatever work is chosen above.", className="facts") if shown.is_part else None,
+        html.H2("Is like compared with like?"),
+        parts.table(["code", "what it means", "control", "test"], reasons, kind="words")
+        if reasons
+        else html.P("Nothing was found that would make the comparison unfair."),
+        html.H2("Health of the traces"),
+        parts.items(notes) if notes else html.P("Every event was read; nothing was repaired or left out."),
+        html.H2("What was read"),
+        parts.table(["", "control", "test"], made, kind="words"),
+        html.P(", ".join(f"{what} {value}" for what, value in versions()), className="facts"),
+    ]

@@ -1,0 +1,110 @@
+"""The answer: the verdict, where the step went, what explains it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dash import dcc, html
+
+from tracediff.diff.findings.finding import Evidence, Finding
+from tracediff.errors import printable
+from tracediff.report import sections
+from tracediff.report.page.parts import interval
+from tracediff.report.text import evidence_figures, facts, headline, unit_for, unprofiled
+from tracediff_dashboards import parts, rows
+from tracediff_dashboards.shown import Shown
+
+SEEN_IN = {
+    "outlier-step": "ranks",
+    "straggler": "ranks",
+    "spilled-kernels": "health",
+    "truncated": "health",
+    "launch-bound": "timeline",
+    "exposed-communication": "timeline",
+    "synchronisation": "timeline",
+    "data-loading": "timeline",
+}
+"""Finding → the page that shows it; the others are shown by the matched work."""
+TOP = 10
+
+
+def page(shown: Shown) -> list[Any]:
+    """Verdict, step, findings, and the largest changes of the chosen work."""
+    comparison = shown.comparison
+    if comparison.was_refused:
+        again = html.P(dcc.Link("Compare all the same", href=f"/{replace(shown.view, forced=True).query()}"))
+        return [*_answer(shown), again, parts.chart(comparison, "timeline", shown.theme)]
+    whole = "The step, the verdict and the findings are of all work, whatever is chosen above." if shown.is_part else ""
+    return [
+        *_answer(shown),
+        *([html.P(whole, className="facts")] if whole else []),
+        html.H2("Where the step went"),
+        parts.chart(comparison, "step_waterfall", shown.theme),
+        parts.step_table(comparison),
+        html.H2("Findings"),
+        *_findings(shown),
+        html.H2("Largest changes"),
+        *_changes(shown),
+    ]
+
+
+def _answer(shown: Shown) -> list[Any]:
+    comparison = shown.comparison
+    c, t = comparison.control, comparison.test
+    kind = "refused" if comparison.was_refused else comparison.verdict.result
+    answer = [
+        html.H1([parts.name(c.label), " → ", parts.name(t.label)]),
+        html.P(printable(headline(comparison)), className=f"verdict {kind}"),
+        *(html.P(said) for said in (interval(comparison), unprofiled(comparison)) if said),
+        html.P(printable(facts(comparison)), className="facts"),
+    ]
+    cautions = sections.caution_lines(comparison)
+    if cautions:
+        what = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
+        told = html.Summary([html.Strong(what), f": {len(cautions)} thing{'s' if len(cautions) > 1 else ''} beside what was meant to differ"])
+        answer.append(html.Details([told, parts.items(cautions)], className="caution", open=comparison.was_refused))
+    return answer
+
+
+def _findings(shown: Shown) -> list[Any]:
+    if not shown.comparison.findings:
+        return [html.P("No rule found a reason that stands out.")]
+    return [_finding(shown, finding) for finding in shown.comparison.findings]
+
+
+def _finding(shown: Shown, finding: Finding) -> Any:
+    change: list[Any] = []
+    if finding.delta_us:
+        unit = unit_for([finding.delta_us])
+        change = [" ", html.Span(f"{unit.signed(finding.delta_us)} {unit.name}", className="slower" if finding.delta_us > 0 else "faster")]
+    seen = SEEN_IN.get(finding.code)
+    query = shown.view.query() if seen else replace(shown.view, tab="groups", row="").query()
+    link = dcc.Link(f"See {seen or 'the matched work'}", href=f"/{seen or 'changes'}{query}")
+    body = [html.H3([parts.name(finding.title), *change]), html.P(printable(finding.detail))]
+    if finding.evidence:
+        body.append(html.Ul([html.Li(_evidence(shown, evidence)) for evidence in finding.evidence]))
+    return html.Article([*body, html.P([html.Code(finding.code), " · ", link], className="facts")], className="finding", **{"data-code": finding.code})
+
+
+def _evidence(shown: Shown, evidence: Evidence) -> list[Any]:
+    """What is named, as a link to its row where it has one, and its figures."""
+    figures = evidence_figures(evidence)
+    found = rows.row_called(shown.comparison, evidence.name)
+    named = parts.name(evidence.name)
+    if found is not None:
+        tab, row = found
+        named = dcc.Link(named, href=f"/changes{replace(shown.view, tab=tab, row=row).query()}")
+    return [named, f": {figures}"] if figures else [named]
+
+
+def _changes(shown: Shown) -> list[Any]:
+    tables = []
+    for device in sections.devices(shown.comparison, shown.view.filters.device):
+        lines, _ = sections.change_rows(shown.comparison, device, "change", TOP)
+        if lines:
+            tables.append(parts.changes(lines, "On the GPU" if device == "gpu" else "On the host, self time"))
+    if not tables:
+        return [html.P("No work is left to show: take back a filter above.", className="missing")]
+    matched = [html.P(sections.matched_line(shown.comparison), className="facts")]
+    return [*tables, html.P(dcc.Link("All changes", href=f"/changes{shown.view.query()}")), *matched, parts.chart(shown.comparison, "families", shown.theme)]

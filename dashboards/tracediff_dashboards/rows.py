@@ -1,0 +1,155 @@
+"""The rows of the changes: what each tab lists, and the row that an address names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group
+from tracediff.diff.ops import Op
+from tracediff.diff.views import Sum, summed
+from tracediff.errors import printable
+from tracediff.report.sections import GPU_WORK, HOST_WORK
+
+MOST = 10_000
+"""Rows of a tab; the largest changes."""
+LONGEST = 300
+"""Characters of a name in a cell."""
+TITLES = {
+    "ops": "Operators and calls",
+    "kernels": "Kernels and copies",
+    "scopes": "Annotations and Python",
+    "modules": "Modules",
+    "families": "Families",
+    "groups": "Matched groups",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row. Attributes: key: what an address calls it. of: what it is. cells: column → value, times in µs, counts per step."""
+
+    key: str
+    of: Op | Group | Sum
+    cells: dict[str, Any]
+
+
+def lines(comparison: Comparison, tab: str) -> list[Line]:
+    """The rows of a tab, largest change first."""
+    taken: set[str] = set()
+    out = []
+    for identity, of, cells in LISTED[tab](comparison):
+        key = _key(identity)
+        while key in taken:  # equal in all that can be named
+            key = _key((key,))
+        taken.add(key)
+        out.append(Line(key, of, {"key": key, **{k: _cell(v) for k, v in cells.items()}}))
+        if len(out) == MOST:
+            break
+    return out
+
+
+def line(comparison: Comparison, tab: str, key: str) -> Line | None:
+    """The row that an address names, None where it is not there (any more)."""
+    return next((one for one in lines(comparison, tab) if one.key == key), None) if key else None
+
+
+def row_called(comparison: Comparison, name: str) -> tuple[str, str] | None:
+    """(tab, key) of the operator, kernel or matched call that a finding names, None for none."""
+    for op in comparison.ops:
+        if name in (op.name, op.raw_name):
+            return _tab(op), _key((op.category, op.raw_name))
+    calls = [(len(g.call), g) for g in comparison.work.groups if g.call and (name == g.call or name.startswith(f"{g.call}:"))]
+    if not calls:
+        return None
+    group = max(calls, key=lambda found: found[0])[1]
+    return "groups", _key(_identity(group))
+
+
+def _tab(op: Op) -> str:
+    return "kernels" if op.category in GPU_WORK else "ops" if op.category in HOST_WORK else "scopes"
+
+
+def _key(identity: tuple[object, ...]) -> str:
+    return blake2b("\x1f".join(map(str, identity)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return printable(value if len(value) <= LONGEST else f"{value[: LONGEST // 2]} … {value[-LONGEST // 2 :]}")
+
+
+Listed = Iterator[tuple[tuple[object, ...], Any, dict[str, Any]]]
+"""(what tells it apart, what it is, its cells)."""
+
+
+def _ops(tab: str) -> Callable[[Comparison], Listed]:
+    def listed(comparison: Comparison) -> Listed:
+        us, number = comparison.us, comparison.number
+        for op in sorted(comparison.ops, key=lambda o: (-abs(o.delta), -(o.control_self + o.test_self), o.raw_name)):
+            if _tab(op) == tab:
+                cells = {
+                    "name": op.name,
+                    "family": op.family,
+                    "category": op.category,
+                    **_numbers(number(op.control_count), number(op.test_count), us(op.control_self), us(op.test_self), us(op.delta)),
+                    "control_total": us(op.control_total),
+                    "test_total": us(op.test_total),
+                    "word": "" if op.time_change == "untested" else op.time_change,
+                }
+                yield (op.category, op.raw_name), op, cells
+
+    return listed
+
+
+def _view(view: str) -> Callable[[Comparison], Listed]:
+    def listed(comparison: Comparison) -> Listed:
+        us, number = comparison.us, comparison.number
+        for of in summed(comparison.work, view):
+            yield (view, of.name), of, {"name": of.name, **_numbers(number(of.control_count), number(of.test_count), us(of.control), us(of.test), us(of.delta))}
+
+    return listed
+
+
+def _groups(comparison: Comparison) -> Listed:
+    us, number = comparison.us, comparison.number
+    for group in comparison.work.groups:
+        counts = [number(n) for n in (group.control_count, group.test_count)]
+        cells = {
+            "name": group.name,
+            "level": group.level,
+            "family": group.family,
+            "phase": group.phase,
+            "module": group.module or "",
+            "call": group.call or "",
+            **_numbers(counts[0], counts[1], us(group.control_ns), us(group.test_ns), us(group.delta)),
+        }
+        yield _identity(group), group, cells
+
+
+def _identity(group: Group) -> tuple[object, ...]:
+    return (group.level, group.call, group.phase, group.module, *((m.name, m.op) for side in group.sides for m in side))
+
+
+def _numbers(control_count: float, test_count: float, control_us: float, test_us: float, delta_us: float) -> dict[str, float]:
+    return {
+        "control_count": control_count,
+        "test_count": test_count,
+        "control_us": control_us,
+        "test_us": test_us,
+        "delta_us": delta_us,
+    }
+
+
+LISTED: dict[str, Callable[[Comparison], Listed]] = {
+    "ops": _ops("ops"),
+    "kernels": _ops("kernels"),
+    "scopes": _ops("scopes"),
+    "modules": _view("module"),
+    "families": _view("family"),
+    "groups": _groups,
+}

@@ -1,0 +1,95 @@
+"""Which sets may be read: those given by name, those below one folder, and files dropped on the page. Nothing else, whatever an address asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tracediff.errors import TracediffError
+from tracediff.ingest.discover import NOT_TRACES, RUN, SUFFIXES, find_traces
+from tracediff.profile.snapshot import SUFFIX
+from tracediff_dashboards.uploads import Uploads
+
+MOST_SETS = 1000
+MOST_LOOKED_AT = 50_000
+"""Files below the folder that are looked at to find sets."""
+ELSEWHERE = "choose one of those listed, or start the dashboard with the folder that holds it"
+
+
+class Sets:
+    """The sets that the dashboard may read.
+
+    Attributes:
+        given: name → whatever `load_sets` takes, said on the command line.
+        root: the folder below which sets may be chosen, None for none.
+        uploads: files dropped on the page.
+    """
+
+    def __init__(self, given: Mapping[str, str] | None = None, root: str | os.PathLike[str] | None = None) -> None:
+        self.given = dict(given or {})
+        self.root = Path(root).resolve() if root is not None else None
+        self.uploads = Uploads()
+
+    def names(self) -> list[str]:
+        """What can be chosen: those given, then folders, snapshots and single files below the root, in order of path."""
+        below = []
+        for name in _sets_below(self.root) if self.root else ():
+            below.append(name)
+            if len(below) == MOST_SETS:
+                break
+        return [*self.given, *sorted(below)]
+
+    def where(self, name: str) -> str:
+        """What `load_sets` takes for the set called ``name``.
+
+        Raises:
+            TracediffError: there is none, or it would read files outside the folder.
+        """
+        if name in self.given:
+            return self.given[name]
+        uploaded = self.uploads.path(name)
+        if uploaded is not None:
+            return str(uploaded)
+        if self.root is None:
+            raise TracediffError(shown(name), "is no set of this dashboard", ELSEWHERE)
+        return str(self._inside(name))
+
+    def _inside(self, name: str) -> Path:
+        """The path of a set below the root, all of whose files are, too: links may lead out."""
+        assert self.root is not None
+        try:
+            path = (self.root / name).resolve(strict=True)
+        except (OSError, ValueError, RuntimeError):  # absent, a null byte, a loop of links
+            path = None
+        if path is None or not path.is_relative_to(self.root) or any(part.startswith(".") for part in path.relative_to(self.root).parts):
+            raise TracediffError(shown(name), "there is no such set below the folder", ELSEWHERE)
+        read = [file.path for file in find_traces(path)] + [os.path.join(path, "manifest.json")]
+        if not all(Path(one).resolve().is_relative_to(self.root) for one in read):
+            raise TracediffError(shown(name), "a link in it leads out of the folder", "put the file itself there")
+        return path
+
+
+def shown(name: str) -> str:
+    """A name out of an address, short enough for a sentence."""
+    return repr(name if len(name) <= 80 else f"{name[:80]}…")
+
+
+def _sets_below(root: Path) -> Iterator[str]:
+    """Names of sets: folders that hold traces (of runs the folder around them), and files that are or may be a set by themselves."""
+    seen, looked_at = set(), 0
+    for parent, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        files = sorted(n for n in names if not n.startswith(".") and not n.endswith(NOT_TRACES) and n.endswith((*SUFFIXES, ".zip", SUFFIX)))
+        traces = [n for n in files if n.endswith(SUFFIXES)]
+        folder = Path(parent)
+        holder = folder.parent if RUN.match(folder.name) and folder != root else folder
+        if traces and holder not in seen:
+            seen.add(holder)
+            yield holder.relative_to(root).as_posix()
+        for name in files:
+            if name not in traces or len(traces) > 1:
+                yield (folder / name).relative_to(root).as_posix()
+        looked_at += len(names)
+        if looked_at > MOST_LOOKED_AT:
+            return
