@@ -13,9 +13,10 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_u
 from tracediff.errors import TracediffError
 from tracediff.report.page.html import palettes
 from tracediff_dashboards import parts, shell
+from tracediff_dashboards.choices import CONTROLS, OTHERS, changed, row_of, values_of
 from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
-from tracediff_dashboards.filters import SIZES, TABS, Filters, View, view_of
+from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
 from tracediff_dashboards.pages import draw, page_at
 from tracediff_dashboards.rows import line
@@ -34,7 +35,8 @@ INDEX = """<!DOCTYPE html>
 </head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
 </html>"""
-CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank")
+CHOSEN_FROM = ("control", "test", "phase", "family", "module", "rank")
+"""Controls whose options depend on the sets."""
 
 
 class Dashboard:
@@ -70,17 +72,14 @@ class Dashboard:
 
     def _register(self) -> None:
         app = self.app
-        values = [Output(key, "value") for key in CONTROLS]
-        chosen = [Input(key, "value") for key in CONTROLS]
+        address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
+        around = [Input(key, "value") for key in CONTROLS]
         here = [Input("tab", "value", allow_optional=True), Input("size", "value", allow_optional=True), Input("grid", "selectedRows", allow_optional=True)]
         buttons = [Input("swap", "n_clicks"), Input("clear", "n_clicks"), Input("dropped", "data")]
-        app.callback([Output("url", "search"), *values], [Input("url", "search"), *chosen, *here, *buttons])(self.follow)
-        options = [Output(key, "options") for key in ("control", "test", "phase", "family", "module", "rank")]
-        app.callback(
-            [Output("page", "children"), Output("nav", "children"), *options, Output("poll", "disabled"), Output("cancel", "hidden"), Output("shown", "data")],
-            [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")],
-            State("shown", "data"),
-        )(self.show)
+        choices = [*(Output(key, "value") for key in CONTROLS), *(Output(key, "options") for key in CHOSEN_FROM)]
+        page = [Output("page", "children"), Output("nav", "children"), Output("poll", "disabled"), Output("cancel", "hidden"), Output("shown", "data")]
+        # one callback: the address and the choices set each other
+        app.callback([Output("url", "search"), *choices, *page], [*address, *around, *here, *buttons], State("shown", "data"))(self.show)
         app.callback(
             [Output("status", "children"), Output("ready", "data")],
             [Input("poll", "n_intervals"), Input("again", "n_clicks", allow_optional=True)],
@@ -115,53 +114,28 @@ class Dashboard:
             prevent_initial_call=True,
         )
 
-    def follow(self, search: str | None, *values: Any) -> list[Any]:
-        """Choices follow the address, and the address follows choices."""
-        view = view_of(search)
-        moved = {one.split(".")[0] for one in ctx.triggered_prop_ids} - {""}
-        if not moved or "url" in moved:
-            if not (view.control or view.test) and len(self.sets.given) > 1:  # where it starts
-                control, test = list(self.sets.given)[:2]
-                return [replace(view, control=control, test=test).query(), control, test, *_chosen(view)[2:]]
-            return [no_update, *_chosen(view)]
-        new = self._changed(view, moved, dict(zip((*CONTROLS, "tab", "size", "grid", "swap", "clear", "dropped"), values, strict=True)))
-        return [new.query() if new != view else no_update, *_chosen(new)]
-
-    def _changed(self, view: View, moved: set[str], values: Mapping[str, Any]) -> View:
-        """The view after the choices in ``moved``."""
-        if moved & set(CONTROLS):
-            phases, families, modules = (tuple(map(str, values[key] or ())) for key in ("phase", "family", "module"))
-            ranks = tuple(sorted(int(rank) for rank in values["rank"] or ()))
-            filters = Filters(values["device"] or None, phases, families, modules, str(values["steps"] or "").strip(), ranks)
-            sets = {key: str(values[key] or "") for key in ("control", "test")}
-            view = replace(view, **sets, filters=filters, forced=view.forced and not moved & {"control", "test"})
-        if "clear" in moved:
-            view = replace(view, filters=Filters())
-        if "swap" in moved:
-            view = replace(view, control=view.test, test=view.control)
-        if "dropped" in moved and values["dropped"]:
-            names = [str(name) for name in values["dropped"]]
-            view = replace(view, control=names[0] if len(names) > 1 else view.control or names[0], test=names[-1], filters=Filters(), row="")
-        if "tab" in moved and values["tab"] in TABS and values["tab"] != view.tab:
-            view = replace(view, tab=values["tab"], row="")
-        if "size" in moved and values["size"] in SIZES:
-            view = replace(view, size=values["size"])
-        row = _row(values["grid"]) if "grid" in moved else None
-        return replace(view, row=row) if row is not None else view
-
-    def show(self, pathname: str | None, search: str | None, theme: str | None, ready: int, shown: list[Any] | None) -> list[Any]:
-        """The page of an address; while its sets are read, what is being done."""
+    def show(self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any) -> list[Any]:
+        """The page of an address, and the address of what was chosen on it; while sets are read, what is being done."""
+        *chosen, before = values
         view, which = view_of(search), page_at(pathname)
+        moved = {one.split(".")[0] for one in ctx.triggered_prop_ids} - {""}
+        if moved and "url" not in moved:
+            view = changed(view, moved, dict(zip((*CONTROLS, *OTHERS), chosen, strict=True)))
+        elif not (view.control or view.test) and len(self.sets.given) > 1:  # where it starts
+            control, test = list(self.sets.given)[:2]
+            view = replace(view, control=control, test=test)
+        address = view.query() if view.query() != (search or "") else no_update
         now = [pathname, replace(view, row="").query(), theme, ready]
-        if shown == now and which == "changes":  # another row of the same table
-            return [no_update, shell.links(which, view), *[no_update] * 8, now]
+        if before == now:  # another row of the same table, or a page that has just been put there
+            return [address, *[no_update] * len(CONTROLS), *[no_update] * len(CHOSEN_FROM), no_update, shell.links(which, view), *[no_update] * 2, now]
         names = shell.set_options(self.sets.names(), view)
-        children, options, waits = self._page(which, view, theme or "light")
-        return [children, shell.links(which, view), names, names, *options, not waits, not waits, now]
+        page, options, waits = self._page(which, view, theme or "light")
+        return [address, *values_of(view), names, names, *options, page, shell.links(which, view), not waits, not waits, now]
 
     def _page(self, which: str | None, view: View, theme: str) -> tuple[Any, list[Any], bool]:
         """(components, options of the filters, whether to ask again)."""
-        kept = [no_update] * 4
+        of = view.filters
+        kept = [[{"label": str(v), "value": v} for v in chosen] for chosen in (of.phases, of.families, of.modules, of.ranks)]
         if which is None:
             return parts.alert("There is no such page; choose one above."), kept, False
         if not (view.control and view.test):
@@ -202,7 +176,7 @@ class Dashboard:
 
     def tell(self, selected: Any, search: str | None, theme: str | None) -> Any:
         """What is known of the chosen row."""
-        view, key = view_of(search), _row(selected)
+        view, key = view_of(search), row_of(selected)
         if not key or not (view.control and view.test):
             return no_update
         try:
@@ -234,22 +208,6 @@ def make_app(sets: Sets, *, host: str = "127.0.0.1", token: str | None = None, t
         theme: light, dark or auto. options: further arguments of `load_sets`, for every set.
     """
     return Dashboard(sets, host=host, token=token, theme=theme, options=options)
-
-
-def _chosen(view: View) -> list[Any]:
-    """The values of CONTROLS."""
-    of = view.filters
-    return [view.control or None, view.test or None, of.device, list(of.phases), list(of.families), list(of.modules), of.steps, list(of.ranks)]
-
-
-def _row(selected: Any) -> str | None:
-    """The key of the row that the grid says is chosen: rows, or ids of rows, as they were set."""
-    if isinstance(selected, dict):
-        ids = selected.get("ids") or [None]
-        return str(ids[0]) if ids[0] else None
-    if isinstance(selected, list) and selected and isinstance(selected[0], dict):
-        return str(selected[0].get("key") or "") or None
-    return None
 
 
 def _progress(load: Load) -> Any:

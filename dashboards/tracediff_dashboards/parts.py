@@ -74,7 +74,7 @@ def step_table(comparison: Comparison) -> Any:
     rows = sections.step_rows(comparison)
     total = sections.Row("step", us(step.control), us(step.test), us(step.delta))
     left = f"Adds up: {step.residual / comparison.scale:g} ns left over."
-    return html.Div([changes([*rows, total], "Where the step went", counted=False), html.P(left, className="facts")])
+    return html.Div([changes([*rows, total], "Where the step went", counted=False), html.P(left, className="facts")], className="closing")
 
 
 def changes(rows: Sequence[Row], title: str, counted: bool = True) -> Any:

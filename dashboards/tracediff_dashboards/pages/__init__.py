@@ -1,11 +1,10 @@
-"""The pages: each module has ``TITLE`` and ``page(shown) → components``."""
+"""The pages: each module's ``page(shown)`` makes its components."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
+from tracediff_dashboards.pages import changes, health, memory, overview, ranks, timeline, tree
 from tracediff_dashboards.shown import Shown
 
 PAGES = {
@@ -26,7 +25,17 @@ def page_at(pathname: str | None) -> str | None:
     return wanted if wanted in PAGES else None
 
 
+DRAWN = {
+    "overview": overview.page,
+    "changes": changes.page,
+    "tree": tree.page,
+    "timeline": timeline.page,
+    "ranks": ranks.page,
+    "memory": memory.page,
+    "health": health.page,
+}
+
+
 def draw(which: str, shown: Shown) -> list[Any]:
     """The components of a page."""
-    page: Callable[[Shown], list[Any]] = import_module(f"tracediff_dashboards.pages.{which}").page
-    return page(shown)
+    return DRAWN[which](shown)

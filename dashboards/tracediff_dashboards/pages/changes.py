@@ -14,23 +14,23 @@ from tracediff_dashboards.shown import Shown
 
 HEADS = {
     "name": "name",
-    "family": "family",
-    "category": "category",
-    "level": "matched by",
-    "phase": "phase",
-    "module": "module",
-    "call": "operator",
-    "control_count": "count, control",
-    "test_count": "count, test",
+    "delta_us": "change",
     "control_us": "control",
     "test_us": "test",
-    "delta_us": "change",
+    "control_count": "count, control",
+    "test_count": "count, test",
+    "family": "family",
+    "level": "matched by",
+    "module": "module",
+    "word": "tested",
+    "category": "category",
+    "phase": "phase",
+    "call": "operator",
     "control_total": "total, control",
     "test_total": "total, test",
-    "word": "tested",
 }
 """Column → its heading."""
-WIDTHS = {"name": 260, "module": 220, "call": 220, "level": 110, "family": 110, "phase": 100, "category": 110, "word": 90}
+WIDTHS = {"name": 230, "module": 220, "call": 220, "level": 105, "family": 105, "phase": 100, "category": 110, "word": 95}
 HIDDEN = ("control_total", "test_total", "category", "call", "phase")
 """Columns that are there to be chosen."""
 TIMES = ("control_us", "test_us", "delta_us", "control_total", "test_total")
@@ -93,13 +93,14 @@ def _grid(tab: str, listed: list[Line], row: str) -> Any:
         id="grid",
         columnDefs=[column(key, key not in HIDDEN, key == "name") for key in present],
         rowData=[{**one.cells, **{key: one.cells[key] / unit.us for key in TIMES if key in one.cells}} for one in listed],
-        defaultColDef={"sortable": True, "filter": True, "resizable": True, "minWidth": 70},
+        defaultColDef={"sortable": True, "filter": True, "resizable": True, "minWidth": 70, "wrapHeaderText": True, "autoHeaderHeight": True},
         getRowId="params.data.key",
         selectedRows={"ids": [row]} if row else [],
         csvExportParams={"fileName": f"tracediff-{tab}.csv", "processCellCallback": {"function": "plainCell(params)"}},
         dashGridOptions={
             "rowSelection": {"mode": "singleRow", "checkboxes": False, "enableClickSelection": True},
             "animateRows": False,
+            "rowHeight": 30,
             "suppressFieldDotNotation": True,
             "ensureDomOrder": True,
         },
@@ -113,7 +114,7 @@ def column(key: str, visible: bool, pinned: bool) -> dict[str, Any]:
     of: dict[str, Any] = {"field": key, "headerName": HEADS[key], "hide": not visible, "pinned": "left" if pinned else None}
     if key in WIDTHS:
         return {**of, "filter": "agTextColumnFilter", "width": WIDTHS[key], "tooltipField": key, "cellDataType": "text"}
-    number = {"type": "rightAligned", "filter": "agNumberColumnFilter", "width": 105, "cellDataType": "number"}
+    number = {"type": "rightAligned", "filter": "agNumberColumnFilter", "width": 92, "cellDataType": "number"}
     shape = "count(params.value)" if "count" in key else "time(params.value)"
     order = {"comparator": {"function": "bySize"}, "sortingOrder": ["desc", "asc", None]} if key == "delta_us" else {}
     return {**of, **number, **order, "valueFormatter": {"function": shape}}

@@ -1,0 +1,53 @@
+"""What a choice on the page does to its address, and what the address says is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+from typing import Any
+
+from tracediff_dashboards.filters import SIZES, TABS, Filters, View
+
+CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank")
+"""Those around every page."""
+OTHERS = ("tab", "size", "grid", "swap", "clear", "dropped")
+"""Those of single pages, and buttons."""
+
+
+def values_of(view: View) -> list[Any]:
+    """The values of CONTROLS."""
+    of = view.filters
+    return [view.control or None, view.test or None, of.device, list(of.phases), list(of.families), list(of.modules), of.steps, list(of.ranks)]
+
+
+def row_of(selected: Any) -> str | None:
+    """The key of the row that the grid says is chosen: rows, or ids of rows, as they were set."""
+    if isinstance(selected, dict):
+        ids = selected.get("ids") or [None]
+        return str(ids[0]) if ids[0] else None
+    if isinstance(selected, list) and selected and isinstance(selected[0], dict):
+        return str(selected[0].get("key") or "") or None
+    return None
+
+
+def changed(view: View, moved: Set[str], values: Mapping[str, Any]) -> View:
+    """The view after the choices in ``moved``."""
+    if moved & set(CONTROLS):
+        phases, families, modules = (tuple(map(str, values[key] or ())) for key in ("phase", "family", "module"))
+        ranks = tuple(sorted(int(rank) for rank in values["rank"] or ()))
+        filters = Filters(values["device"] or None, phases, families, modules, str(values["steps"] or "").strip(), ranks)
+        control, test = (str(values[key] or "") for key in ("control", "test"))
+        view = replace(view, control=control, test=test, filters=filters, forced=view.forced and not moved & {"control", "test"})
+    if "clear" in moved:
+        view = replace(view, filters=Filters())
+    if "swap" in moved:
+        view = replace(view, control=view.test, test=view.control)
+    if "dropped" in moved and values["dropped"]:
+        names = [str(name) for name in values["dropped"]]
+        view = replace(view, control=names[0] if len(names) > 1 else view.control or names[0], test=names[-1], filters=Filters(), row="")
+    if "tab" in moved and values["tab"] in TABS and values["tab"] != view.tab:
+        view = replace(view, tab=values["tab"], row="")
+    if "size" in moved and values["size"] in SIZES:
+        view = replace(view, size=values["size"])
+    row = row_of(values["grid"]) if "grid" in moved else None
+    return replace(view, row=row) if row is not None else view
