@@ -73,12 +73,10 @@ def dashboard(
     if opens:
         threading.Timer(0.2, webbrowser.open, [where]).start()
     try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        click.echo("ended")
+        server.serve_forever()  # returns at Ctrl-C
     finally:
-        server.server_close()
         made.close()
+    click.echo("ended")
     return 0
 
 

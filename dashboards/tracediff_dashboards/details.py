@@ -12,7 +12,7 @@ from tracediff.diff.groups import Group, Member
 from tracediff.diff.ops import Op
 from tracediff.diff.places import places
 from tracediff.diff.views import VIEWS, Sum
-from tracediff.diff.wording import count
+from tracediff.diff.wording import count, plural
 from tracediff.errors import printable
 from tracediff.profile.names import table_name
 from tracediff.profile.readable import readable
@@ -57,7 +57,7 @@ def _op(shown: Shown, op: Op) -> list[Any]:
         html.H3("Step by step"),
         *whole,
         parts.figure(name_steps((steps[0], steps[1]), theme=shown.theme), "steps"),
-        html.H3(f"Matched in {len(groups):,} group{'' if len(groups) == 1 else 's'}"),
+        html.H3(f"Matched in {plural(len(groups), 'group')}"),
         *_first_groups(shown, groups),
         html.H3("Where it is called"),
         *_places(shown, op),
@@ -98,12 +98,12 @@ def _sum(shown: Shown, of: Sum) -> list[Any]:
     view = VIEWS["module" if shown.view.tab == "modules" else "family"]
     facts = [("count", f"{counts(number(of.control_count), number(of.test_count))} events a step"), ("time", _times(us(of.control), us(of.test), us(of.delta)))]
     groups = [g for g in shown.comparison.work.groups if any(view(m) == of.name for side in g.sides for m in side)]
-    return [html.H2(parts.name(of.name)), _facts(facts), html.H3(f"{len(groups):,} groups hold its work"), *_first_groups(shown, groups)]
+    return [html.H2(parts.name(of.name)), _facts(facts), html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(shown, groups)]
 
 
 def _first_groups(shown: Shown, groups: Sequence[Group]) -> list[Any]:
     if not groups:
-        return [html.P("No matched work is called so: annotations and runtime calls are not matched.", className="missing")]
+        return [html.P("None of the matched work is its own: it launches nothing, or is a runtime call or an annotation.", className="missing")]
     shown_groups = [html.Details([html.Summary(_title(shown, g)), *_group(shown, g)], open=k == 0) for k, g in enumerate(groups[:MOST_GROUPS])]
     more = [html.P(f"and {len(groups) - MOST_GROUPS:,} more with smaller changes", className="facts")] if len(groups) > MOST_GROUPS else []
     return [*shown_groups, *more]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tracediff.diff.comparison import Comparison
     from tracediff.report.sections import Row
+    from tracediff_dashboards.shown import Shown
 
 LONGEST = 600
 """Characters of a name."""
@@ -47,6 +48,18 @@ def figure(drawn: go.Figure, key: str) -> Any:
     graph = dcc.Graph(id=f"chart-{key}", figure=drawn, config=GRAPH, style={"height": f"{drawn.layout.height}px"})
     described = html.Div(graph, role="img", className="chart", **{"aria-label": f"{title}. {subtitle}"})
     return html.Figure([html.Figcaption([html.Strong(title), html.Span(subtitle)]), html.Div(described, className="scroll")])
+
+
+def of_all(shown: Shown, what: str) -> list[Any]:
+    """The sentence that ``what`` is told of all work, where only a part is chosen."""
+    return [html.P(f"{what} of all work, whatever is chosen above.", className="facts")] if shown.is_part else []
+
+
+def other_step(shown: Shown) -> list[Any]:
+    """The sentence that a step is shown which is none of those chosen: only the events of one are kept."""
+    sides = [(which, side) for which, side in (("control", shown.whole.control), ("test", shown.whole.test)) if side.typical and not side.whole_file]
+    others = [f"step {s.typical.timeline.step} of the {which}" for which, s in sides if s.typical and s.typical.timeline.step not in s.steps_used]
+    return [html.P(f"Shown is {' and '.join(others)}, none of the chosen steps: the events of others were not kept.", className="facts")] if others else []
 
 
 def alert(sentence: str, *more: Any) -> Any:

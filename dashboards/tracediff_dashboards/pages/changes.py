@@ -66,14 +66,13 @@ def _empty(shown: Shown) -> Any:
 
 
 def _tools(listed: list[Line]) -> Any:
-    unit = _unit(listed)
     columns = [key for key in HEADS if key in listed[0].cells]
     options = [{"label": HEADS[key], "value": key} for key in columns]
     shown = [key for key in columns if key not in HIDDEN]
     more = f", the {MOST:,} largest changes" if len(listed) == MOST else ""
     return html.Div(
         [
-            html.Span(f"{len(listed):,} rows{more}; times in {unit.name} per step", className="facts"),
+            html.Span(f"{len(listed):,} rows{more}; counts and times per step", className="facts"),
             html.Div([html.Label("columns", htmlFor="columns"), dcc.Dropdown(id="columns", options=options, value=shown, multi=True, searchable=False)]),
             html.Div([html.Label("pinned", htmlFor="pinned"), dcc.Dropdown(id="pinned", options=options, value=["name"], multi=True, searchable=False)]),
             html.Button("Download CSV", id="csv", type="button"),
@@ -91,8 +90,8 @@ def _grid(tab: str, listed: list[Line], row: str) -> Any:
     present = [key for key in HEADS if key in listed[0].cells]
     return AgGrid(
         id="grid",
-        columnDefs=[column(key, key not in HIDDEN, key == "name") for key in present],
-        rowData=[{**one.cells, **{key: one.cells[key] / unit.us for key in TIMES if key in one.cells}} for one in listed],
+        columnDefs=[column(key, unit.name) for key in present],
+        rowData=[{**one.cells, **{key: round(one.cells[key] / unit.us, 6) for key in TIMES if key in one.cells}} for one in listed],
         defaultColDef={"sortable": True, "filter": True, "resizable": True, "minWidth": 70, "wrapHeaderText": True, "autoHeaderHeight": True},
         getRowId="params.data.key",
         selectedRows={"ids": [row]} if row else [],
@@ -109,12 +108,14 @@ def _grid(tab: str, listed: list[Line], row: str) -> Any:
     )
 
 
-def column(key: str, visible: bool, pinned: bool) -> dict[str, Any]:
-    """What the grid is told of a column."""
-    of: dict[str, Any] = {"field": key, "headerName": HEADS[key], "hide": not visible, "pinned": "left" if pinned else None}
+def column(key: str, unit: str) -> dict[str, Any]:
+    """What the grid is told of a column; times are in ``unit``."""
+    name = f"{HEADS[key]} ({unit})" if key in TIMES else HEADS[key]
+    of: dict[str, Any] = {"field": key, "headerName": name, "hide": key in HIDDEN, "pinned": "left" if key == "name" else None}
     if key in WIDTHS:
         return {**of, "filter": "agTextColumnFilter", "width": WIDTHS[key], "tooltipField": key, "cellDataType": "text"}
-    number = {"type": "rightAligned", "filter": "agNumberColumnFilter", "width": 92, "cellDataType": "number"}
     shape = "count(params.value)" if "count" in key else "time(params.value)"
-    order = {"comparator": {"function": "bySize"}, "sortingOrder": ["desc", "asc", None]} if key == "delta_us" else {}
-    return {**of, **number, **order, "valueFormatter": {"function": shape}}
+    number = {"type": "rightAligned", "filter": "agNumberColumnFilter", "width": 92, "cellDataType": "number", "valueFormatter": {"function": shape}}
+    if key != "delta_us":
+        return {**of, **number}
+    return {**of, **number, "comparator": {"function": "bySize"}, "sortingOrder": ["desc", "asc", None]}

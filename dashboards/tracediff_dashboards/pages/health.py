@@ -23,7 +23,7 @@ def page(shown: Shown) -> list[Any]:
     made = [[key, parts.name(sides[0][key]), parts.name(sides[1][key])] for key in sides[0]]
     return [
         html.H1("Health"),
-        html.P("Told of both sets as a whole, whatever work is chosen above.", className="facts") if shown.is_part else None,
+        *parts.of_all(shown, "This is told"),
         html.H2("Is like compared with like?"),
         parts.table(["code", "what it means", "control", "test"], reasons, kind="words")
         if reasons

@@ -35,10 +35,9 @@ def page(shown: Shown) -> list[Any]:
     if comparison.was_refused:
         again = html.P(dcc.Link("Compare all the same", href=f"/{replace(shown.view, forced=True).query()}"))
         return [*_answer(shown), again, parts.chart(comparison, "timeline", shown.theme)]
-    whole = "The step, the verdict and the findings are of all work, whatever is chosen above." if shown.is_part else ""
     return [
         *_answer(shown),
-        *([html.P(whole, className="facts")] if whole else []),
+        *parts.of_all(shown, "The step, the verdict and the findings are"),
         html.H2("Where the step went"),
         parts.chart(comparison, "step_waterfall", shown.theme),
         parts.step_table(comparison),

@@ -14,6 +14,7 @@ def page(shown: Shown) -> list[Any]:
     """Ranks by state, and the period of every used step."""
     return [
         html.H1("Ranks"),
+        *parts.of_all(shown, "This is told"),
         parts.chart(shown.whole, "ranks", shown.theme),
         html.H2("Steps and runs"),
         parts.chart(shown.whole, "distributions", shown.theme),

@@ -12,10 +12,10 @@ from tracediff_dashboards.shown import Shown
 
 def page(shown: Shown) -> list[Any]:
     """The typical step of both sides, one above the other, on one axis of time."""
-    chosen = "A timeline shows all that happens in a step, whatever work is chosen above." if shown.is_part else ""
     return [
         html.H1("Timeline"),
-        *([html.P(chosen, className="facts")] if chosen else []),
+        *parts.of_all(shown, "A timeline tells"),
+        *parts.other_step(shown),
         parts.chart(shown.whole, "timeline", shown.theme),
         parts.chart(shown.comparison, "launches", shown.theme),
     ]

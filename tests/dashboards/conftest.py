@@ -1,0 +1,86 @@
+"""A running dashboard over a folder of small built traces, and a browser on it."""
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+from dashboard_runs import make_runs
+from tracediff_dashboards.app import make_app
+from tracediff_dashboards.server import bound
+from tracediff_dashboards.sets import Sets
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def dashboard(runs):
+    """A dashboard over the folder, behind a server on a free port; ``url`` is where."""
+    made = make_app(Sets(root=runs))
+    server = bound(made, "127.0.0.1", 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    made.url = f"http://127.0.0.1:{server.server_port}"
+    yield made
+    server.shutdown()
+    server.server_close()
+    made.close()
+
+
+@dataclass
+class Tab:
+    """One tab. Attributes: complaints: all that it must not do: errors, dialogs, failed answers, requests that leave the server."""
+
+    page: object
+    url: str
+    complaints: list[str] = field(default_factory=list)
+
+    def go(self, path="/", ready="#page h1"):
+        """Open a page and wait for it."""
+        self.page.goto(self.url + path)
+        self.page.wait_for_selector(ready)
+        return self
+
+    def settle(self):
+        """Wait until nothing is asked of the server any more."""
+        self.page.wait_for_load_state("networkidle")
+        return self
+
+    def choose(self, control, *labels):
+        """Choose entries of a dropdown."""
+        self.page.click(f"#{control}")
+        for label in labels:
+            self.page.locator(".dash-dropdown-content:visible .dash-dropdown-option", has_text=label).first.click()
+        if self.page.locator(".dash-dropdown-content:visible").count():
+            self.page.keyboard.press("Escape")
+        return self.settle()
+
+    def rows(self):
+        """The names in the table, top to bottom."""
+        return self.page.eval_on_selector_all(
+            ".ag-pinned-left-cols-container .ag-row, .ag-center-cols-container .ag-row",
+            "all => all.filter(r => r.querySelector('[col-id=name]')).sort((a, b) => a.getAttribute('row-index') - b.getAttribute('row-index'))"
+            ".map(r => r.querySelector('[col-id=name]').textContent)",
+        )
+
+
+@pytest.fixture
+def tab(browser, dashboard):
+    """Opens tabs, each a browser session of its own."""
+    contexts = []
+
+    def opened(width=1280, url=dashboard.url, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce", **options)
+        contexts.append(context)
+        one = Tab(context.new_page(), url)
+        one.page.on("console", lambda m: one.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None)
+        one.page.on("pageerror", lambda e: one.complaints.append(f"exception: {e}"))
+        one.page.on("dialog", lambda d: (one.complaints.append(f"dialog: {d.message}"), d.dismiss()))
+        one.page.on("request", lambda r: one.complaints.append(f"request: {r.url[:200]}") if not r.url.startswith((url, "data:", "blob:")) else None)
+        one.page.on("response", lambda r: one.complaints.append(f"{r.status}: {r.url[:200]}") if r.status >= 400 else None)
+        return one
+
+    yield opened
+    for context in contexts:
+        context.close()

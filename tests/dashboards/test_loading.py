@@ -1,0 +1,112 @@
+"""Reading in the background: shared, told, cancelled, and no fault of a file ends it."""
+
+import threading
+
+import pytest
+from build_trace import document, write
+from dashboard_runs import events
+from tracediff_dashboards.comparisons import Comparisons
+from tracediff_dashboards.filters import Filters, View
+from tracediff_dashboards.loading import CANCELLED, Load, Loader
+from tracediff_dashboards.recent import Recent
+from tracediff_dashboards.sets import Sets
+
+from tracediff.diff.compare import compare_sets
+from tracediff.engine import load_sets
+from tracediff.errors import TracediffError
+
+
+@pytest.fixture
+def loader(runs):
+    made = Loader(Sets(root=runs))
+    yield made
+    made.close()
+
+
+def loaded(loader, *names):
+    load = loader.pair(*names)
+    if isinstance(load, Load):
+        assert load.finished.wait(60)
+        assert load.error is None
+        assert load.done == load.files == len({*names})
+    return loader.pair(*names)
+
+
+def test_what_is_read_is_what_compare_reads(loader, runs):
+    sets = loaded(loader, "base", "faster")
+    expected = compare_sets(*load_sets([runs / "base", runs / "faster"]))
+    comparisons = Comparisons(loader)
+    view = View("base", "faster")
+    comparison, _ = comparisons.whole(view)
+    assert comparison.ops == expected.ops
+    assert comparison.verdict == expected.verdict
+    assert comparison.work == expected.work
+    assert comparisons.part(view) is comparison
+    assert comparisons.whole(view)[0] is comparison
+    assert loader.pair("base", "faster") == sets
+    part = comparisons.part(View("base", "faster", Filters(families=("gemm",))))
+    assert {g.family for g in part.work.groups} == {"gemm"}
+
+
+def test_the_same_set_twice_is_read_once_and_compared(loader):
+    assert loaded(loader, "base", "base")[0] is loader.pair("base", "base")[1]
+    comparison, _ = Comparisons(loader).whole(View("base", "base"))
+    assert comparison.step_time.delta == 0
+
+
+def test_a_fault_is_kept_until_it_is_tried_again(tmp_path):
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "t.json").write_text("{")
+    write(tmp_path / "good" / "t.json", document(events()))
+    loader = Loader(Sets(root=tmp_path))
+    load = loader.pair("bad", "good")
+    assert load.finished.wait(60)
+    assert "bad/t.json" in load.error
+    assert "\n" not in load.error
+    assert loader.pair("bad", "good") is load
+    write(tmp_path / "bad" / "t.json", document(events()))
+    loader.forget("bad", "good")
+    assert len(loaded(loader, "bad", "good")) == 2
+    with pytest.raises(TracediffError):
+        loader.pair("good", "nosuch")
+
+
+def test_a_load_is_cancelled(loader, monkeypatch):
+    monkeypatch.setattr("tracediff_dashboards.loading.AT_ONCE", held := threading.Semaphore(0))
+    load = loader.pair("slower", "faster")
+    load.cancel()
+    held.release()
+    assert load.finished.wait(60)
+    assert CANCELLED in load.error
+    loader.forget("slower", "faster")
+    held.release()
+    again = loader.pair("slower", "faster")
+    again_started = threading.Event()
+    while not again.finished.is_set() and not again_started.wait(0.01):
+        if again._process is not None and again._process.pid is not None:
+            again_started.set()
+    again.cancel()
+    assert again.finished.wait(60)
+
+
+def test_what_is_kept_is_made_once_and_the_oldest_goes():
+    recent, made = Recent(2), []
+    start = threading.Barrier(4)
+
+    def ask():
+        start.wait()
+        recent.made("a", lambda: made.append(1) or "A")
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
+    recent.put("b", "B")
+    assert recent.get("a") == "A"
+    recent.put("c", "C")
+    assert [recent.get(key) for key in "abc"] == ["A", None, "C"]
+    with pytest.raises(ZeroDivisionError):
+        recent.made("d", lambda: 1 / 0)
+    assert recent.made("d", lambda: "D") == "D"

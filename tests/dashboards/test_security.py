@@ -1,0 +1,99 @@
+"""What stands before every request."""
+
+import pytest
+from tracediff_dashboards.app import make_app
+from tracediff_dashboards.security import is_loopback
+from tracediff_dashboards.sets import Sets
+
+TOKEN = "a-token-of-the-tests"
+PATHS = ["/", "/changes", "/palette.css", "/assets/dashboard.css", "/_dash-layout", "/_dash-dependencies", "/nosuch/../x", "/_favicon.ico"]
+
+
+@pytest.fixture(scope="module")
+def local(runs):
+    made = make_app(Sets(root=runs))
+    yield made.app.server.test_client()
+    made.close()
+
+
+@pytest.fixture
+def guarded(runs):
+    made = make_app(Sets(root=runs), host="0.0.0.0", token=TOKEN)
+    yield made.app.server.test_client()
+    made.close()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_answer_has_its_headers(local, guarded, path):
+    for client in (local, guarded):
+        headers = client.get(path).headers
+        policy = dict(part.strip().partition(" ")[::2] for part in headers["Content-Security-Policy"].split(";"))
+        assert policy["default-src"] == "'none'"
+        assert "unsafe" not in policy["script-src"]
+        assert policy["script-src"].startswith("'self' 'sha256-")
+        assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["X-Frame-Options"] == "DENY"
+
+
+def test_the_page_loads_from_its_own_server_only(local):
+    text = local.get("/").text
+    assert "https://" not in text.replace('"dash_version_url":"https:\\u002f\\u002f', "")
+    assert "dash_dev_tools" not in text
+    assert local.get("/_reload-hash").status_code in (200, 404)
+    assert "ag-grid" not in text or "cdn" not in text
+    assert "--control:" in local.get("/palette.css").text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8050", "127.0.0.1.evil.example", "169.254.1.1", "[::2]", ""])
+def test_another_name_for_this_machine_is_not_answered(local, host):
+    assert local.get("/", headers={"Host": host}).status_code in (400, 403)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8050", "localhost:1", "[::1]:8050"])
+def test_its_own_names_are(local, host):
+    assert local.get("/", headers={"Host": host}).status_code == 200
+
+
+def test_other_sites_may_not_ask(local):
+    for origin in ("http://evil.example", "null", "http://localhost:9999"):
+        assert local.post("/_dash-update-component", json={}, headers={"Origin": origin}).status_code == 403
+    assert local.get("/", headers={"Origin": "http://localhost"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_is_told_without_the_token(guarded, path):
+    wrong = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Bearer {TOKEN}x"}, {"Cookie": "tracediff-token=é"}, {"Cookie": "tracediff-token="}]
+    for headers in wrong:
+        answer = guarded.get(path, headers=headers)
+        assert answer.status_code == 401
+        assert len(answer.text) < 200
+    assert guarded.get(f"{path}?token=wrong").status_code == 401
+    assert guarded.get(path, headers={"Authorization": f"Bearer {TOKEN}"}).status_code in (200, 404)
+    assert guarded.post("/_dash-update-component", json={}).status_code == 401
+
+
+def test_the_token_moves_from_the_address_to_a_cookie(guarded):
+    answer = guarded.get(f"/changes?control=a%26b&family=x&family=y&token={TOKEN}")
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == "/changes?control=a%26b&family=x&family=y"
+    cookie = answer.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert guarded.get("/changes").status_code == 200
+    for path in ("//evil.example/", "/%2Fevil.example/", "/\\evil.example/"):
+        location = guarded.open(path=path, query_string={"token": TOKEN}).headers["Location"]
+        assert location[:1] == "/"
+        assert location[1:2] not in ("/", "\\")
+
+
+def test_a_request_is_bounded(local):
+    answer = local.post("/_dash-update-component", data=b"x", headers={"Content-Length": str(1 << 40)}, content_type="application/json")
+    assert answer.status_code in (400, 413)
+
+
+def test_loopback_is_known_by_address():
+    assert [is_loopback(host) for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1", "example.org")] == [True] * 4 + [
+        False
+    ] * 4

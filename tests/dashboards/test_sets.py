@@ -1,0 +1,125 @@
+"""Which sets may be read: those of the folder and no other, by whatever name; and dropped files."""
+
+import base64
+import os
+
+import pytest
+from build_trace import document, write
+from dashboard_runs import events, make_runs
+from tracediff_dashboards import uploads
+from tracediff_dashboards.sets import Sets
+from tracediff_dashboards.uploads import Uploads
+
+from tracediff.errors import TracediffError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Sets below ``inside``, and a trace beside it that no name may reach."""
+    write(tmp_path / "outside" / "secret.json", document(events()))
+    write(tmp_path / "inside-too" / "secret.json", document(events()))
+    return make_runs(tmp_path / "inside")
+
+
+def test_sets_are_folders_runs_files_and_snapshots(tmp_path):
+    for k in (1, 2):
+        write(tmp_path / "eager" / f"run{k}" / "rank0.json", document(events()))
+    for name in ("a", "b"):
+        write(tmp_path / "flat" / f"{name}.json.gz", document(events()))
+    write(tmp_path / ".hidden" / "t.json", document(events()))
+    (tmp_path / "base.tdprof.gz").write_bytes(b"")
+    (tmp_path / "eager" / "manifest.json").write_text("{}")
+    assert Sets(root=tmp_path).names() == ["base.tdprof.gz", "eager", "flat", "flat/a.json.gz", "flat/b.json.gz"]
+    assert Sets({"x": "/x"}).names() == ["x"]
+    assert Sets({"x": "/x"}).where("x") == "/x"
+
+
+def test_every_listed_set_may_be_read(folder):
+    sets = Sets(root=folder)
+    assert [sets.where(name) for name in sets.names()] == [str((folder / name).resolve()) for name in sets.names()]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../outside",
+        "base/../../outside",
+        "/etc",
+        "../inside-too",
+        "..",
+        "",
+        "base\0",
+        "%2e%2e/outside",
+        "out",
+        "base/out.json",
+        "linked",
+        "a" * 5000,
+        "~",
+        ".git",
+    ],
+)
+def test_nothing_outside_is_read(folder, name):
+    (folder / "out").symlink_to(folder.parent / "outside")
+    (folder / ".git").mkdir()
+    (folder / "base" / "out.json").symlink_to(folder.parent / "outside" / "secret.json")
+    (folder / "linked").mkdir()
+    (folder / "linked" / "manifest.json").symlink_to("/etc/passwd")
+    write(folder / "linked" / "t.json", document(events()))
+    sets = Sets(root=folder)
+    if name == "":  # the folder itself holds the link
+        name = "base"
+    with pytest.raises(TracediffError) as caught:
+        sets.where(name)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_loop_of_links_is_no_set(folder):
+    (folder / "loop").symlink_to(folder / "loop")
+    with pytest.raises(TracediffError):
+        Sets(root=folder).where("loop")
+    assert "base" in Sets(root=folder).names()
+
+
+def test_a_folder_behind_a_link_is_a_root(folder, tmp_path):
+    os.symlink(folder, tmp_path / "link")
+    assert Sets(root=tmp_path / "link").where("base") == str(folder / "base")
+
+
+def data(content=b"{}"):
+    return "data:application/json;base64," + base64.b64encode(content).decode()
+
+
+def test_dropped_files_are_private_and_removed():
+    kept = Uploads()
+    names = [kept.add("t.json", data(b"one")), kept.add("t.json", data(b"two"))]
+    assert names[0] != names[1]
+    paths = [kept.path(name) for name in names]
+    assert [path.read_bytes() for path in paths] == [b"one", b"two"]
+    assert paths[0].parent.parent.stat().st_mode & 0o77 == 0
+    kept.close()
+    assert not paths[0].parent.parent.exists()
+    assert kept.path(names[0]) is None
+
+
+@pytest.mark.parametrize("name", ["../../../x.json", "/etc/x.json", "..\\..\\x.json", "<img src=x onerror=alert(1)>.json", "\0x.json", ".x.json"])
+def test_a_dropped_files_name_leads_nowhere(name):
+    kept = Uploads()
+    path = kept.path(kept.add(name, data()))
+    assert path.parent.parent == kept._folder
+    assert not set(path.name) & set('<>/\\\0" ')
+    kept.close()
+
+
+def test_dropped_files_are_bounded(monkeypatch):
+    kept = Uploads()
+    for name, content, said in (("t.exe", data(), "no trace by its name"), ("t.json", "data:x;base64,%%%", "did not arrive whole")):
+        with pytest.raises(TracediffError, match=said):
+            kept.add(name, content)
+    monkeypatch.setattr(uploads, "MOST_BYTES", 1000)
+    with pytest.raises(TracediffError, match="with its path instead"):
+        kept.add("t.json", data(b"x" * 4000))
+    monkeypatch.setattr(uploads, "MOST_FILES", 2)
+    first, *rest = [kept.add("t.json", data()) for _ in range(3)]
+    assert kept.path(first) is None
+    assert all(kept.path(name).exists() for name in rest)
+    kept.close()
