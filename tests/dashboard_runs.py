@@ -29,13 +29,14 @@ def events(scale=1, names=("mm", "add", "relu"), steps=4):
 
 
 def make_runs(folder):
-    """Sets: base, faster, slower, two ranks, hostile names, and a file that is no trace."""
+    """Sets: base, faster, slower, two ranks, one without a GPU, hostile names, and a file that is no trace."""
     for name, scale in (("base", 2), ("faster", 1), ("slower", 3)):
         write(folder / name / "trace.json", document(events(scale)))
     for rank in (0, 1):
         write(folder / "ranks" / f"rank{rank}.json", document(events(rank + 1), distributedInfo={"rank": rank}))
     for k, name in enumerate(("hostile-a", "hostile-b")):
         write(folder / name / "trace.json", document(events(k + 1, HOSTILE)))
+    write(folder / "host" / "trace.json", document([e for e in events(2) if e["cat"] not in ("kernel", "cuda_runtime")]))
     (folder / "bad").mkdir()
     (folder / "bad" / "trace.json").write_text('{"traceEvents": 5}')
     return folder

@@ -81,7 +81,7 @@ class Dashboard:
         # one callback: the address and the choices set each other
         app.callback([Output("url", "search"), *choices, *page], [*address, *around, *here, *buttons], State("shown", "data"))(self.show)
         app.callback(
-            [Output("status", "children"), Output("ready", "data")],
+            [Output("status", "children"), Output("ready", "data"), Output("poll", "disabled", allow_duplicate=True)],
             [Input("poll", "n_intervals"), Input("again", "n_clicks", allow_optional=True)],
             [State("url", "search"), State("ready", "data")],
             prevent_initial_call=True,
@@ -159,13 +159,13 @@ class Dashboard:
         view = view_of(search)
         if ctx.triggered_id == "again":
             if not again:
-                return [no_update, no_update]
+                return [no_update] * 3
             self.loader.forget(view.control, view.test)
-            return ["", ready + 1]
+            return ["", ready + 1, True]
         load = self.loader.find(view.control, view.test)
         if load is None or load.finished.is_set():
-            return ["", ready + 1]
-        return [_progress(load), no_update]
+            return ["", ready + 1, True]
+        return [_progress(load), no_update, no_update]
 
     def cancel(self, clicks: int | None, search: str | None) -> None:
         """Stop reading the sets of this address."""

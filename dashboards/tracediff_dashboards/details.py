@@ -54,11 +54,11 @@ def _op(shown: Shown, op: Op) -> list[Any]:
     return [
         html.H2(parts.name(op.name)),
         _facts(facts),
+        html.H3(f"Matched in {plural(len(groups), 'group')}"),
+        *_first_groups(shown, groups),
         html.H3("Step by step"),
         *whole,
         parts.figure(name_steps((steps[0], steps[1]), theme=shown.theme), "steps"),
-        html.H3(f"Matched in {plural(len(groups), 'group')}"),
-        *_first_groups(shown, groups),
         html.H3("Where it is called"),
         *_places(shown, op),
     ]

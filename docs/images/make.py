@@ -1,4 +1,4 @@
-"""Pictures of every chart and of the report, light and dark, 1280 and 390 pixels wide: ``make screenshots``.
+"""Pictures of every chart, of the report and of the dashboard, light and dark, wide and narrow: ``make screenshots``.
 
 They are of the published traces that the tests run against, where those are present, else of sample_traces.
 """
@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, sync_playwright
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 import traces  # noqa: E402  # tests/traces.py: where the published traces are
+from shoot_dashboard import shoot_dashboard  # noqa: E402
 
 import tracediff  # noqa: E402
 from tracediff import charts  # noqa: E402
@@ -31,11 +32,15 @@ WIDTHS, THEMES = (1280, 390), ("light", "dark")
 REPORT_HEIGHT = 1500
 
 
+def folders(pair: tuple[str, str]) -> tuple[Path, Path]:
+    """Where the pair is, or the samples where the published traces are absent."""
+    control, test = (ROOT / name if "/" in name else traces.FOLDER / name for name in (pair if traces.FILES else SAMPLE))
+    return control, test
+
+
 def compared(pair: tuple[str, str]) -> Comparison:
-    """The pair, or the samples where the published traces are absent."""
-    found = pair == SAMPLE or traces.FILES
-    folders = [ROOT / name if "/" in name else traces.FOLDER / name for name in (pair if found else SAMPLE)]
-    return tracediff.compare(*folders).comparison
+    """The comparison of a pair."""
+    return tracediff.compare(*folders(pair)).comparison
 
 
 def shoot_charts(browser: Browser, comparison: Comparison, names: list[str], folder: Path) -> None:
@@ -77,6 +82,7 @@ def main() -> None:
         shoot_charts(browser, usual, [name for name in charts.NAMES if name not in PAIRS], Path(temporary))
         for name, pair in PAIRS.items():
             shoot_charts(browser, compared(pair), [name], Path(temporary))
+        shoot_dashboard(browser, folders(USUAL), OUT)
         browser.close()
 
 

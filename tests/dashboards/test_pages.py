@@ -1,11 +1,15 @@
 """The dashboard in a real browser: every page, filters, rows, links, change of sets, faults, and names that would run."""
 
 import re
+import threading
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from dashboard_runs import HOSTILE
+from tracediff_dashboards.app import make_app
 from tracediff_dashboards.pages import PAGES
+from tracediff_dashboards.server import bound
+from tracediff_dashboards.sets import Sets
 
 PAIR = "?control=base&test=faster"
 
@@ -140,6 +144,37 @@ def test_a_bad_file_is_one_line_and_the_app_lives_on(tab):
     one.page.wait_for_selector(".alert")
     one.choose("test", "faster")
     one.page.wait_for_selector("h1:has-text('base → faster')")
+    assert not one.complaints
+
+
+def test_a_load_tells_what_it_does_and_is_cancelled(tab, monkeypatch, runs):
+    made = make_app(Sets(root=runs))
+    server = bound(made, "127.0.0.1", 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr("tracediff_dashboards.loading.AT_ONCE", held := threading.Semaphore(0))
+    one = tab(url=f"http://127.0.0.1:{server.server_port}").go(f"/{PAIR}", "#status >> text=Looking for traces")
+    one.page.click("#cancel")
+    held.release()
+    one.page.wait_for_selector(".alert >> text=was cancelled")
+    assert one.page.is_hidden("#cancel")
+    held.release()
+    one.page.click("#again")
+    one.page.wait_for_selector(".verdict")
+    assert one.page.inner_text("#status") == ""
+    assert not one.complaints
+    server.shutdown()
+    made.close()
+
+
+def test_what_cannot_be_compared_says_so_and_can_be_forced(tab):
+    one = tab()
+    for page in PAGES:
+        one.go(f"/{page}?control=base&test=host&family=gemm&phase=forward").settle()
+    one.go("/?control=base&test=host", ".verdict.refused")
+    one.page.click("text=Compare all the same")
+    one.page.wait_for_selector(".verdict:not(.refused)")
+    assert "forced=1" in one.page.url
+    one.go(f"/changes?{urlsplit(one.page.url).query}", ".ag-row")
     assert not one.complaints
 
 

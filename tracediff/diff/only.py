@@ -62,7 +62,7 @@ def only(comparison: Comparison, part: Part) -> Comparison:
     modules the operators are summed over their calls; operators that only wrap others, runtime calls and annotations have no place in the tree and
     are left out. Work that is kept out of matching belongs to no part. Operators whose numbers become others are untested.
     """
-    if part.is_all:
+    if part.is_all or comparison.was_refused:
         return comparison
     groups = tuple(_groups(comparison, part))
     gpu = comparison.control.has_gpu or comparison.test.has_gpu

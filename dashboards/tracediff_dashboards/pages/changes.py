@@ -57,7 +57,7 @@ def _details(shown: Shown, chosen: Line | None) -> list[Any]:
 
 
 def _empty(shown: Shown) -> Any:
-    if shown.comparison.was_refused:
+    if shown.whole.was_refused:
         return html.P("The sides were not compared; the overview says why and lets you compare them all the same.", className="missing")
     if shown.is_part:
         return html.P("Nothing of this kind is left: take back a filter above.", className="missing")

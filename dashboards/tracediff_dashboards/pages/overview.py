@@ -32,7 +32,7 @@ TOP = 10
 def page(shown: Shown) -> list[Any]:
     """Verdict, step, findings, and the largest changes of the chosen work."""
     comparison = shown.comparison
-    if comparison.was_refused:
+    if shown.whole.was_refused:
         again = html.P(dcc.Link("Compare all the same", href=f"/{replace(shown.view, forced=True).query()}"))
         return [*_answer(shown), again, parts.chart(comparison, "timeline", shown.theme)]
     return [
@@ -51,10 +51,10 @@ def page(shown: Shown) -> list[Any]:
 def _answer(shown: Shown) -> list[Any]:
     comparison = shown.comparison
     c, t = comparison.control, comparison.test
-    kind = "refused" if comparison.was_refused else comparison.verdict.result
+    kind = "refused" if shown.whole.was_refused else comparison.verdict.result
     answer = [
         html.H1([parts.name(c.label), " → ", parts.name(t.label)]),
-        html.P(printable(headline(comparison)), className=f"verdict {kind}"),
+        html.P(printable(headline(shown.whole)), className=f"verdict {kind}"),
         *(html.P(said) for said in (interval(comparison), unprofiled(comparison)) if said),
         html.P(printable(facts(comparison)), className="facts"),
     ]
@@ -62,7 +62,7 @@ def _answer(shown: Shown) -> list[Any]:
     if cautions:
         what = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
         told = html.Summary([html.Strong(what), f": {len(cautions)} thing{'s' if len(cautions) > 1 else ''} beside what was meant to differ"])
-        answer.append(html.Details([told, parts.items(cautions)], className="caution", open=comparison.was_refused))
+        answer.append(html.Details([told, parts.items(cautions)], className="caution", open=shown.whole.was_refused))
     return answer
 
 
