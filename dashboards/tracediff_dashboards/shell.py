@@ -36,6 +36,7 @@ def shell(theme: str) -> Any:
             _filters(),
             html.Div([html.Div(id="status", role="status"), html.Button("Cancel", id="cancel", type="button", hidden=True)], className="status"),
             html.Main(id="page", tabIndex=-1),
+            html.Div(dcc.Graph(), hidden=True),  # the browser fetches plotly.js while the sets are read
         ]
     )
 
