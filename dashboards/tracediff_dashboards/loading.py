@@ -20,6 +20,8 @@ MOST_SETS = 8
 """Kept loaded: tables of some MB each."""
 AT_ONCE = threading.BoundedSemaphore(2)
 """Loads that read at the same time; each takes all cores."""
+LONGEST_END = 5.0
+"""Seconds that the end of the dashboard waits for a load to stop."""
 CANCELLED = "reading was cancelled"
 
 
@@ -137,9 +139,12 @@ class Loader:
                 del self._loads[tuple(sorted({control, test}))]
 
     def close(self) -> None:
-        """Stop all that is being read."""
-        for load in list(self._loads.values()):
+        """Stop all that is being read, and wait until it has: a process that starts while this one ends would complain."""
+        loads = list(self._loads.values())
+        for load in loads:
             load.cancel()
+        for load in loads:
+            load.finished.wait(LONGEST_END)
 
     def _run(self, key: tuple[str, ...], load: Load, wheres: Sequence[str]) -> None:
         try:
