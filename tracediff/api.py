@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tracediff.analysis.analyze import Analysis, analyze_set
+from tracediff.analysis.analysis import Analysis
+from tracediff.analysis.analyze import analyze_set
 from tracediff.charts.of_diff import Charts
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison

@@ -17,6 +17,7 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
+from tracediff.profile.arrange import arrange
 from tracediff.profile.build import ARGUMENTS, build_profile, see
 from tracediff.profile.collective_waits import collective_waits
 from tracediff.profile.families import DEFAULT, Families
@@ -24,7 +25,7 @@ from tracediff.profile.measures import arguments_of
 from tracediff.profile.measures.measure import Seen
 from tracediff.profile.profile import Profile
 from tracediff.profile.snapshot import SUFFIX, is_snapshot, read_snapshot
-from tracediff.profile.traceset import Selection, TraceSet, arrange
+from tracediff.profile.traceset import Selection, TraceSet
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Wanted = tuple[TraceFile, Selection, tuple[TraceFile, ...]]
@@ -112,8 +113,9 @@ def load_sets(
         arranged = arrange(label or name, _usable([found[one] for one in ours], notes, where), selection, wanted, notes.list())
         arranged.manifest = _manifest(where)
         arranged.families = families
-        arranged.waits = collective_waits(arranged) if len(arranged.ranks) > 1 else None
-        arranged.notes += arranged.waits.notes if arranged.waits else ()
+        if len(arranged.ranks) > 1 and (waits := collective_waits(arranged)):
+            arranged.over_ranks = waits.tables
+            arranged.notes += waits.notes
         sets.append(arranged)
     _tell_apart(sets, [name if it and not label else None for it, label, name in zip(snapshots, given, named, strict=True)])
     return sets

@@ -9,7 +9,8 @@ from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.only import only
 from tracediff.ingest.discover import labels_for
-from tracediff.profile.traceset import TraceSet, narrowed
+from tracediff.profile.arrange import narrowed
+from tracediff.profile.traceset import TraceSet
 from tracediff_dashboards.filters import View
 from tracediff_dashboards.loading import Load, Loader
 from tracediff_dashboards.recent import Recent

@@ -10,8 +10,9 @@ from tracediff.diff.compare import compare_sets
 from tracediff.diff.only import Part, only
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.profile.arrange import narrowed
 from tracediff.profile.names import is_wrapper
-from tracediff.profile.traceset import Selection, narrowed
+from tracediff.profile.traceset import Selection
 
 PAIRS = [("resnet50_workers0", "resnet50_workers4"), ("tinylm_compile", "tinylm_cudagraph"), ("hta_cpu_only", "hta_cpu_only")]
 

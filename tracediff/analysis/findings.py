@@ -10,7 +10,7 @@ from tracediff.diff.findings.step import GPU_BOUND, GPU_WORK, HOST_BOUND, PART_O
 from tracediff.diff.wording import part, time
 
 if TYPE_CHECKING:
-    from tracediff.analysis.analyze import Analysis
+    from tracediff.analysis.analysis import Analysis
 
 ADVICE = {
     "data_loading": ("data-loading", "waiting for the DataLoader", "Look at workers, prefetch and storage."),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 
-from tracediff.analysis.analyze import Analysis
+from tracediff.analysis.analysis import Analysis
 from tracediff.diff.comparison import Comparison, Side
 from tracediff.diff.wording import MINUS
 from tracediff.errors import TracediffError, printable

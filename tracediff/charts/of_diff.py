@@ -11,7 +11,7 @@ from tracediff.diff.comparison import Comparison
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tracediff.analysis.analyze import Analysis
+    from tracediff.analysis.analysis import Analysis
 
 
 class Charts:

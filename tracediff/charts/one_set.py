@@ -10,7 +10,7 @@ from tracediff.charts.theme import empty, finish, palette
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.analysis.analyze import Analysis
+    from tracediff.analysis.analysis import Analysis
 
 MOST = 25
 """Bars; the rest share one."""

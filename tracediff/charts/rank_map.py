@@ -12,7 +12,7 @@ from tracediff.diff.wording import plural
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.analysis.analyze import Analysis
+    from tracediff.analysis.analysis import Analysis
     from tracediff.charts.labels import Unit
     from tracediff.diff.comparison import Comparison, Side
 

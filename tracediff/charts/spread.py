@@ -13,7 +13,7 @@ from tracediff.diff.wording import plural
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.analysis.analyze import Analysis
+    from tracediff.analysis.analysis import Analysis
     from tracediff.profile.average import UsedStep
 
 MOST = 8000

@@ -22,9 +22,10 @@ import numpy as np
 from tracediff.engine import Where, load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest import categories as cat
+from tracediff.profile.arrange import arrange
 from tracediff.profile.names import ADDRESS, STEP
 from tracediff.profile.profile import Profile
-from tracediff.profile.traceset import Selection, TraceSet, arrange
+from tracediff.profile.traceset import Selection, TraceSet
 from tracediff.write import write_text
 
 if TYPE_CHECKING:

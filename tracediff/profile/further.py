@@ -14,6 +14,6 @@ def further_tables(traces: TraceSet) -> dict[str, SetTable]:
     for name in NAMES:
         if all(name in p.measures for p in traces.profiles):
             out[name] = SetTable(measure(name), *measure_average(traces, name))
-        if name == "collectives" and traces.waits is not None:
-            out |= {table.measure.name: table for table in traces.waits.tables}
+        if name == "collectives":
+            out |= {table.measure.name: table for table in traces.over_ranks}
     return out

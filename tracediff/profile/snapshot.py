@@ -13,11 +13,12 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.health import Note, Notes
 from tracediff.ingest.manifest import CompileFacts, Manifest, RunFacts
 from tracediff.ingest.source import TraceFile, open_trace
+from tracediff.profile.arrange import check_usable
 from tracediff.profile.columns_packed import PackedProfile, pack, unpack
 from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.gaps import CODES, usable_runs
 from tracediff.profile.profile import Profile
-from tracediff.profile.traceset import Run, Selection, TraceSet, check_usable
+from tracediff.profile.traceset import Run, Selection, TraceSet
 from tracediff.write import write_bytes
 
 VERSION = 1

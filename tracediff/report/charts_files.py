@@ -19,7 +19,7 @@ from tracediff.write import write_bytes, write_text
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.analysis.analyze import Analysis
+    from tracediff.analysis.analysis import Analysis
     from tracediff.diff.comparison import Comparison
 
 FRAGMENT = "fragment"

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tracediff.diff.comparison import Comparison
-    from tracediff.diff.ops import Op
 
 
 @dataclass(frozen=True)
@@ -19,12 +14,6 @@ class Evidence:
     test_count: float | None = None
     control_us: float | None = None
     test_us: float | None = None
-
-
-def evidence_of(comparison: Comparison, op: Op) -> Evidence:
-    """How often an operation runs on both sides, and how long."""
-    us, number = comparison.us, comparison.number
-    return Evidence(op.name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total))
 
 
 @dataclass(frozen=True)

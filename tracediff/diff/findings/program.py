@@ -7,7 +7,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from tracediff.diff.findings.finding import Evidence, Finding, evidence_of
+from tracediff.diff.findings.evidence import evidence_of
+from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import named_sides
 from tracediff.diff.matching.calls import shape_key
 from tracediff.diff.preflight import COMPILING

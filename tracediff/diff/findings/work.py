@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tracediff.diff.findings.finding import Evidence, Finding, evidence_of
+from tracediff.diff.findings.evidence import evidence_of
+from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import GPU_WORK
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.wording import change, count, part, plural, time

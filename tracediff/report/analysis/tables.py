@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracediff.analysis.analyze import Analysis
+from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
 from tracediff.diff.comparison import Side
 from tracediff.diff.wording import count, plural

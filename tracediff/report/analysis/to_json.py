@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tracediff.analysis.analyze import Analysis
+from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
 from tracediff.profile.measures.measure import Measure
 from tracediff.report.sections import GPU_WORK, HOST_WORK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracediff.analysis.analyze import Analysis
+from tracediff.analysis.analysis import Analysis
 from tracediff.report.analysis.tables import head, tables_of
 from tracediff.report.escape import escaped
 from tracediff.report.table import Table

@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from tracediff.analysis.analyze import Analysis
+from tracediff.analysis.analysis import Analysis
 from tracediff.errors import printable
 from tracediff.report.analysis.tables import head, tables_of
 from tracediff.report.table import Table

@@ -12,7 +12,7 @@ from tracediff.report.page.html import Drawn, figure_of, page_of, versions
 from tracediff.report.table_formats import to_html as table_html
 
 if TYPE_CHECKING:
-    from tracediff.analysis.analyze import Analysis
+    from tracediff.analysis.analysis import Analysis
     from tracediff.diff.findings.finding import Finding
     from tracediff.report.table import Table
 

@@ -13,7 +13,7 @@ from tracediff.charts.theme import caption
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.analysis.analyze import Analysis
+    from tracediff.analysis.analysis import Analysis
     from tracediff.diff.comparison import Comparison
 
 TOP = 30

@@ -1,0 +1,49 @@
+"""`Analysis`: everything that is said of one set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracediff.analysis.shares import Operation, Share
+from tracediff.diff.comparison import Side
+from tracediff.diff.findings.finding import Finding
+from tracediff.profile.measures.measure import Measure
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One set in depth. Counts and times are integer numerators: x / scale events, x / scale nanoseconds, per step.
+
+    Attributes:
+        scale: the common denominator.
+        side: what the set was made of.
+        period: the step. states: name → time; they sum to it. foreign: GPU time of work launched in no used step.
+        work: Σ durations of GPU events, without a GPU of the self time of operators. busy: union of GPU events per GPU, summed.
+        unattributed: the part of `work` that a health note keeps out of the views.
+        tensor_cores: part of kernel time on tensor cores, None without kernels.
+        views: family, phase, module, op, kernel → the work summed by it, largest first.
+        operations: by self time. measures: further tables, those that the set was loaded with: (measure, rows of key and numerators).
+        findings: what stands out.
+    """
+
+    scale: int
+    side: Side
+    period: int
+    states: tuple[Share, ...]
+    foreign: int
+    work: int
+    busy: int
+    unattributed: int
+    tensor_cores: float | None
+    views: dict[str, tuple[Share, ...]]
+    operations: tuple[Operation, ...]
+    measures: tuple[tuple[Measure, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]], ...]
+    findings: tuple[Finding, ...] = ()
+
+    def us(self, numerator: int) -> float:
+        """Microseconds of a time numerator: the one division."""
+        return numerator / (self.scale * 1000)
+
+    def number(self, numerator: int) -> float:
+        """Events per step of a count numerator: the one division."""
+        return numerator / self.scale
