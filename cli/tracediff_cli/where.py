@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tracediff.errors import TracediffError, printable
+from tracediff.errors import NotATrace, TracediffError, printable
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.find import Found, longest_events
 from tracediff.ingest.read import read_trace
@@ -36,8 +36,18 @@ def list_events(wheres: tuple[str, str], name: str, most: int) -> None:
 
 
 def _longest(files: list[TraceFile], name: str, most: int) -> list[Found]:
-    events = [event for file in files for event in longest_events(read_trace(file), name, most)]
+    events = [event for file in files for event in _events(file, name, most, alone=len(files) == 1)]
     return sorted(events, key=lambda e: (-e.dur_ns, str(e.file), e.ts_ns))[:most]
+
+
+def _events(file: TraceFile, name: str, most: int, alone: bool) -> list[Found]:
+    """Those of one file; one among several that is no trace has none."""
+    try:
+        return longest_events(read_trace(file), name, most)
+    except NotATrace:
+        if alone:
+            raise
+        return []
 
 
 def _table(events: list[Found]) -> Table:

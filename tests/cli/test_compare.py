@@ -122,3 +122,11 @@ def test_help_has_examples(command):
     text = output(*command, "--help")
     assert "Example" in text
     assert "tracediff " in text
+
+
+def test_where_passes_over_files_that_are_no_traces(tmp_path):
+    write(tmp_path / "trace.json", document([step(1, 0, 100), op("aten::mm", 10, 20)]))
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    (tmp_path / "et.json").write_text('{"schema": "1.1.1-chakra.0.0.4", "nodes": []}')
+    text = output("compare", str(tmp_path), str(tmp_path), "--where", "aten::mm", width=120)
+    assert text.count("20.000") == 2
