@@ -18,7 +18,8 @@ from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
-from tracediff_dashboards.pages import draw, page_at
+from tracediff_dashboards.looking import Looking, window_of
+from tracediff_dashboards.pages import draw, page_at, timeline
 from tracediff_dashboards.rows import line
 from tracediff_dashboards.security import protect
 from tracediff_dashboards.sets import Sets
@@ -40,13 +41,14 @@ CHOSEN_FROM = ("control", "test", "phase", "family", "module", "rank")
 
 
 class Dashboard:
-    """The parts of a running app. Attributes: sets, loader, comparisons: see their classes. app: the Dash app; ``app.server`` is what is served."""
+    """The parts of a running app. Attributes: sets, loader, comparisons, looking: see their classes. app: the Dash app; ``app.server`` is what is served."""
 
     def __init__(self, sets: Sets, *, host: str = "127.0.0.1", token: str | None = None, theme: str = "auto", options: Mapping[str, Any] | None = None) -> None:
         """See `make_app`."""
         self.sets = sets
         self.loader = Loader(sets, options)
         self.comparisons = Comparisons(self.loader)
+        self.looking = Looking(options)
         folder = Path(__file__).parent / "assets"
         self.app = Dash(
             __name__,
@@ -75,6 +77,7 @@ class Dashboard:
         address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
         around = [Input(key, "value") for key in CONTROLS]
         here = [Input("tab", "value", allow_optional=True), Input("size", "value", allow_optional=True), Input("grid", "selectedRows", allow_optional=True)]
+        here += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test")]
         buttons = [Input("swap", "n_clicks"), Input("clear", "n_clicks"), Input("dropped", "data")]
         choices = [*(Output(key, "value") for key in CONTROLS), *(Output(key, "options") for key in CHOSEN_FROM)]
         page = [Output("page", "children"), Output("nav", "children"), Output("poll", "disabled"), Output("cancel", "hidden"), Output("shown", "data")]
@@ -93,6 +96,9 @@ class Dashboard:
             [State("url", "search"), State("theme", "data")],
             prevent_initial_call=True,
         )(self.tell)
+        look = [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")]
+        app.callback(Output("chart-timeline", "figure"), look, [State("url", "search"), State("theme", "data")])(self.look)
+        app.callback(Output("followed", "children"), Input("chart-timeline", "clickData"), State("url", "search"), prevent_initial_call=True)(self.follow)
         app.callback(
             [Output("dropped", "data"), Output("notice", "children")],
             Input("upload", "contents"),
@@ -187,6 +193,38 @@ class Dashboard:
             return no_update
         chosen = line(part, view.tab, key)
         return details(Shown(part, found[0], found[1], view, theme or "light"), chosen) if chosen is not None else no_update
+
+    def look(self, at_control: str | None, at_test: str | None, moved: Any, search: str | None, theme: str | None) -> Any:
+        """The timeline of the chosen steps, and of the part that was chosen of them."""
+        view = view_of(search)
+        found = self.comparisons.whole(view) if view.control and view.test else None
+        if found is None or isinstance(found, Load) or not (at_control or at_test or moved):
+            return no_update
+        whole, sets = found
+        of = list(zip(sets, (at_control or "", at_test or ""), (whole.control.typical, whole.test.typical), strict=True))
+        try:
+            steps = [self.looking.step(traces, key, typical, None) for traces, key, typical in of]
+            window = window_of(moved, timeline.unit_us(steps))
+            if window is not None:
+                steps = [self.looking.step(traces, key, typical, window) for traces, key, typical in of]
+        except TracediffError:
+            return no_update
+        return timeline.closer(whole, steps, window, theme or "light")
+
+    def follow(self, clicked: Any, search: str | None) -> Any:
+        """What hangs together with the mark that was clicked."""
+        view = view_of(search)
+        found = self.comparisons.whole(view) if view.control and view.test else None
+        which, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
+        if found is None or isinstance(found, Load) or which not in ("0", "1") or not event.isdigit():
+            return []
+        whole, sets = found
+        side = int(which)
+        key, typical = (view.at_control, view.at_test)[side], (whole.control, whole.test)[side].typical
+        try:
+            return timeline.followed(self.looking.follow(sets[side], key, typical, int(event)))
+        except TracediffError as error:
+            return parts.alert(str(error))
 
     def drop(self, contents: list[str] | None, names: list[str] | None) -> tuple[Any, Any]:
         """Keep dropped files; the names of the sets that they are."""

@@ -10,7 +10,7 @@ from tracediff_dashboards.filters import SIZES, TABS, Filters, View
 
 CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank")
 """Those around every page."""
-OTHERS = ("tab", "size", "grid", "swap", "clear", "dropped")
+OTHERS = ("tab", "size", "grid", "at-control", "at-test", "swap", "clear", "dropped")
 """Those of single pages, and buttons."""
 
 
@@ -38,10 +38,11 @@ def changed(view: View, moved: Set[str], values: Mapping[str, Any]) -> View:
         filters = Filters(values["device"] or None, phases, families, modules, str(values["steps"] or "").strip(), ranks)
         control, test = (str(values[key] or "") for key in ("control", "test"))
         view = replace(view, control=control, test=test, filters=filters, forced=view.forced and not moved & {"control", "test"})
+        view = replace(view, at_control="" if "control" in moved else view.at_control, at_test="" if "test" in moved else view.at_test)
     if "clear" in moved:
         view = replace(view, filters=Filters())
     if "swap" in moved:
-        view = replace(view, control=view.test, test=view.control)
+        view = replace(view, control=view.test, test=view.control, at_control=view.at_test, at_test=view.at_control)
     if "dropped" in moved and values["dropped"]:
         names = [str(name) for name in values["dropped"]]
         view = replace(view, control=names[0] if len(names) > 1 else view.control or names[0], test=names[-1], filters=Filters(), row="")
@@ -49,5 +50,9 @@ def changed(view: View, moved: Set[str], values: Mapping[str, Any]) -> View:
         view = replace(view, tab=values["tab"], row="")
     if "size" in moved and values["size"] in SIZES:
         view = replace(view, size=values["size"])
+    if "at-control" in moved:
+        view = replace(view, at_control=str(values["at-control"] or ""))
+    if "at-test" in moved:
+        view = replace(view, at_test=str(values["at-test"] or ""))
     row = row_of(values["grid"]) if "grid" in moved else None
     return replace(view, row=row) if row is not None else view

@@ -53,6 +53,7 @@ class View:
     Attributes:
         control, test: names of sets, empty where none is chosen. forced: compare even what the preflight refuses.
         tab, row: of the changes. size: what the tree's boxes are as large as.
+        at_control, at_test: steps of the timeline, empty for the typical ones; see `looking.Place.key`.
     """
 
     control: str = ""
@@ -62,6 +63,8 @@ class View:
     tab: str = TABS[0]
     row: str = ""
     size: str = SIZES[0]
+    at_control: str = ""
+    at_test: str = ""
 
     def query(self) -> str:
         """The address' part from ``?`` on; what is as usual is left out. `view_of` reads it."""
@@ -79,6 +82,8 @@ class View:
             "tab": self.tab if self.tab != TABS[0] else "",
             "row": self.row,
             "size": self.size if self.size != SIZES[0] else "",
+            "at_control": self.at_control,
+            "at_test": self.at_test,
         }
         given = {key: value for key, value in fields.items() if value}
         return f"?{urlencode(given, doseq=True)}" if given else ""
@@ -104,6 +109,8 @@ def view_of(search: str | None) -> View:
         tab if tab in TABS else TABS[0],
         _one(found, "row"),
         size if size in SIZES else SIZES[0],
+        _one(found, "at_control"),
+        _one(found, "at_test"),
     )
 
 

@@ -42,8 +42,8 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     gap = 46 / (ROW * sum(heights) + 46)
     figure = make_subplots(len(shown), 1, shared_xaxes=True, vertical_spacing=gap, row_heights=heights, subplot_titles=titles)
     told: set[str] = set()
-    for k, (_, step) in enumerate(shown):
-        _step(figure, k + 1, step.timeline, unit, colours, has_gpu(of), told)
+    for k, (which, step) in enumerate(shown):
+        _step(figure, k + 1, which, step.timeline, unit, colours, has_gpu(of), told)
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.of(max(lengths))], showgrid=True, zeroline=False)
@@ -51,8 +51,8 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     return finish(figure, theme, _title(shown, lengths), _subtitle(shown, len(sides_of(of))), ROW * sum(heights) + 100)
 
 
-def _step(figure: go.Figure, row: int, of_step: Timeline, unit: Unit, of: Palette, gpu: bool, told: set[str]) -> None:
-    """The marks of one step, a trace for each kind."""
+def _step(figure: go.Figure, row: int, side: int, of_step: Timeline, unit: Unit, of: Palette, gpu: bool, told: set[str]) -> None:
+    """The marks of one step, a trace for each kind; a mark's id is its side and event."""
     marks = of_step.marks
     colours = _colours(of)
     for code in np.unique(marks.kind).tolist():
@@ -69,6 +69,7 @@ def _step(figure: go.Figure, row: int, of_step: Timeline, unit: Unit, of: Palett
             width=0.86,
             marker={"color": colours[kind], "line": {"width": 0}},
             customdata=[_hover(of_step, i) for i in which],
+            ids=[f"{side}:{marks.event[i]}" for i in which],
             hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,

@@ -59,6 +59,7 @@ def build_timeline(seen: Seen, position: int, window: tuple[int, int] | None = N
         rows.append(place)
     lanes = [(what, seen.lanes[what], np.flatnonzero(_within(seen.lanes[what].start, seen.lanes[what].end, window))) for what in ("annotations", "ops")]
     threads = _threads(lanes, window)
+    launches = np.unique(gpu.launch)
     for code in threads[:MOST_THREADS]:
         called = _thread_name(trace, code)
         for what, lane, inside in lanes:
@@ -66,7 +67,7 @@ def build_timeline(seen: Seen, position: int, window: tuple[int, int] | None = N
             for depth in range(MOST_DEPTH):
                 some = mine[lane.depth[mine] == depth]
                 if len(some):
-                    parts.append(_host(seen, lane, some, len(rows)))
+                    parts.append(_host(trace, lane, some, launches, len(rows)))
                     rows.append(f"{called} {what}" + (f" {depth + 1}" if depth else ""))
     left_out = max(len(streams) - MOST_STREAMS, 0) + max(len(threads) - MOST_THREADS, 0)
     marks = _bounded(_joined(parts, window), [*trace.names, *seen.account.names], window[1] - window[0])
@@ -122,13 +123,16 @@ def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     return Spans(np.full(len(rows), row), gpu.start[which], gpu.end[which], kind, trace.name[rows].astype(np.int64), rows)
 
 
-def _host(seen: Seen, lane: Lane, which: Int64, row: int) -> Spans:
-    trace, rows = seen.trace, lane.rows[which]
+def _host(trace: Trace, lane: Lane, which: Int64, launches: Int64, row: int) -> Spans:
+    """Scopes of one thread at one depth; ``launches`` are the rows of launching calls, ascending."""
+    rows = lane.rows[which]
+    at = np.minimum(np.searchsorted(launches, rows), len(launches) - 1)
+    launching = launches[at] == rows if len(launches) else np.zeros(len(rows), bool)
     category = trace.category[rows]
     waits = np.isin(category, cat.CALLS) & _named(trace, rows, SYNCHRONISING.search)
     scope = np.isin(category, cat.OPS, invert=True)
     loads = scope & _named(trace, rows, lambda name: "DataLoader" in name)
-    cases = [np.isin(rows, seen.gpu.launch), waits, loads, scope]
+    cases = [launching, waits, loads, scope]
     kind = np.select(cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op"))
     return Spans(np.full(len(rows), row), lane.start[which], lane.end[which], kind, trace.name[rows].astype(np.int64), rows)
 

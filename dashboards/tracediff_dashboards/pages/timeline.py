@@ -2,20 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from dash import html
+from dash import dcc, html
 
+from tracediff import charts
+from tracediff.charts.labels import time_text, unit_for
+from tracediff.profile.follow import Linked
+from tracediff.report.page.figures import untitled
 from tracediff_dashboards import parts
+from tracediff_dashboards.looking import Place, Window, places
 from tracediff_dashboards.shown import Shown
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.diff.comparison import Comparison
+    from tracediff.profile.traceset import TraceSet
+    from tracediff.profile.typical import TypicalStep
+
+MOST_PLACES = 2000
+"""Steps that can be chosen on a side."""
 
 
 def page(shown: Shown) -> list[Any]:
-    """The typical step of both sides, one above the other, on one axis of time."""
+    """A step of each side, one above the other, on one axis of time; the typical ones where none is chosen."""
     return [
         html.H1("Timeline"),
         *parts.of_all(shown, "A timeline tells"),
         *parts.other_step(shown),
+        html.Div(
+            [
+                _choice("at-control", "step of the control", shown.sets[0], shown.view.at_control),
+                _choice("at-test", "step of the test", shown.sets[1], shown.view.at_test),
+            ],
+            className="filters",
+        ),
+        html.P(
+            "Drag over a part of it to look closer, double click for the whole step; a click on a mark tells what hangs together with it.", className="facts"
+        ),
         parts.chart(shown.whole, "timeline", shown.theme),
+        html.Div(id="followed", role="status"),
         parts.chart(shown.comparison, "launches", shown.theme),
     ]
+
+
+def _choice(key: str, label: str, traces: TraceSet, value: str) -> Any:
+    options = [{"label": _called(place), "value": place.key} for place in places(traces)[:MOST_PLACES]]
+    return html.Div([html.Label(label, htmlFor=key), dcc.Dropdown(options, value or None, id=key, placeholder="the typical one")], className="field")
+
+
+def _called(place: Place) -> str:
+    return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time_text(int(place.profile.periods[place.position]) / 1000)}"
+
+
+def unit_us(steps: Sequence[TypicalStep | None]) -> float:
+    """µs of the unit of the time axis."""
+    return unit_for((step.timeline.end - step.timeline.start) / 1000 for step in steps if step).us
+
+
+def closer(whole: Comparison, steps: Sequence[TypicalStep | None], window: Window | None, theme: str) -> go.Figure:
+    """The figure of ``steps`` of both sides, its axis on ``window``."""
+    sides = [replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True)]
+    figure = charts.timeline(replace(whole, control=sides[0], test=sides[1]), theme=theme)
+    untitled(figure)
+    if window is not None:
+        unit = 1000 * unit_us(steps)
+        figure.update_xaxes(range=[window[0] / unit, window[1] / unit])
+    return figure
+
+
+def followed(found: Sequence[Linked]) -> list[Any]:
+    """A table of events that hang together."""
+    if not found:
+        return []
+    first = min(event.start for event in found)
+    rows = [(parts.name(e.name), e.what, e.place, time_text(e.dur / 1000), f"+{time_text((e.start - first) / 1000)}") for e in found]
+    return [parts.table(("name", "what", "where", "duration", "begins"), rows, "What hangs together with it", "words")]

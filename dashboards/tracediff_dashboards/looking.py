@@ -1,0 +1,111 @@
+"""Looking closer at steps: their events are read again when they are asked for, and those of the files used last are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tracediff.engine import see_file
+from tracediff.errors import TracediffError
+from tracediff.profile.follow import Linked, follow
+from tracediff.profile.measures.measure import Seen
+from tracediff.profile.profile import Profile
+from tracediff.profile.timeline import build_timeline
+from tracediff.profile.traceset import TraceSet
+from tracediff.profile.typical import TypicalStep
+from tracediff_dashboards.recent import Recent
+
+FILES = 2
+"""Traces whose events are kept: one a side."""
+SEPARATOR = "|"
+Window = tuple[int, int]
+"""[start, end) in ns after the beginning of the step."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One step of one rank in one run. Attributes: profile: of its file. position: of the step in it."""
+
+    run: str
+    rank: int
+    step: int
+    profile: Profile
+    position: int
+
+    @property
+    def key(self) -> str:
+        """As an address says it."""
+        return f"{self.run}{SEPARATOR}{self.rank}{SEPARATOR}{self.step}"
+
+
+def places(traces: TraceSet) -> list[Place]:
+    """Every step that a set's traces hold; none of snapshots, which have no events."""
+    return [
+        Place(run.name, rank, int(number), profile, k)
+        for run in traces.runs
+        for rank, files in run.ranks.items()
+        for profile in files
+        if profile.timeline is not None
+        for k, number in enumerate(profile.step_numbers.tolist())
+    ]
+
+
+class Looking:
+    """What reads events again. Attributes: options: further arguments of `load_sets`, of which the step marker concerns steps."""
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self._marker = (options or {}).get("step_marker")
+        self._seen: Recent[Seen] = Recent(FILES)
+
+    def step(self, traces: TraceSet, key: str, typical: TypicalStep | None, window: Window | None) -> TypicalStep | None:
+        """The step called ``key``, ``typical`` where it is empty; of a ``window`` of it what can be told closer.
+
+        Raises:
+            TracediffError: no such step, or its file can no longer be read.
+        """
+        if typical is None or (not key and window is None):
+            return typical
+        place = self._place(traces, key, typical)
+        seen = self._read(traces, place.profile)
+        whole = build_timeline(seen, place.position)
+        if window is None:
+            return TypicalStep(place.run, place.rank, place.profile.origin.file, whole)
+        closer = build_timeline(seen, place.position, (whole.start + window[0], whole.start + max(window[1], window[0] + 1)))
+        marks = replace(closer.marks, start=closer.marks.start + window[0], end=closer.marks.end + window[0])
+        return TypicalStep(place.run, place.rank, place.profile.origin.file, replace(whole, rows=closer.rows, marks=marks, left_out=closer.left_out))
+
+    def follow(self, traces: TraceSet, key: str, typical: TypicalStep | None, event: int) -> list[Linked]:
+        """What hangs together with an event of that step.
+
+        Raises:
+            TracediffError: as for `step`.
+        """
+        if typical is None:
+            return []
+        seen = self._read(traces, self._place(traces, key, typical).profile)
+        return follow(seen, event) if 0 <= event < len(seen.trace) and seen.trace.dur[event] >= 0 else []
+
+    def _place(self, traces: TraceSet, key: str, typical: TypicalStep) -> Place:
+        wanted = key or f"{typical.run}{SEPARATOR}{typical.rank}{SEPARATOR}{typical.timeline.step}"
+        for place in places(traces):
+            if place.key == wanted and (key or place.profile.origin.file == typical.file):
+                return place
+        raise TracediffError(wanted.replace(SEPARATOR, ", "), "is no step of this set", "choose another above the timeline")
+
+    def _read(self, traces: TraceSet, profile: Profile) -> Seen:
+        file = profile.origin.file
+        return self._seen.made((file, self._marker), lambda: see_file(file, self._marker, traces.families))
+
+
+def window_of(moved: Mapping[str, Any] | None, unit_us: float) -> Window | None:
+    """The window that plotly's ``relayoutData`` says, whose axis is in units of ``unit_us`` µs; None for all of the step."""
+    found = moved or {}
+    for axis in ("xaxis", "xaxis2"):
+        ends = found.get(f"{axis}.range") or [found.get(f"{axis}.range[{k}]") for k in (0, 1)]
+        if all(isinstance(end, int | float) and np.isfinite(end) for end in ends):
+            low, high = sorted(int(end * unit_us * 1000) for end in ends)
+            return max(low, 0), max(high, 1)
+    return None

@@ -1,0 +1,92 @@
+"""The timeline of the dashboard: choose steps, look closer, follow a kernel to its launch; both sides on one axis."""
+
+import json
+
+import pytest
+from tracediff_dashboards.filters import view_of
+from tracediff_dashboards.looking import Looking, places, window_of
+
+from tracediff.diff.compare import compare_sets
+from tracediff.engine import load_sets
+from tracediff.errors import TracediffError
+
+GRAPH = "#chart-timeline .js-plotly-plot"
+NAMES = f"() => document.querySelector('{GRAPH}').data.flatMap(t => t.customdata)"
+
+
+def loaded(runs, *names):
+    sets = load_sets([str(runs / name) for name in names])
+    return sets, compare_sets(*sets)
+
+
+def test_every_step_of_every_rank_can_be_chosen(runs):
+    (control, _), _ = loaded(runs, "ranks", "ranks")
+    assert [p.key for p in places(control)] == [f"run 1|{rank}|{step}" for rank in (0, 1) for step in (1, 2, 3, 4)]
+
+
+def test_a_chosen_step_and_a_part_of_it(runs):
+    (control, _), whole = loaded(runs, "base", "slower")
+    looking, typical = Looking(), whole.control.typical
+    assert looking.step(control, "", typical, None) is typical
+    step = looking.step(control, "run 1|0|4", typical, None)
+    assert step.timeline.step == 4
+    length = step.timeline.end - step.timeline.start
+    part = looking.step(control, "run 1|0|4", typical, (length // 2, length // 2 + 20_000)).timeline
+    assert (part.start, part.end) == (step.timeline.start, step.timeline.end)
+    assert part.marks.start.min() >= length // 2
+    assert part.marks.end.max() <= length // 2 + 20_000
+    with pytest.raises(TracediffError, match="is no step of this set"):
+        looking.step(control, "run 1|0|99", typical, None)
+
+
+def test_a_mark_leads_to_what_hangs_together_with_it(runs):
+    (control, _), whole = loaded(runs, "base", "slower")
+    marks = whole.control.typical.timeline.marks
+    event = int(marks.event[marks.name.index("mm_kernel")])
+    found = Looking().follow(control, "", whole.control.typical, event)
+    assert [(f.what, f.name) for f in found] == [("GPU event", "mm_kernel"), ("launch", "cudaLaunchKernel"), ("around", "aten::mm")]
+    assert Looking().follow(control, "", whole.control.typical, 10**9) == []
+
+
+@pytest.mark.parametrize(
+    ("moved", "window"),
+    [
+        ({"xaxis.range[0]": 0.5, "xaxis.range[1]": 0.25}, (250_000, 500_000)),
+        ({"xaxis2.range": [-1, 2]}, (0, 2_000_000)),
+        ({"xaxis.autorange": True}, None),
+        ({"xaxis.range[0]": "x", "xaxis.range[1]": 1}, None),
+        ({"xaxis.range": [float("inf"), 1]}, None),
+        (None, None),
+    ],
+)
+def test_windows_are_read_from_what_plotly_says(moved, window):
+    assert window_of(moved, 1000.0) == window
+
+
+def test_steps_live_in_the_address():
+    view = view_of("?control=a&test=b&at_control=run+1%7C0%7C4")
+    assert view.at_control == "run 1|0|4"
+    assert view_of(view.query()) == view
+
+
+def test_choose_zoom_and_follow_in_the_browser(tab):
+    one = tab().go("/timeline?control=base&test=slower&at_control=run+1%7C0%7C4")
+    page = one.page
+    page.wait_for_selector(f"{GRAPH} .main-svg", state="attached")
+    one.settle()
+    assert page.evaluate(f"document.querySelector('{GRAPH}').layout.xaxis.range[0]") == 0
+    whole = page.evaluate(NAMES)
+    point = page.evaluate(
+        f"""() => {{ const plot = document.querySelector('{GRAPH}'); const trace = plot.data.findIndex(t => t.customdata.some(c => c.includes('mm_kernel')));
+        const k = plot.data[trace].customdata.findIndex(c => c.includes('mm_kernel')); return [trace, k, plot.data[trace].ids[k]]; }}"""
+    )
+    assert point[2].startswith("0:")
+    page.evaluate(f"Plotly.relayout(document.querySelector('{GRAPH}'), {{'xaxis.range[0]': 20, 'xaxis.range[1]': 60}})")
+    page.wait_for_function(f"() => JSON.stringify(({NAMES})()) !== {json.dumps(json.dumps(whole, separators=(',', ':'), ensure_ascii=False))}")
+    one.settle()
+    assert [round(v) for v in page.evaluate(f"document.querySelector('{GRAPH}').layout.xaxis.range")] == [20, 60]
+    page.evaluate(f"document.querySelector('{GRAPH}').emit('plotly_click', {{points: [{{curveNumber: 0, pointNumber: 0, id: '{point[2]}'}}], event: {{}}}})")
+    page.wait_for_selector("#followed table")
+    assert "cudaLaunchKernel" in page.inner_text("#followed")
+    assert "aten::mm" in page.inner_text("#followed")
+    assert not one.complaints
