@@ -97,7 +97,9 @@ class Dashboard:
             prevent_initial_call=True,
         )(self.tell)
         look = [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")]
-        app.callback(Output("chart-timeline", "figure"), look, [State("url", "search"), State("theme", "data")])(self.look)
+        app.callback([Output("chart-timeline", "figure"), Output("caption-timeline", "children")], look, [State("url", "search"), State("theme", "data")])(
+            self.look
+        )
         app.callback(Output("followed", "children"), Input("chart-timeline", "clickData"), State("url", "search"), prevent_initial_call=True)(self.follow)
         app.callback(
             [Output("dropped", "data"), Output("notice", "children")],
@@ -199,7 +201,7 @@ class Dashboard:
         view = view_of(search)
         found = self.comparisons.whole(view) if view.control and view.test else None
         if found is None or isinstance(found, Load) or not (at_control or at_test or moved):
-            return no_update
+            return [no_update] * 2
         whole, sets = found
         of = list(zip(sets, (at_control or "", at_test or ""), (whole.control.typical, whole.test.typical), strict=True))
         try:
@@ -207,9 +209,9 @@ class Dashboard:
             window = window_of(moved, timeline.unit_us(steps))
             if window is not None:
                 steps = [self.looking.step(traces, key, typical, window) for traces, key, typical in of]
-        except TracediffError:
-            return no_update
-        return timeline.closer(whole, steps, window, theme or "light")
+        except TracediffError as error:
+            return [no_update, parts.alert(str(error))]
+        return [timeline.closer(whole, steps, window, theme or "light"), timeline.told(steps)]
 
     def follow(self, clicked: Any, search: str | None) -> Any:
         """What hangs together with the mark that was clicked."""

@@ -47,7 +47,7 @@ def figure(drawn: go.Figure, key: str) -> Any:
     untitled(drawn)
     graph = dcc.Graph(id=f"chart-{key}", figure=drawn, config=GRAPH, style={"height": f"{drawn.layout.height}px"})
     described = html.Div(graph, role="img", className="chart", **{"aria-label": f"{title}. {subtitle}"})
-    return html.Figure([html.Figcaption([html.Strong(title), html.Span(subtitle)]), html.Div(described, className="scroll")])
+    return html.Figure([html.Figcaption([html.Strong(title), html.Span(subtitle)], id=f"caption-{key}"), html.Div(described, className="scroll")])
 
 
 def of_all(shown: Shown, what: str) -> list[Any]:

@@ -242,6 +242,11 @@ def test_long_runs_are_drawn_by_evenly_chosen_steps(comparison):
     assert "evenly chosen" in figure.layout.title.text
 
 
+def test_every_mark_of_the_timeline_has_an_id_of_its_own(comparison):
+    for bars in charts.timeline(comparison).data:
+        assert len(set(bars.ids)) == len(bars.ids) == len(bars.x)
+
+
 def test_ranks_say_that_there_is_one_only(comparison):
     assert "One rank only" in charts.ranks(comparison).layout.annotations[0].text
 

@@ -81,6 +81,7 @@ def test_choose_zoom_and_follow_in_the_browser(tab):
         const k = plot.data[trace].customdata.findIndex(c => c.includes('mm_kernel')); return [trace, k, plot.data[trace].ids[k]]; }}"""
     )
     assert point[2].startswith("0:")
+    assert "step 4 of run 1, rank 0" in page.inner_text("#caption-timeline")
     page.evaluate(f"Plotly.relayout(document.querySelector('{GRAPH}'), {{'xaxis.range[0]': 20, 'xaxis.range[1]': 60}})")
     page.wait_for_function(f"() => JSON.stringify(({NAMES})()) !== {json.dumps(json.dumps(whole, separators=(',', ':'), ensure_ascii=False))}")
     one.settle()

@@ -69,7 +69,7 @@ def _step(figure: go.Figure, row: int, side: int, of_step: Timeline, unit: Unit,
             width=0.86,
             marker={"color": colours[kind], "line": {"width": 0}},
             customdata=[_hover(of_step, i) for i in which],
-            ids=[f"{side}:{marks.event[i]}" for i in which],
+            ids=[f"{side}:{marks.event[i] if marks.event[i] >= 0 else f'state {i}'}" for i in which],  # equal ids would be drawn once
             hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,

@@ -10,6 +10,7 @@ from dash import dcc, html
 
 from tracediff import charts
 from tracediff.charts.labels import time_text, unit_for
+from tracediff.errors import printable
 from tracediff.profile.follow import Linked
 from tracediff.report.page.figures import untitled
 from tracediff_dashboards import parts
@@ -72,6 +73,15 @@ def closer(whole: Comparison, steps: Sequence[TypicalStep | None], window: Windo
         unit = 1000 * unit_us(steps)
         figure.update_xaxes(range=[window[0] / unit, window[1] / unit])
     return figure
+
+
+def told(steps: Sequence[TypicalStep | None]) -> list[Any]:
+    """The caption of chosen steps."""
+    sides = [(step, which) for step, which in zip(steps, ("control", "test"), strict=True) if step]
+    said = [
+        f"step {s.timeline.step} of {s.run[:60]}, rank {s.rank}: {time_text((s.timeline.end - s.timeline.start) / 1000)} in the {which}" for s, which in sides
+    ]
+    return [html.Strong(printable("; ".join(said))), html.Span("Short events are put together; hover tells how many.")]
 
 
 def followed(found: Sequence[Linked]) -> list[Any]:
