@@ -7,6 +7,7 @@ from typing import Any
 
 from dash import dcc, html
 
+from tracediff import charts
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.errors import printable
 from tracediff.report import sections
@@ -34,7 +35,7 @@ def page(shown: Shown) -> list[Any]:
     comparison = shown.comparison
     if shown.whole.was_refused:
         again = html.P(dcc.Link("Compare all the same", href=f"/{replace(shown.view, forced=True).query()}"))
-        return [*_answer(shown), again, parts.chart(comparison, "timeline", shown.theme)]
+        return [*_answer(shown), again, parts.figure(charts.timeline(comparison, theme=shown.theme), "both-steps")]
     return [
         *_answer(shown),
         *parts.of_all(shown, "The step, the verdict and the findings are"),
