@@ -13,6 +13,8 @@ from tracediff.profile.measures.measure import Column, Measure, Rate
 from tracediff.profile.readable import readable
 from tracediff.report.text import unit_for
 
+LONGEST = 300
+"""Characters of a name."""
 SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 WORK = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("FLOP", 1.0))
 

@@ -10,7 +10,7 @@ from tracediff.report import sections
 from tracediff.report.escape import escaped
 from tracediff.report.sections import Row
 from tracediff.report.table import further
-from tracediff.report.table_formats import to_markdown as table_lines
+from tracediff.report.table_markdown import to_markdown as table_lines
 from tracediff.report.text import counts, facts, headline, unit_for, unprofiled
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")

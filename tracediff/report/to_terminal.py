@@ -13,7 +13,7 @@ from tracediff.errors import printable
 from tracediff.report import sections
 from tracediff.report.sections import Row
 from tracediff.report.table import further
-from tracediff.report.table_formats import to_rich
+from tracediff.report.table_terminal import print_screen, to_rich
 from tracediff.report.text import Unit, counts, evidence_line, facts, headline, unit_for, unprofiled
 
 FASTER, SLOWER = "cyan", "yellow"
@@ -63,10 +63,7 @@ def show(
     tables: bool = False,
 ) -> None:
     """Print the answer; see `render`."""
-    with console.capture() as screen:
-        console.print(render(comparison, device=device, sort=sort, top=top, by=by, tables=tables), highlight=False, soft_wrap=False)
-    console.file.write("\n".join(line.rstrip() for line in screen.get().split("\n")))
-    console.file.flush()
+    print_screen(console, render(comparison, device=device, sort=sort, top=top, by=by, tables=tables))
 
 
 def _work(comparison: Comparison, device: str | None, sort: str, top: int | None, by: str | None, tables: bool) -> list[RenderableType]:

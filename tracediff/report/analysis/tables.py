@@ -41,6 +41,11 @@ def head(analysis: Analysis) -> Head:
     return Head(side.label, " · ".join(_facts(side)), step)
 
 
+def health_lines(analysis: Analysis) -> list[str]:
+    """Health notes, one line each."""
+    return [f"{n.message} ({n.code}: {n.count:,})" for n in analysis.side.notes]
+
+
 def _facts(side: Side) -> list[str]:
     facts = [", ".join(side.gpu) or ("GPU unknown" if side.has_gpu else "CPU"), plural(side.runs, "run")]
     if len(side.ranks) > 1:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracediff.analysis.analysis import Analysis
-from tracediff.report.analysis.tables import head, tables_of
+from tracediff.report.analysis.tables import head, health_lines, tables_of
 from tracediff.report.escape import escaped
 from tracediff.report.table import Table
-from tracediff.report.table_formats import to_markdown as table_lines
+from tracediff.report.table_markdown import to_markdown as table_lines
 
 
 def to_markdown(analysis: Analysis, names: Sequence[str] = (), top: int | None = None, more: Sequence[Table] = ()) -> str:
@@ -19,6 +19,7 @@ def to_markdown(analysis: Analysis, names: Sequence[str] = (), top: int | None =
         lines += table_lines(table)
     if analysis.findings:
         lines += ["### Findings", "", *(f"- **{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in analysis.findings), ""]
-    if analysis.side.notes:
-        lines += ["### Health of the traces", "", *(f"- {escaped(f'{n.message} ({n.code}: {n.count:,})')}" for n in analysis.side.notes), ""]
+    notes = health_lines(analysis)
+    if notes:
+        lines += ["### Health of the traces", "", *(f"- {escaped(note)}" for note in notes), ""]
     return "\n".join(lines).rstrip() + "\n"

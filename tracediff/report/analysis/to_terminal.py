@@ -10,9 +10,9 @@ from rich.text import Text
 
 from tracediff.analysis.analysis import Analysis
 from tracediff.errors import printable
-from tracediff.report.analysis.tables import head, tables_of
+from tracediff.report.analysis.tables import head, health_lines, tables_of
 from tracediff.report.table import Table
-from tracediff.report.table_formats import to_rich
+from tracediff.report.table_terminal import print_screen, to_rich
 
 SUMMARY = ("states", "gpu", "cpu", "family")
 """Tables shown where none is asked for."""
@@ -26,13 +26,10 @@ def show(analysis: Analysis, console: Console, names: Sequence[str] = (), top: i
     parts += [to_rich(table) for table in tables_of(analysis, top if top is not None or names else 10, names or SUMMARY).values()]
     parts += [to_rich(table) for table in more]
     parts += _findings(analysis)
-    if analysis.side.notes:
-        parts.append(Text("Health of the traces", style="bold"))
-        parts += [Padding(Text(printable(f"{n.message} ({n.code}: {n.count:,})")), (0, 2)) for n in analysis.side.notes]
-    with console.capture() as screen:
-        console.print(Group(*parts), highlight=False, soft_wrap=False)
-    console.file.write("\n".join(line.rstrip() for line in screen.get().split("\n")))
-    console.file.flush()
+    notes = health_lines(analysis)
+    if notes:
+        parts += [Text("Health of the traces", style="bold"), *(Padding(Text(printable(note)), (0, 2)) for note in notes)]
+    print_screen(console, Group(*parts))
 
 
 def _findings(analysis: Analysis) -> list[RenderableType]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tracediff.report.analysis.tables import head, tables_of
+from tracediff.report.analysis.tables import head, health_lines, tables_of
 from tracediff.report.page import parts
 from tracediff.report.page.figures import chart
 from tracediff.report.page.html import Drawn, figure_of, page_of, versions
-from tracediff.report.table_formats import to_html as table_html
+from tracediff.report.table_html import to_html as table_html
 
 if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis
@@ -36,7 +36,7 @@ def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table
     tables = tables_of(analysis, ROWS)
     answer = f"<h1>{parts.name(first.title)}</h1><p class='verdict'>{parts.text(first.step)}</p><p class='facts'>{parts.text(first.facts, 2000)}</p>"
     found = "".join(_finding(f) for f in analysis.findings)
-    notes = [f"{n.message} ({n.code}: {n.count:,})" for n in analysis.side.notes]
+    notes = health_lines(analysis)
     sections = [
         ("answer", "", answer),
         ("step", "Where the step goes", figures("step_parts") + table_html(tables.pop("states"), "states", titled=False)),

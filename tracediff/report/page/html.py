@@ -17,7 +17,7 @@ from tracediff.report.page import parts
 from tracediff.report.page.figures import Chart, chart
 from tracediff.report.page.tables import encoded, tables
 from tracediff.report.table import further
-from tracediff.report.table_formats import to_html as table_html
+from tracediff.report.table_html import to_html as table_html
 from tracediff.version import VERSION
 
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
-"""Tables in the formats of reports: rich for terminals, Markdown, HTML."""
+"""Tables in a terminal, and how a screen is printed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -11,13 +10,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracediff.errors import printable
-from tracediff.report.escape import escaped
-from tracediff.report.table import Table
+from tracediff.report.table import LONGEST, Table
 
-LONGEST = 300
-"""Characters of a name."""
 LEAST_NAME, GAP, INDENT = 16, 2, 2
-"""In a terminal: columns of a name at least, between columns, before the table."""
+"""Columns of a name at least, between columns, before the table."""
 
 
 @dataclass(frozen=True)
@@ -67,29 +63,9 @@ def to_rich(table: Table) -> RenderableType:
     return Group(Text(table.title, style="bold"), Fitted(table), Text())
 
 
-def to_markdown(table: Table) -> list[str]:
-    """Lines of a Markdown section."""
-    if not table.rows:
-        return []
-    lines = [f"### {escaped(table.title)}", "", *([escaped(table.about), ""] if table.about else [])]
-    lines += [f"| {' | '.join(table.heads)} |", f"|{'|'.join([':--'] * table.texts + ['--:'] * (len(table.heads) - table.texts))}|"]
-    lines += [f"| {' | '.join(escaped(cell[:LONGEST]) for cell in row)} |" for row in table.rows]
-    return [*lines, "", *([f"{table.more:,} more are not shown.", ""] if table.more else [])]
-
-
-def to_html(table: Table, key: str, titled: bool = True) -> str:
-    """A section's content; ``key`` is its id, ``titled`` says whether it has a heading of its own."""
-    heading = f'<h3 id="{key}">{escape(table.title)}</h3>' if titled else ""
-    if not table.rows:
-        return f'{heading}<p class="missing">Nothing of this was recorded.</p>'
-    head = "".join(f"<th scope='col'{' class=name' if k < table.texts else ''}>{escape(h)}</th>" for k, h in enumerate(table.heads))
-    body = "".join(f"<tr>{_cells(row, table.texts)}</tr>" for row in table.rows)
-    more = f"<p class='facts'>{table.more:,} more rows are not shown.</p>" if table.more else ""
-    about = f"<p class='facts'>{escape(printable(table.about))}</p>" if table.about else ""
-    frame = f"<div class='scroll'><table class='sums wide'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    return f"{heading}{about}{frame}{more}"
-
-
-def _cells(row: tuple[str, ...], texts: int) -> str:
-    names = "".join(f"<th scope='row'><bdi>{escape(printable(cell[:LONGEST]))}</bdi></th>" for cell in row[:texts])
-    return names + "".join(f"<td>{escape(cell)}</td>" for cell in row[texts:])
+def print_screen(console: Console, screen: RenderableType) -> None:
+    """Print ``screen`` without the blanks that rich puts at the ends of lines."""
+    with console.capture() as captured:
+        console.print(screen, highlight=False, soft_wrap=False)
+    console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+    console.file.flush()
