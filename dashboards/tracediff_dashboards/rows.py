@@ -9,10 +9,9 @@ from typing import Any
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
-from tracediff.diff.ops import Op
+from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.diff.views import Sum, summed
 from tracediff.errors import printable
-from tracediff.report.sections import GPU_WORK, HOST_WORK
 
 MOST = 10_000
 """Rows of a tab; the largest changes."""

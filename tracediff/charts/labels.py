@@ -10,7 +10,7 @@ from textwrap import wrap
 
 from tracediff.analysis.analysis import Analysis
 from tracediff.diff.comparison import Comparison, Side
-from tracediff.diff.wording import MINUS
+from tracediff.diff.wording import MINUS, count
 from tracediff.errors import TracediffError, printable
 from tracediff.profile.states import GPU_STATES
 
@@ -24,8 +24,6 @@ TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s|%)(?:\W|$))")
 HELD = "\x1f"
 """Stands for a space that no line may end in; no text has it, since it is not printable."""
-GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
-HOST_WORK = ("cpu_op", "cuda_runtime", "cuda_driver")
 RUNTIME = ("cuda_runtime", "cuda_driver")
 SIDES = ("control", "test")
 STATES = {
@@ -82,8 +80,7 @@ def percent_text(part: float) -> str:
 
 def count_text(value: float) -> str:
     """Events per step: whole where it is whole."""
-    text = f"{value:,.0f}" if abs(value - round(value)) < 1e-9 else f"{value:,.1f}"
-    return text.replace("-", MINUS)
+    return count(value).replace("-", MINUS)
 
 
 def _digits(value: float) -> str:

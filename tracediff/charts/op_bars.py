@@ -6,20 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import (
-    GPU_WORK,
-    HOST_WORK,
-    both_names,
-    change_text,
-    choice,
-    count_text,
-    label,
-    not_compared,
-    side_names,
-    time_text,
-    unit_for,
-)
+from tracediff.charts.labels import both_names, change_text, choice, count_text, label, not_compared, side_names, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.diff.wording import plural
 
 if TYPE_CHECKING:

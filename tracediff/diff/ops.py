@@ -15,7 +15,9 @@ from tracediff.profile.names import table_name
 from tracediff.profile.readable import readable
 from tracediff.profile.samples import Samples
 
-GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation")
+GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+HOST_WORK = ("cpu_op", "cuda_runtime", "cuda_driver")
+GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
 
 
 @dataclass(frozen=True)

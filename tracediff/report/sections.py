@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.matching.groups import LEVELS
-from tracediff.diff.ops import Op
+from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.diff.views import summed
 from tracediff.diff.wording import MINUS
 from tracediff.ingest.health import Note
-from tracediff.report.text import state_label
-
-GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
-HOST_WORK = ("cpu_op", "cuda_runtime", "cuda_driver")
 
 SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
     "change": lambda op: (-abs(op.delta),),

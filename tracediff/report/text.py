@@ -9,19 +9,6 @@ from tracediff.diff.comparison import Comparison, Side
 from tracediff.diff.findings.finding import Evidence
 from tracediff.diff.wording import MINUS, count, plural
 
-STATE_LABELS = {
-    "gpu_compute": "GPU compute",
-    "gpu_comm": "GPU communication",
-    "gpu_copy": "GPU copies",
-    "gpu_queued": "GPU queued",
-    "data_loading": "idle: loading data",
-    "synchronising": "idle: synchronising",
-    "launching": "idle: launching",
-    "op": "idle: in an op",
-    "python": "idle: in Python",
-}
-CPU_STATE_LABELS = {"data_loading": "loading data", "synchronising": "synchronising", "launching": "launching", "op": "in an op", "python": "in Python"}
-
 
 @dataclass(frozen=True)
 class Unit:
@@ -89,13 +76,6 @@ def ranges(numbers: Sequence[int]) -> str:
         else:
             parts.append([n, n])
     return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in parts)
-
-
-def state_label(name: str, has_gpu: bool) -> str:
-    """A state's name for people."""
-    if name.startswith("op:"):
-        return f"op: {name[3:]}"
-    return STATE_LABELS[name] if has_gpu else CPU_STATE_LABELS.get(name, STATE_LABELS[name])
 
 
 def facts(comparison: Comparison) -> str:

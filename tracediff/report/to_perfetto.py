@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison, Side
 from tracediff.diff.wording import plural
 from tracediff.errors import TracediffError
 from tracediff.profile.profile import Timeline
 from tracediff.profile.typical import TypicalStep
 from tracediff.report.perfetto_step import Event, Ids, StepEvents, encoded, process_events, shown, step_events, thread_events, us
-from tracediff.report.text import evidence_line, state_label
+from tracediff.report.text import evidence_line
 from tracediff.version import VERSION
 from tracediff.write import write_bytes, write_text
 

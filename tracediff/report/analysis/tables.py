@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
+from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Side
+from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.diff.wording import count, plural
 from tracediff.profile.collective_waits import OVER_RANKS
-from tracediff.report.sections import BY_TITLES, GPU_WORK, HOST_WORK
+from tracediff.report.sections import BY_TITLES
 from tracediff.report.table import Table, one_sided
-from tracediff.report.text import ranges, state_label, unit_for
+from tracediff.report.text import ranges, unit_for
 
 TOP = 15
 """Rows of a table where nothing else is asked for."""

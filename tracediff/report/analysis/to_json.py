@@ -9,8 +9,8 @@ import msgspec
 
 from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
+from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.profile.measures.measure import Measure
-from tracediff.report.sections import GPU_WORK, HOST_WORK
 from tracediff.report.table import line_of
 from tracediff.report.to_json import notes_of, set_of
 
