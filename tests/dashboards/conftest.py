@@ -9,6 +9,9 @@ from tracediff_dashboards.app import make_app
 from tracediff_dashboards.server import bound
 from tracediff_dashboards.sets import Sets
 
+QUIET_MS = 200
+LOOK_MS = 50
+
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
@@ -30,11 +33,25 @@ def dashboard(runs):
 
 @dataclass
 class Tab:
-    """One tab. Attributes: complaints: all that it must not do: errors, dialogs, failed answers, requests that leave the server."""
+    """One tab.
+
+    Attributes:
+        complaints: all that it must not do: errors, dialogs, failed answers, requests that leave the server.
+        asked: requests that are not answered yet.
+    """
 
     page: object
     url: str
     complaints: list[str] = field(default_factory=list)
+    asked: set[object] = field(default_factory=set)
+
+    def asks(self, request):
+        """A request begins."""
+        self.asked.add(request)
+
+    def is_answered(self, request):
+        """A request ends."""
+        self.asked.discard(request)
 
     def go(self, path="/", ready="#page h1"):
         """Open a page and wait for it."""
@@ -43,8 +60,11 @@ class Tab:
         return self
 
     def settle(self):
-        """Wait until nothing is asked of the server any more."""
-        self.page.wait_for_load_state("networkidle")
+        """Wait until nothing has been asked of the server for a while: the browser's own "networkidle" comes once a document."""
+        quiet = 0
+        while quiet < QUIET_MS:
+            self.page.wait_for_timeout(LOOK_MS)
+            quiet = 0 if self.asked else quiet + LOOK_MS
         return self
 
     def choose(self, control, *labels):
@@ -78,6 +98,9 @@ def tab(browser, dashboard):
         one.page.on("pageerror", lambda e: one.complaints.append(f"exception: {e}"))
         one.page.on("dialog", lambda d: (one.complaints.append(f"dialog: {d.message}"), d.dismiss()))
         one.page.on("request", lambda r: one.complaints.append(f"request: {r.url[:200]}") if not r.url.startswith((url, "data:", "blob:")) else None)
+        one.page.on("request", one.asks)
+        for answered in ("requestfinished", "requestfailed"):
+            one.page.on(answered, one.is_answered)
         one.page.on("response", lambda r: one.complaints.append(f"{r.status}: {r.url[:200]}") if r.status >= 400 else None)
         return one
 
