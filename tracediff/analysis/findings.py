@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.program import straggler_of
-from tracediff.diff.findings.step import GPU_BOUND, GPU_WORK, HOST_BOUND, PART_OF_CHANGE, outliers_of
+from tracediff.diff.findings.step import BUSY_STATES, GPU_BOUND, HOST_BOUND, PART_OF_CHANGE, outliers_of
 from tracediff.diff.wording import part, time
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _bound(analysis: Analysis) -> list[Finding]:
     """host-bound and gpu-bound."""
     if not analysis.side.has_gpu or not analysis.period:
         return []
-    busy = sum(s.ns for s in analysis.states if s.name in GPU_WORK)
+    busy = sum(s.ns for s in analysis.states if s.name in BUSY_STATES)
     idle = analysis.period - busy
     evidence = (_one("GPU busy", analysis.us(busy)), _one("GPU idle", analysis.us(idle)))
     said = f"The GPU is idle {part(idle, analysis.period)} of the step."

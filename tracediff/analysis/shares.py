@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tracediff.diff.groups import Member
-from tracediff.diff.ops import GPU_CATEGORIES
+from tracediff.diff.ops import by_name, gpu_or_cpu
 from tracediff.profile.average import OpAverage
 from tracediff.profile.families import Families
-from tracediff.profile.names import table_name
 from tracediff.profile.readable import readable
 
 
@@ -48,17 +47,8 @@ def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Sha
 
 def operations(average: OpAverage, scale: int, families: Families) -> tuple[Operation, ...]:
     """All operations of a set, the largest self time first; spellings of one name are one operation."""
-    factor = scale // average.denominator
-    sums: dict[tuple[str, str], list[int]] = {}
-    spellings: dict[tuple[str, str], tuple[int, str]] = {}
-    for (category, raw), values in sorted(average.ops.items()):
-        key = (category, table_name(raw))
-        entry = sums.setdefault(key, [0, 0, 0])
-        for k, value in enumerate(values):
-            entry[k] += factor * value
-        spellings[key] = max(spellings.get(key, (-1, "")), (values[0], raw), key=lambda s: s[0])
-    out = []
-    for (category, name), entry in sums.items():
-        raw = spellings[category, name][1]
-        out.append(Operation(readable(name), raw, "gpu" if category in GPU_CATEGORIES else "cpu", category, families.of(raw), *entry))
+    out = [
+        Operation(readable(name), raw, gpu_or_cpu(category), category, families.of(raw), *entry)
+        for (category, name), (raw, (entry,)) in by_name([average], scale).items()
+    ]
     return tuple(sorted(out, key=lambda o: (-o.own, o.category, o.raw_name)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.charts.labels import in_which, label, side_names, sides_of, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.diff.wording import MINUS, size_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from tracediff.profile.profile import Memory
     from tracediff.profile.typical import TypicalStep
 
-SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 MOST_DEVICES = 8
 """Panels; of more devices those with most memory."""
 
@@ -74,15 +74,10 @@ def _devices(steps: list[TypicalStep]) -> list[str]:
     return sorted(kept, key=lambda d: (d == "host", len(d), d))
 
 
-def size_unit(largest: float) -> tuple[str, float]:
-    """(symbol, bytes) of the unit in which ``largest`` reads best."""
-    return next(((name, size) for name, size in SIZES if largest >= size), SIZES[-1])
-
-
 def size_text(size: float) -> str:
     """Bytes in SI units: ``1.24 GB``."""
-    name, unit = size_unit(abs(size))
-    return f"{size / unit:,.{0 if name == 'B' else 2}f} {name}".replace("-", "−")
+    name, unit = size_unit(size)
+    return f"{size / unit:,.{0 if name == 'B' else 2}f} {name}".replace("-", MINUS)
 
 
 def _title(shown: list[tuple[int, TypicalStep]], device: str, sides: int) -> str:

@@ -9,7 +9,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member, WorkTime, qualified_names
 from tracediff.diff.matching.items import Item, inherited, items_of
 from tracediff.diff.matching.origins import Origins
-from tracediff.diff.ops import GPU_CATEGORIES, Op
+from tracediff.diff.ops import Op, gpu_or_cpu
 from tracediff.profile.calltree import Call, CallTree
 from tracediff.profile.names import table_name
 
@@ -47,7 +47,7 @@ class Part:
 
     def holds(self, of: Member | Item, category: str) -> bool:
         """Whether it chooses a piece of work."""
-        device = "gpu" if category in GPU_CATEGORIES else "cpu"
+        device = gpu_or_cpu(category)
         return self.device in (None, device) and (not self.families or of.family in self.families) and self.at(of.phase, of.module)
 
 

@@ -82,27 +82,36 @@ def compare_ops(
     Args:
         family_of: tells the family of a name. noise_floor: see `compare_many`.
     """
+    of_name = by_name(averages, scale)
+    tested = compare_samples(list(of_name), samples, noise_floor)
+    ops = []
+    for k, ((category, name), (raw, (control, test))) in enumerate(of_name.items()):
+        varies = any((category, name) in side.varying for side in samples)
+        word, p, q, relative = tested.line(k)
+        counts, totals, own = zip(control, test, strict=True)
+        op = Op(readable(name), raw, gpu_or_cpu(category), category, family_of(raw), *counts, *totals, *own)
+        ops.append(replace(op, time_change=word, p_value=p, q_value=q, relative=relative, counts_vary=varies, interval=tested.interval(k)))
+    return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
+
+
+def by_name(averages: Sequence[OpAverage], scale: int) -> dict[tuple[str, str], tuple[str, list[list[int]]]]:
+    """(category, name) → its most frequent spelling, and count, total and self of each of ``averages``, numerators over ``scale``."""
     spellings: dict[tuple[str, str], Counter[str]] = {}
-    sums: dict[tuple[str, str], list[int]] = {}
-    for offset, average in enumerate(averages):
+    sums: dict[tuple[str, str], list[list[int]]] = {}
+    for side, average in enumerate(averages):
         factor = scale // average.denominator
         for (category, raw), values in average.ops.items():
             key = (category, table_name(raw))
-            spellings.setdefault(key, Counter())[raw] += values[0] * factor
-            entry = sums.setdefault(key, [0] * 6)
+            spellings.setdefault(key, Counter())[raw] += factor * values[0]
+            entry = sums.setdefault(key, [[0, 0, 0] for _ in averages])[side]
             for i, value in enumerate(values):
-                entry[2 * i + offset] += factor * value
-    tested = compare_samples(list(sums), samples, noise_floor)
-    ops = []
-    for k, ((category, name), entry) in enumerate(sums.items()):
-        raw = min(spellings[category, name].items(), key=lambda item: (-item[1], item[0]))[0]
-        device = "gpu" if category in GPU_CATEGORIES else "cpu"
-        varies = any((category, name) in side.varying for side in samples)
-        counts, totals, own = entry[:2], entry[2:4], entry[4:]
-        word, p, q, relative = tested.line(k)
-        named = Op(readable(name), raw, device, category, family_of(raw), counts[0], counts[1], totals[0], totals[1], own[0], own[1])
-        ops.append(replace(named, time_change=word, p_value=p, q_value=q, relative=relative, counts_vary=varies, interval=tested.interval(k)))
-    return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
+                entry[i] += factor * value
+    return {key: (min(spellings[key].items(), key=lambda item: (-item[1], item[0]))[0], entry) for key, entry in sums.items()}
+
+
+def gpu_or_cpu(category: str) -> str:
+    """gpu or cpu."""
+    return "gpu" if category in GPU_CATEGORIES else "cpu"
 
 
 def compare_samples(keys: Sequence[Hashable], samples: tuple[Samples, Samples], noise_floor: float) -> Tested:

@@ -23,9 +23,14 @@ def change(control: float, test: float) -> str:
     return f"{time(control)} → {time(test)}"
 
 
+def size_unit(amount: float) -> tuple[str, float]:
+    """(symbol, bytes) of the unit in which ``amount`` reads best."""
+    return next(((symbol, size) for symbol, size in SIZES if abs(amount) >= size), SIZES[-1])
+
+
 def size(amount: float) -> str:
     """Bytes with their unit: ``4.49 GB``."""
-    unit, factor = next(((u, f) for u, f in SIZES if abs(amount) >= f), SIZES[-1])
+    unit, factor = size_unit(amount)
     return f"{amount / factor:,.{0 if factor == 1 else 2 if abs(amount) < 10 * factor else 1}f} {unit}".replace("-", MINUS)
 
 

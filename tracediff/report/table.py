@@ -8,14 +8,13 @@ from typing import Any
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.measures import MeasureDiff
-from tracediff.diff.wording import MINUS, count
+from tracediff.diff.wording import MINUS, count, size_unit
 from tracediff.profile.measures.measure import Column, Measure, Rate
 from tracediff.profile.readable import readable
 from tracediff.report.text import unit_for
 
 LONGEST = 300
 """Characters of a name."""
-SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 WORK = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("FLOP", 1.0))
 
 
@@ -63,7 +62,7 @@ def shown(column: Column, values: Iterable[float]) -> Shown:
     if column.unit == "count":
         return Shown("", lambda v: count(v).replace("-", MINUS))
     none = "–" if column.unit == "flop" else "0"  # no FLOPs: none are known
-    symbol, size = next(((s, n) for s, n in (SIZES if column.unit == "bytes" else WORK) if largest >= n), ("B" if column.unit == "bytes" else "FLOP", 1.0))
+    symbol, size = size_unit(largest) if column.unit == "bytes" else next(((s, n) for s, n in WORK if largest >= n), WORK[-1])
     return Shown(symbol, lambda v: f"{v / size:,.{0 if size == 1 else 2}f}".replace("-", MINUS) if v else none)
 
 

@@ -12,7 +12,7 @@ from tracediff.diff.wording import change, part, plural, rose, time
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison, Side
 
-GPU_WORK = ("gpu_compute", "gpu_comm", "gpu_copy")
+BUSY_STATES = ("gpu_compute", "gpu_comm", "gpu_copy")
 HOST_BOUND, GPU_BOUND = 0.5, 0.1
 """Idle part of the period from which, up to which, on both sides."""
 PART_OF_CHANGE = 0.25
@@ -34,7 +34,7 @@ def bound(comparison: Comparison) -> list[Finding]:
     step, us = comparison.step_time, comparison.us
     if not step.control or not step.test:
         return []
-    busy = step.within(GPU_WORK)
+    busy = step.within(BUSY_STATES)
     idle = [1 - busy[0] / step.control, 1 - busy[1] / step.test]
     shown = f"The GPU is idle {100 * idle[0]:.0f} % → {100 * idle[1]:.0f} % of the step"
     waiting = us(step.control - busy[0]), us(step.test - busy[1])

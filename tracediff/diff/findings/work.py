@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.step import GPU_WORK
+from tracediff.diff.findings.step import BUSY_STATES
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.wording import change, count, part, plural, time
 from tracediff.profile.names import is_generated, match_name
@@ -37,7 +37,7 @@ def _weight(comparison: Comparison, delta: int) -> float:
     step = comparison.step_time
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return comparison.us(delta)
-    return comparison.us(delta) * sum(step.within(GPU_WORK)) / max(step.control + step.test, 1)
+    return comparison.us(delta) * sum(step.within(BUSY_STATES)) / max(step.control + step.test, 1)
 
 
 def _evidence(comparison: Comparison, group: Group, name: str | None = None) -> Evidence:

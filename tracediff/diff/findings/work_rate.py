@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.step import GPU_WORK
+from tracediff.diff.findings.step import BUSY_STATES
 from tracediff.diff.wording import change, plural
 from tracediff.profile.devices import Device, device_of
 from tracediff.profile.measures.rates import MEASURE, Attained, attained
@@ -137,7 +137,7 @@ def _busy(comparison: Comparison) -> float:
     step = comparison.step_time
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return 1.0
-    return sum(step.within(GPU_WORK)) / max(step.control + step.test, 1)
+    return sum(step.within(BUSY_STATES)) / max(step.control + step.test, 1)
 
 
 RULES = (efficiency,)
