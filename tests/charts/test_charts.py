@@ -247,6 +247,13 @@ def test_every_mark_of_the_timeline_has_an_id_of_its_own(comparison):
         assert len(set(bars.ids)) == len(bars.ids) == len(bars.x)
 
 
+def test_without_a_gpu_no_state_is_called_idle(tmp_path):
+    cpu = [e for e in events() if e["cat"] in ("cpu_op", "user_annotation")]
+    shown = [text for bars in charts.timeline(built(tmp_path / "a", cpu, cpu)).data for text in (bars.name, *bars.customdata)]
+    assert any("aten::" in text for text in shown)
+    assert not any("idle" in text for text in shown)
+
+
 def test_ranks_say_that_there_is_one_only(comparison):
     assert "One rank only" in charts.ranks(comparison).layout.annotations[0].text
 

@@ -68,7 +68,7 @@ def _step(figure: go.Figure, row: int, side: int, of_step: Timeline, unit: Unit,
             y=[int(marks.row[i]) for i in which],
             width=0.86,
             marker={"color": colours[kind], "line": {"width": 0}},
-            customdata=[_hover(of_step, i) for i in which],
+            customdata=[_hover(of_step, i, gpu) for i in which],
             ids=[f"{side}:{marks.event[i] if marks.event[i] >= 0 else f'state {i}'}" for i in which],  # equal ids would be drawn once
             hovertemplate="%{customdata}<extra></extra>",
             row=row,
@@ -87,12 +87,12 @@ def _step(figure: go.Figure, row: int, side: int, of_step: Timeline, unit: Unit,
     )
 
 
-def _hover(of_step: Timeline, i: int) -> str:
+def _hover(of_step: Timeline, i: int, gpu: bool) -> str:
     marks = of_step.marks
     name, count, busy = marks.name[i], int(marks.count[i]), int(marks.busy[i])
     start = f"at {time_text(marks.start[i] / 1000)}"
     if of_step.rows[marks.row[i]] == "state":
-        name = state_label(name, True)
+        name = state_label(name, gpu)
     if count == 1:
         return f"<b>{full_name(name, LONGEST_NAME)}</b><br>{time_text(busy / 1000)}, {start}"
     return f"<b>{plural(count, 'event')}</b>, {time_text(busy / 1000)} together, {start}<br>the longest: {full_name(name, LONGEST_NAME)}"

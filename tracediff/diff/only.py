@@ -9,12 +9,11 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member, WorkTime, qualified_names
 from tracediff.diff.matching.items import Item, inherited, items_of
 from tracediff.diff.matching.origins import Origins
-from tracediff.diff.ops import Op, gpu_or_cpu
+from tracediff.diff.ops import GPU_WORK, Op, gpu_or_cpu
 from tracediff.profile.calltree import Call, CallTree
 from tracediff.profile.names import table_name
 
 OPERATOR = "cpu_op"
-GPU_EVENTS = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def _ops(comparison: Comparison, part: Part, groups: Iterable[Group]) -> list[Op
     for op in comparison.ops:
         if part.device not in (None, op.device):
             continue
-        if op.category in GPU_EVENTS:
+        if op.category in GPU_WORK:
             ops += _with(op, on_gpu)
         elif op.device == "cpu" and (not part.families or op.family in part.families):
             ops += [op] if on_host is None else _with(op, on_host) if op.category == OPERATOR else []

@@ -90,24 +90,25 @@ def _samples(traces: TraceSet, rows: Rows) -> Samples:
 
 def _medians(traces: TraceSet, files: list[Profile], rows: Rows) -> Iterator[tuple[Hashable, float, bool]]:
     """(key, median ns over the used steps of one rank, whether its count varies from step to step)."""
-    sums: dict[Hashable, list[tuple[Floats, Floats]]] = {}
-    lengths = []
+    place: dict[Hashable, int] = {}
+    blocks, steps = [], 0
     for profile in files:
         used = np.flatnonzero(traces.selection.used(profile))
         keys, code, step, ns, count = rows(profile)
-        at = np.searchsorted(used, step)
-        held = (at < len(used)) & (used[np.minimum(at, len(used) - 1)] == step) if len(used) else np.zeros(len(step), bool)
-        tables = np.zeros((2, len(keys), len(used)))
-        for table, values in zip(tables, (ns, count), strict=True):
-            np.add.at(table, (code[held], at[held]), values[held])
-        for k, key in enumerate(keys):
-            if tables[1, k].any():
-                sums.setdefault(key, []).append((tables[0, k], tables[1, k]))
-        lengths.append(len(used))
-    for key, parts in sums.items():
-        missing = sum(lengths) - sum(len(p) for p, _ in parts)
-        times, counts = (np.concatenate([*(p[i] for p in parts), np.zeros(missing)]) for i in (0, 1))
-        yield key, float(np.median(times)), bool((counts != counts[0]).any())
+        held = np.isin(step, used)
+        row = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)[code[held]]
+        blocks.append((row, steps + np.searchsorted(used, step[held]), ns[held], count[held]))
+        steps += len(used)
+    sums = np.zeros((2, len(place), steps))
+    for row, column, *values in blocks:
+        for table, of in zip(sums, values, strict=True):
+            np.add.at(table, (row, column), of)
+    times, counts = sums
+    occurs, varies = np.count_nonzero(counts, axis=1), np.count_nonzero(counts != counts[:, :1], axis=1)
+    median = np.median(times, axis=1) if steps else np.zeros(len(place))
+    for key, k in place.items():
+        if occurs[k]:
+            yield key, float(median[k]), bool(varies[k])
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, WAIVED, Gate, Judged
-from tracediff.diff.wording import MINUS, count, plural
+from tracediff.diff.wording import MINUS, count, plural, size_unit
 from tracediff.report.text import unit_for
 
 MOST_SUBJECTS = 3
-BYTES = (("GB", 1e9), ("MB", 1e6), ("KB", 1e3), ("B", 1.0))
 LONGEST_NAME = 100
 
 
@@ -44,7 +43,7 @@ def amount(value: float | None, unit: str) -> str:
         of = unit_for([value])
         return f"{of.plain(value)} {of.name}"
     if unit == "bytes":
-        name, size = next((b for b in BYTES if abs(value) >= b[1]), BYTES[-1])
+        name, size = size_unit(value)
         return f"{value / size:.2f} {name}" if size > 1 else f"{value:.0f} B"
     return count(value)
 

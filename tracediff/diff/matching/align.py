@@ -16,6 +16,8 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
 
     Symmetric: align(b, a) gives the same pairs turned round, since the sequences are put into an order of their own first.
     """
+    if not a or not b:
+        return []
     codes: dict[Hashable, int] = {}
     x, y = ([codes.setdefault(e, len(codes)) for e in s] for s in (a, b))
     names = sorted(codes, key=repr)

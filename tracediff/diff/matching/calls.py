@@ -116,7 +116,18 @@ def _pair_in_order(pairing: Pairing, sides: tuple[_Side, _Side], a: list[int], b
     """
     if not a or not b:
         return []
-    a, b = _called_alike(sides, a, b)
+    if [sides[0].content[n] for n in a] == [sides[1].content[n] for n in b]:
+        pairs = list(zip(a, b, strict=True))
+    else:
+        a, b = _called_alike(sides, a, b)
+        pairs = [(a[i], b[j]) for i, j in _in_order(sides, a, b)]
+    for pair in pairs:
+        pairing.add(*pair)
+    return pairs
+
+
+def _in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
+    """Positions in ``a`` and ``b``."""
     lists = tuple(zip(sides, (a, b), strict=True))
     contents: list[list[Hashable]] = [[side.content[n] for n in nodes] for side, nodes in lists]
     labels = [[side.label(n) for n in nodes] for side, nodes in lists]
@@ -126,10 +137,7 @@ def _pair_in_order(pairing: Pairing, sides: tuple[_Side, _Side], a: list[int], b
         found += within_gaps(sorted(found), *told)
     for told in (contents, labels):
         found += equal_in_turn(found, *told)
-    pairs = [(a[i], b[j]) for i, j in found]
-    for pair in pairs:
-        pairing.add(*pair)
-    return pairs
+    return found
 
 
 def _called_alike(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> tuple[list[int], list[int]]:
@@ -157,21 +165,21 @@ def _pair_left_over(pairing: Pairing, sides: tuple[_Side, _Side]) -> None:
             where.append((above, call.label) if call.kind in ("phase", "module") else above)
             if call.kind == "op" and node not in taken:
                 place[where[node]].append(node)
-        places.append({key: _in_call_order(side, nodes) for key, nodes in place.items()})
+        turn = _call_order(side)
+        places.append({key: sorted(nodes, key=turn.__getitem__) for key, nodes in place.items()})
     for key in places[0].keys() & places[1].keys():
         _pair_in_order(pairing, sides, places[0][key], places[1][key])
 
 
-def _in_call_order(side: _Side, nodes: list[int]) -> list[int]:
-    """``nodes`` in the order in which they are called: parents before children, siblings in turn."""
-    wanted, out = set(nodes), []
+def _call_order(side: _Side) -> list[int]:
+    """When each node is called: parents before children, siblings in turn."""
+    turn = [0] * len(side.tree.calls)
     stack = list(reversed(side.children[-1]))
-    while stack:
+    for k in range(len(turn)):
         node = stack.pop()
-        if node in wanted:
-            out.append(node)
+        turn[node] = k
         stack += reversed(side.children[node])
-    return out
+    return turn
 
 
 def _shapes_count(control: CallTree, test: CallTree) -> tuple[bool, bool]:
