@@ -240,7 +240,7 @@ def make_step(variant):
 
 def test_under_torchrun_each_rank_writes_its_own_file(tmp_path):
     (tmp_path / "ddp.py").write_text(DISTRIBUTED)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29713", "-m", "tracediff.collect"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "tracediff.collect"]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
     result = subprocess.run([*command, "ddp.py", "-o", "out", "--repeats", "2", *SHORT], cwd=tmp_path, capture_output=True, text=True, env=env, check=False)
     assert result.returncode == 0, result.stderr

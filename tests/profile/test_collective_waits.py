@@ -216,7 +216,7 @@ def test_of_eight_real_ranks_the_seventh_is_late():
 
 def test_two_ranks_that_the_collector_recorded(tmp_path):
     pytest.importorskip("torch")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29741", "-m", "tracediff.collect"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "tracediff.collect"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     options = [
         "--workload",
