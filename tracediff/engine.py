@@ -186,7 +186,7 @@ def _profiles(
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(jobs, context)
     try:
-        futures = {pool.submit(attempt, one): one for one in sorted(files, key=_size, reverse=True)}
+        futures = {pool.submit(attempt, one): one for one in sorted(files, key=lambda one: size_of(one[0]), reverse=True)}
         for future in as_completed(futures):
             done[futures[future]] = future.result()
             tell(len(done), len(files))
@@ -208,13 +208,14 @@ def _attempt(one: Wanted, step_marker: str | None, families: Families, measures:
 
 
 def _default_jobs(files: list[Wanted]) -> int:
-    if sys.platform != "linux" or sum(map(_size, files)) < WORTH_A_PROCESS:
+    if sys.platform != "linux" or sum(size_of(one[0]) for one in files) < WORTH_A_PROCESS:
         return 1
     return len(os.sched_getaffinity(0))
 
 
-def _size(one: Wanted) -> int:
+def size_of(file: TraceFile) -> int:
+    """Its bytes on disk; 0 where that is not known."""
     try:
-        return os.path.getsize(one[0].path)
+        return os.path.getsize(file.path)
     except OSError:
         return 0

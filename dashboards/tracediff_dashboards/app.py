@@ -200,15 +200,17 @@ class Dashboard:
         """The timeline of the chosen steps, and of the part that was chosen of them."""
         view = view_of(search)
         found = self.comparisons.whole(view) if view.control and view.test else None
-        if found is None or isinstance(found, Load) or not (at_control or at_test or moved):
+        if found is None or isinstance(found, Load):
             return [no_update] * 2
         whole, sets = found
         of = list(zip(sets, (at_control or "", at_test or ""), (whole.control.typical, whole.test.typical), strict=True))
+        if not (at_control or at_test or moved):
+            for each in of:
+                self.looking.prepare(*each)
+            return [no_update] * 2
         try:
-            steps = [self.looking.step(traces, key, typical, None) for traces, key, typical in of]
-            window = window_of(moved, timeline.unit_us(steps))
-            if window is not None:
-                steps = [self.looking.step(traces, key, typical, window) for traces, key, typical in of]
+            window = window_of(moved, timeline.unit_us([self.looking.length_us(*each) for each in of]))
+            steps = [self.looking.step(*each, window) for each in of]
         except TracediffError as error:
             return [no_update, parts.alert(str(error))]
         return [timeline.closer(whole, steps, window, theme or "light"), timeline.told(steps)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tracediff.engine import see_file
 from tracediff.errors import TracediffError
 from tracediff.profile.follow import Linked, follow
 from tracediff.profile.measures.measure import Seen
@@ -16,6 +17,7 @@ from tracediff.profile.profile import Profile
 from tracediff.profile.timeline import build_timeline
 from tracediff.profile.traceset import TraceSet
 from tracediff.profile.typical import TypicalStep
+from tracediff_dashboards.events import read_events
 from tracediff_dashboards.recent import Recent
 
 FILES = 2
@@ -60,6 +62,28 @@ class Looking:
         self._marker = (options or {}).get("step_marker")
         self._seen: Recent[Seen] = Recent(FILES)
 
+    def prepare(self, traces: TraceSet, key: str, typical: TypicalStep | None) -> None:
+        """Begin to read the events of that step, which will probably be asked for."""
+        if typical is None:
+            return
+
+        def read() -> None:
+            with suppress(TracediffError):  # whoever asks for them is told
+                self._read(traces, self._place(traces, key, typical).profile)
+
+        threading.Thread(target=read, daemon=True).start()
+
+    def length_us(self, traces: TraceSet, key: str, typical: TypicalStep | None) -> float | None:
+        """The period of the step called ``key``, None where there is none.
+
+        Raises:
+            TracediffError: no such step.
+        """
+        if typical is None:
+            return None
+        place = self._place(traces, key, typical)
+        return int(place.profile.periods[place.position]) / 1000
+
     def step(self, traces: TraceSet, key: str, typical: TypicalStep | None, window: Window | None) -> TypicalStep | None:
         """The step called ``key``, ``typical`` where it is empty; of a ``window`` of it what can be told closer.
 
@@ -70,12 +94,12 @@ class Looking:
             return typical
         place = self._place(traces, key, typical)
         seen = self._read(traces, place.profile)
-        whole = build_timeline(seen, place.position)
-        if window is None:
-            return TypicalStep(place.run, place.rank, place.profile.origin.file, whole)
-        closer = build_timeline(seen, place.position, (whole.start + window[0], whole.start + max(window[1], window[0] + 1)))
-        marks = replace(closer.marks, start=closer.marks.start + window[0], end=closer.marks.end + window[0])
-        return TypicalStep(place.run, place.rank, place.profile.origin.file, replace(whole, rows=closer.rows, marks=marks, left_out=closer.left_out))
+        start, end = (int(at) for at in seen.completions[place.position : place.position + 2])
+        low, high = window or (0, end - start)
+        shown = build_timeline(seen, place.position, (start + low, start + max(high, low + 1)))
+        marks = replace(shown.marks, start=shown.marks.start + low, end=shown.marks.end + low)
+        memory = tuple(replace(m, at=m.at + low) for m in shown.memory)
+        return TypicalStep(place.run, place.rank, place.profile.origin.file, replace(shown, start=start, end=end, marks=marks, memory=memory))
 
     def follow(self, traces: TraceSet, key: str, typical: TypicalStep | None, event: int) -> list[Linked]:
         """What hangs together with an event of that step.
@@ -97,7 +121,7 @@ class Looking:
 
     def _read(self, traces: TraceSet, profile: Profile) -> Seen:
         file = profile.origin.file
-        return self._seen.made((file, self._marker), lambda: see_file(file, self._marker, traces.families))
+        return self._seen.made((file, self._marker), lambda: read_events(file, self._marker, traces.families))
 
 
 def window_of(moved: Mapping[str, Any] | None, unit_us: float) -> Window | None:

@@ -115,6 +115,11 @@ class Trace:
         """bool[n]: whether ``says`` is true of each event's name; every name is asked about once."""
         return np.array([bool(says(name)) for name in self.names], bool)[self.name]
 
+    def named_among(self, rows: Int64, says: Callable[[str], object]) -> NDArray[np.bool_]:
+        """bool[m]: the same of the m events at ``rows``, where these are few: no other name is asked about."""
+        codes, at = np.unique(self.name[rows], return_inverse=True)
+        return np.array([bool(says(self.names[code])) for code in codes.tolist()], bool)[at]
+
     def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
         """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""
         of = self.arguments.get(category)

@@ -65,7 +65,7 @@ def allocations(trace: Trace) -> list[Allocations]:
     """The devices whose allocator ``trace`` tells of, in order of type and number. Reads Bytes, Total Allocated, Device Type and Device Id,
     and where they were kept Total Reserved, Addr and Ev Idx, which orders events of one instant."""
     rows, _ = trace.integer(cat.MEMORY, "Bytes")
-    happened, failed = (rows[trace.named(name.__eq__)[rows]] for name in (CHANGE, FAILURE))
+    happened, failed = (rows[trace.named_among(rows, name.__eq__)] for name in (CHANGE, FAILURE))
     kind, number = (trace.integer_column(name, (cat.MEMORY,)) for name in ("Device Type", "Device Id"))
     devices = [(k, n) for k in np.unique(kind[rows]).tolist() for n in np.unique(number[rows][kind[rows] == k]).tolist()]
     return [_device(trace, k, n, *(some[(kind[some] == k) & (number[some] == n)] for some in (happened, failed))) for k, n in devices]

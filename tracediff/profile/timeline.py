@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +58,8 @@ def build_timeline(seen: Seen, position: int, window: tuple[int, int] | None = N
         rows.append(place)
     lanes = [(what, seen.lanes[what], np.flatnonzero(_within(seen.lanes[what].start, seen.lanes[what].end, window))) for what in ("annotations", "ops")]
     threads = _threads(lanes, window)
-    launches = np.unique(gpu.launch)
+    launching = np.zeros(len(trace), bool)
+    launching[gpu.launch[gpu.launch >= 0]] = True
     for code in threads[:MOST_THREADS]:
         called = _thread_name(trace, code)
         for what, lane, inside in lanes:
@@ -67,7 +67,7 @@ def build_timeline(seen: Seen, position: int, window: tuple[int, int] | None = N
             for depth in range(MOST_DEPTH):
                 some = mine[lane.depth[mine] == depth]
                 if len(some):
-                    parts.append(_host(trace, lane, some, launches, len(rows)))
+                    parts.append(_host(trace, lane, some, launching, len(rows)))
                     rows.append(f"{called} {what}" + (f" {depth + 1}" if depth else ""))
     left_out = max(len(streams) - MOST_STREAMS, 0) + max(len(threads) - MOST_THREADS, 0)
     marks = _bounded(_joined(parts, window), [*trace.names, *seen.account.names], window[1] - window[0])
@@ -117,30 +117,22 @@ def _states(seen: Seen, window: tuple[int, int]) -> Spans:
 
 def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     rows = gpu.rows[which]
-    speaks = _named(trace, rows, is_communication)
+    speaks = trace.named_among(rows, is_communication)
     kernel = trace.category[rows] == cat.KERNEL
     kind = np.where(kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy"))
     return Spans(np.full(len(rows), row), gpu.start[which], gpu.end[which], kind, trace.name[rows].astype(np.int64), rows)
 
 
-def _host(trace: Trace, lane: Lane, which: Int64, launches: Int64, row: int) -> Spans:
-    """Scopes of one thread at one depth; ``launches`` are the rows of launching calls, ascending."""
+def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], row: int) -> Spans:
+    """Scopes of one thread at one depth; ``launching`` tells which of the trace's events launch work."""
     rows = lane.rows[which]
-    at = np.minimum(np.searchsorted(launches, rows), len(launches) - 1)
-    launching = launches[at] == rows if len(launches) else np.zeros(len(rows), bool)
     category = trace.category[rows]
-    waits = np.isin(category, cat.CALLS) & _named(trace, rows, SYNCHRONISING.search)
+    waits = np.isin(category, cat.CALLS) & trace.named_among(rows, SYNCHRONISING.search)
     scope = np.isin(category, cat.OPS, invert=True)
-    loads = scope & _named(trace, rows, lambda name: "DataLoader" in name)
-    cases = [launching, waits, loads, scope]
+    loads = scope & trace.named_among(rows, lambda name: "DataLoader" in name)
+    cases = [launching[rows], waits, loads, scope]
     kind = np.select(cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op"))
     return Spans(np.full(len(rows), row), lane.start[which], lane.end[which], kind, trace.name[rows].astype(np.int64), rows)
-
-
-def _named(trace: Trace, rows: Int64, says: Callable[[str], object]) -> NDArray[np.bool_]:
-    """bool[m]: whether ``says`` is true of the names of events ``rows``; only these names are asked about."""
-    codes, at = np.unique(trace.name[rows], return_inverse=True)
-    return np.array([bool(says(trace.names[code])) for code in codes.tolist()], bool)[at]
 
 
 def _joined(parts: list[Spans], window: tuple[int, int]) -> Spans:

@@ -59,9 +59,9 @@ def _called(place: Place) -> str:
     return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time_text(int(place.profile.periods[place.position]) / 1000)}"
 
 
-def unit_us(steps: Sequence[TypicalStep | None]) -> float:
-    """µs of the unit of the time axis."""
-    return unit_for((step.timeline.end - step.timeline.start) / 1000 for step in steps if step).us
+def unit_us(lengths: Sequence[float | None]) -> float:
+    """µs of the unit of the time axis of steps of these lengths (µs)."""
+    return unit_for(length for length in lengths if length is not None).us
 
 
 def closer(whole: Comparison, steps: Sequence[TypicalStep | None], window: Window | None, theme: str) -> go.Figure:
@@ -70,7 +70,7 @@ def closer(whole: Comparison, steps: Sequence[TypicalStep | None], window: Windo
     figure = charts.timeline(replace(whole, control=sides[0], test=sides[1]), theme=theme)
     untitled(figure)
     if window is not None:
-        unit = 1000 * unit_us(steps)
+        unit = 1000 * unit_us([(s.timeline.end - s.timeline.start) / 1000 for s in steps if s])
         figure.update_xaxes(range=[window[0] / unit, window[1] / unit])
     return figure
 
