@@ -9,14 +9,15 @@ from dash import html
 
 from tracediff.charts.name_steps import name_steps
 from tracediff.diff.groups import Group, Member
+from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import Op
-from tracediff.diff.places import places
+from tracediff.diff.places import Place, places, places_of
 from tracediff.diff.views import VIEWS, Sum
 from tracediff.diff.wording import count, plural
 from tracediff.errors import printable
 from tracediff.profile.names import table_name
 from tracediff.profile.readable import readable
-from tracediff.profile.samples import per_step
+from tracediff.profile.samples import per_step, work_per_step
 from tracediff.report.explain import WHY
 from tracediff.report.text import counts, unit_for
 from tracediff_dashboards import parts
@@ -34,7 +35,7 @@ def details(shown: Shown, line: Line) -> list[Any]:
     if isinstance(of, Op):
         return _op(shown, of)
     if isinstance(of, Group):
-        return [html.H2(parts.name(of.name)), *_group(shown, of)]
+        return [html.H2(parts.name(of.name)), *_group(shown, of), *_steps(shown, of.items), *_places(places_of(shown.whole, of), shown)]
     return _sum(shown, of)
 
 
@@ -59,8 +60,7 @@ def _op(shown: Shown, op: Op) -> list[Any]:
         html.H3("Step by step"),
         *whole,
         parts.figure(name_steps((steps[0], steps[1]), theme=shown.theme), "steps"),
-        html.H3("Where it is called"),
-        *_places(shown, op),
+        *_places(places(shown.comparison, op.category, op.raw_name), shown),
     ]
 
 
@@ -76,10 +76,19 @@ def _tested(op: Op) -> str:
     return f"{op.time_change} (p = {op.p_value:.2g}, q = {op.q_value:.2g})"
 
 
-def _places(shown: Shown, op: Op) -> list[Any]:
-    found = places(shown.comparison, op.category, op.raw_name)
+def _steps(shown: Shown, items: Sequence[Sequence[Item]]) -> list[Any]:
+    """What work took in every used step."""
+    gpu = shown.whole.control.has_gpu or shown.whole.test.has_gpu
+    sides = zip(shown.sets, shown.whole.trees, items, strict=True)
+    control, test = (work_per_step(traces, tree, gpu, [item.work for item in of]) for traces, tree, of in sides)
+    return [html.H3("Step by step"), parts.figure(name_steps((control, test), time="time", theme=shown.theme), "steps")]
+
+
+def _places(found: Sequence[Place], shown: Shown) -> list[Any]:
+    """Stacks, shapes, how often and how long."""
+    head = html.H3("Where it is called")
     if not found:
-        return [html.P("The traces do not tell: it stands in no call tree.", className="missing")]
+        return [head, html.P("The traces do not tell: it stands in no call tree.", className="missing")]
     number, us = shown.comparison.number, shown.comparison.us
     rows = []
     for place in found[:MOST_PLACES]:
@@ -89,7 +98,7 @@ def _places(shown: Shown, op: Op) -> list[Any]:
         times = f"{unit.plain(us(place.control_ns))} → {unit.plain(us(place.test_ns))} {unit.name}"
         rows.append([html.Div([*stack, *shapes], className="stack"), counts(number(place.control_count), number(place.test_count)), times])
     more = [html.P(f"and {len(found) - MOST_PLACES:,} more places", className="facts")] if len(found) > MOST_PLACES else []
-    return [parts.table(["stack and shapes", "count", "time"], rows, kind="sums narrow"), *more]
+    return [head, parts.table(["stack and shapes", "count", "time"], rows, kind="sums narrow"), *more]
 
 
 def _sum(shown: Shown, of: Sum) -> list[Any]:
@@ -98,7 +107,9 @@ def _sum(shown: Shown, of: Sum) -> list[Any]:
     view = VIEWS["module" if shown.view.tab == "modules" else "family"]
     facts = [("count", f"{counts(number(of.control_count), number(of.test_count))} events a step"), ("time", _times(us(of.control), us(of.test), us(of.delta)))]
     groups = [g for g in shown.comparison.work.groups if any(view(m) == of.name for side in g.sides for m in side)]
-    return [html.H2(parts.name(of.name)), _facts(facts), html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(shown, groups)]
+    items = [[item for g in groups for item in g.items[side] if view(item) == of.name] for side in (0, 1)]
+    matched = [html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(shown, groups)]
+    return [html.H2(parts.name(of.name)), _facts(facts), *matched, *_steps(shown, items)]
 
 
 def _first_groups(shown: Shown, groups: Sequence[Group]) -> list[Any]:

@@ -5,7 +5,7 @@ from traces import FOLDER, needs_traces
 
 from tracediff.charts.name_steps import name_steps
 from tracediff.diff.compare import compare_sets
-from tracediff.diff.places import places
+from tracediff.diff.places import places, places_of
 from tracediff.engine import load_sets
 from tracediff.profile.names import table_name
 from tracediff.profile.samples import per_step
@@ -28,6 +28,15 @@ def test_the_stacks_of_a_name_hold_all_of_it(sets):
         assert sum(p.test_ns for p in found) == op.test_total
         assert all(p.stack[0] in ("forward", "backward", "optimizer", "other", "unknown") for p in found)
     assert places(comparison, "kernel", "no such kernel") == []
+
+
+def test_the_stacks_of_a_group_hold_all_of_it(sets):
+    comparison = compare_sets(*sets)
+    for group in comparison.work.groups:
+        found = places_of(comparison, group)
+        assert sum(p.control_count for p in found) == group.control_count
+        assert sum(p.test_ns for p in found) == group.test_ns
+        assert all(p.stack[-1] for p in found)
 
 
 def test_the_steps_of_a_name_average_to_its_row(sets):

@@ -1,4 +1,4 @@
-"""One operation, step by step."""
+"""Some work, step by step."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MOST = 4000
 """Dots a side; of more steps evenly chosen ones are drawn."""
 
 
-def name_steps(steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, theme: str = "light") -> go.Figure:
-    """Self time of one operation in every used step of control and test (`per_step`), a dot a step."""
+def name_steps(steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, time: str = "self time", theme: str = "light") -> go.Figure:
+    """``time`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control and test, a dot a step."""
     import plotly.graph_objects as go
 
     if not any(step.count for side in steps for step in side):
@@ -42,7 +42,7 @@ def name_steps(steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, theme: str
             hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
         )
-    figure.update_yaxes(title_text=f"self time in a step ({unit.name})", rangemode="tozero")
+    figure.update_yaxes(title_text=f"{time} in a step ({unit.name})", rangemode="tozero")
     figure.update_xaxes(showgrid=False)
     medians = [time_text(median(step.ns / 1000 for step in side)) if side else "no step" for side in steps]
     return finish(figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "A dot a step.", 260)

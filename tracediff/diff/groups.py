@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from tracediff.diff.matching.calls import Pairing, pair_calls, shape_key
@@ -48,6 +48,7 @@ class Group:
         control, test: members, the largest first.
         control_ops, test_ops: occurrences of the operator that all members share, None where they share none.
         call: that operator with its shapes, None where they share none.
+        items: what the members sum, of control and test: where each piece of work stands in its side's tree.
     """
 
     level: str
@@ -60,6 +61,7 @@ class Group:
     control_ops: int | None = None
     test_ops: int | None = None
     call: str | None = None
+    items: tuple[tuple[Item, ...], tuple[Item, ...]] = field(default=((), ()), compare=False, repr=False)
 
     @property
     def sides(self) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
@@ -230,6 +232,7 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
         ops[0],
         ops[1],
         _call(trees[0], shared[0]) if shared else None,
+        (tuple(control), tuple(test)),
     )
 
 

@@ -82,7 +82,8 @@ def _groups(comparison: Comparison, part: Part) -> list[Group]:
         if kept == list(group.sides):
             groups.append(group)
         elif kept[0] or kept[1]:  # what its operator's occurrences count is no longer all of it
-            groups.append(replace(group, control=kept[0], test=kept[1], control_ops=None, test_ops=None))
+            items = [tuple(i for i in side if part.holds(i, i.work.category)) for side in group.items]
+            groups.append(replace(group, control=kept[0], test=kept[1], control_ops=None, test_ops=None, items=(items[0], items[1])))
     return sorted(groups, key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import Item
 from tracediff.profile.calltree import CallTree
 from tracediff.profile.names import table_name
 from tracediff.profile.readable import readable
@@ -29,17 +31,37 @@ class Place:
 
 def places(comparison: Comparison, category: str, raw_name: str) -> list[Place]:
     """All stacks that hold ``raw_name`` (and the spellings that one row of a table stands for), the longest time first; empty where it is in no tree."""
+    below = () if category == "cpu_op" else (readable(raw_name),)
+    return _placed(
+        (which, (*_stack(tree, node), *below), shapes, comparison.scale // tree.denominator * count, comparison.scale // tree.denominator * ns)
+        for which, tree in enumerate(comparison.trees)
+        for node, shapes, count, ns in _occurrences(tree, category, table_name(raw_name))
+    )
+
+
+def places_of(comparison: Comparison, group: Group) -> list[Place]:
+    """All stacks that hold a group's work; shapes are those of its operator where they are known, else grid and block."""
+    return _placed(
+        (which, (*_stack(tree, item.node), *(() if item.work.category == "cpu_op" else (readable(item.work.name),))), _shapes(tree, item), item.count, item.ns)
+        for which, (tree, items) in enumerate(zip(comparison.trees, group.items, strict=True))
+        for item in items
+    )
+
+
+def _placed(occurrences: Iterable[tuple[int, tuple[str, ...], str | None, int, int]]) -> list[Place]:
+    """Occurrences (side, stack, shapes, count, ns) summed, the longest time first."""
     found: dict[tuple[tuple[str, ...], str | None], Place] = {}
-    for which, tree in enumerate(comparison.trees):
-        factor = comparison.scale // tree.denominator
-        for node, shapes, count, ns in _occurrences(tree, category, table_name(raw_name)):
-            stack = (*_stack(tree, node), *(() if category == "cpu_op" else (readable(raw_name),)))
-            place = found.setdefault((stack, shapes), Place(stack, shapes))
-            if which == 0:
-                place.control_count, place.control_ns = place.control_count + factor * count, place.control_ns + factor * ns
-            else:
-                place.test_count, place.test_ns = place.test_count + factor * count, place.test_ns + factor * ns
+    for which, stack, shapes, count, ns in occurrences:
+        place = found.setdefault((stack, shapes), Place(stack, shapes))
+        if which == 0:
+            place.control_count, place.control_ns = place.control_count + count, place.control_ns + ns
+        else:
+            place.test_count, place.test_ns = place.test_count + count, place.test_ns + ns
     return sorted((p for p in found.values() if p.control_count or p.test_count), key=lambda p: (-max(p.control_ns, p.test_ns), p.stack, p.shapes or ""))
+
+
+def _shapes(tree: CallTree, item: Item) -> str | None:
+    return (tree.calls[item.node].shapes if item.node >= 0 else None) or item.work.launch_shape
 
 
 def _occurrences(tree: CallTree, category: str, name: str) -> Iterator[tuple[int, str | None, int, int]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracediff.diff.groups import Group, Member, WorkTime
+from tracediff.diff.matching.items import Item
 from tracediff.profile.names import table_name
 from tracediff.profile.readable import readable
 
@@ -28,7 +29,7 @@ class Sum:
         return self.test - self.control
 
 
-VIEWS: dict[str, Callable[[Member], str]] = {
+VIEWS: dict[str, Callable[[Member | Item], str]] = {
     "family": lambda m: m.family,
     "phase": lambda m: m.phase,
     "module": lambda m: m.module or UNKNOWN,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tracediff.ingest.times import Int64
 from tracediff.profile.calls import KINDS, MODULE, OP, PHASE
 from tracediff.profile.modules import module_labels
 from tracediff.profile.names import match_name
@@ -15,6 +16,8 @@ from tracediff.profile.profile import Profile, WorkTable, grouped
 from tracediff.profile.scopes import PHASES
 
 UNKNOWN = "unknown"
+Key = tuple[int, str, str, str | None, int]
+"""What tells a call from others below its parent (its position, kind, name, shapes, ordinal), and work from other work (see `work_keys`)."""
 
 
 @dataclass
@@ -62,6 +65,11 @@ class Work:
     count: int = 0
     ns: int = 0
 
+    @property
+    def key(self) -> Key:
+        """See `work_keys`."""
+        return self.node, self.category, self.name, self.launch_shape, self.ordinal
+
 
 @dataclass
 class CallTree:
@@ -69,11 +77,13 @@ class CallTree:
 
     Attributes:
         calls: the nodes. work: GPU events, or without a GPU the self time of operators.
+        places: of each file, in the set's order, where each of its own nodes is among ``calls``, −1 where no used step holds it.
     """
 
     denominator: int
     calls: list[Call] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
+    places: list[list[int]] = field(default_factory=list)
 
     def children(self) -> dict[int, list[int]]:
         """Node → its children in order; −1 → the phases."""
@@ -113,16 +123,16 @@ def merge(weighted: Sequence[tuple[Profile, list[int], int]], denominator: int, 
         tables: the work of each profile.
     """
     tree = CallTree(denominator)
-    known: dict[tuple[int, str, str, str | None, int], int] = {}
-    works: dict[tuple[int, str, str, str | None, int], Work] = {}
+    known: dict[Key, int] = {}
+    works: dict[Key, Work] = {}
     for (profile, used, weight), table in zip(weighted, tables, strict=True):
-        nodes = _merge_nodes(tree, known, profile, used, weight)
-        _merge_work(tree, works, profile, table, nodes, used, weight)
+        tree.places.append(_merge_nodes(tree, known, profile, used, weight))
+        _merge_work(tree, works, profile, table, tree.places[-1], used, weight)
     _label(tree)
     return tree
 
 
-def _merge_nodes(tree: CallTree, known: dict[tuple[int, str, str, str | None, int], int], profile: Profile, used: list[int], weight: int) -> list[int]:
+def _merge_nodes(tree: CallTree, known: dict[Key, int], profile: Profile, used: list[int], weight: int) -> list[int]:
     """The position in ``tree`` of each node of ``profile`` that the used steps hold or that leads to one; −1 of others."""
     table = profile.calls
     rows = np.isin(table.step, used)
@@ -158,15 +168,22 @@ def _text(profile: Profile, code: int) -> str | None:
     return profile.texts[code] if code >= 0 else None
 
 
-def _merge_work(
-    tree: CallTree, works: dict[tuple[int, str, str, str | None, int], Work], profile: Profile, table: WorkTable, nodes: list[int], used: list[int], weight: int
-) -> None:
+def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> list[Key]:
+    """What tells equal work of a set apart: its node in the set's tree, category, name, launch shape and ordinal.
+
+    Args:
+        places: see `CallTree`. columns: node, category, name, launch_shape and ordinal of rows of a `WorkTable`.
+    """
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [(places[n] if n >= 0 else -1, profile.categories[c], profile.names[name], _text(profile, shape), ordinal) for n, c, name, shape, ordinal in rows]
+
+
+def _merge_work(tree: CallTree, works: dict[Key, Work], profile: Profile, table: WorkTable, places: list[int], used: list[int], weight: int) -> None:
     rows = np.flatnonzero(np.isin(table.step, used))
     keys = [c[rows] for c in (table.node, table.category, table.name, table.launch_shape, table.ordinal)]
     sums, (count, ns) = grouped(keys, [table.count[rows], table.total_ns[rows]])
     order = _earliest(keys, table.order[rows])
-    for node, category, name, shape, ordinal, first, n, total in zip(*(c.tolist() for c in (*sums, order, count, ns)), strict=True):
-        key = (nodes[node] if node >= 0 else -1, profile.categories[category], profile.names[name], _text(profile, shape), ordinal)
+    for key, first, n, total in zip(work_keys(profile, places, sums), order.tolist(), count.tolist(), ns.tolist(), strict=True):
         work = works.get(key)
         if work is None:
             work = works[key] = Work(*key, order=first)

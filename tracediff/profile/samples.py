@@ -5,7 +5,7 @@ Of several ranks it is the mean of their medians.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tracediff.ingest.times import Int64
 from tracediff.profile.calls import OP
+from tracediff.profile.calltree import CallTree, Work, work_keys
 from tracediff.profile.codes import combined
 from tracediff.profile.names import table_name
 from tracediff.profile.profile import Profile
@@ -113,7 +114,7 @@ def _medians(traces: TraceSet, files: list[Profile], rows: Rows) -> Iterator[tup
 
 @dataclass(frozen=True)
 class StepSum:
-    """What one name took in one used step: occurrences, and self time in ns."""
+    """What some work took in one used step: occurrences, and self time in ns."""
 
     run: str
     rank: int
@@ -124,17 +125,44 @@ class StepSum:
 
 def per_step(traces: TraceSet, category: str, name: str) -> list[StepSum]:
     """Self time of a (category, table name) in every used step of every file, in the set's order; 0 in steps without it."""
+
+    def rows(profile: Profile) -> tuple[Int64, Int64, Int64]:
+        table, which = profile.ops, _rows_of(profile, category, name)
+        return table.step[which], table.count[which], table.self_ns[which]
+
+    return [one for run, rank, profile in _files(traces) for one in _by_step(traces, run, rank, profile, *rows(profile))]
+
+
+def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[Work]) -> list[StepSum]:
+    """The same of ``works``.
+
+    Args:
+        tree: the set's own, made of the steps that are used (`call_tree` with the same ``gpu``). works: some of its work.
+    """
+    wanted = {work.key for work in works}
     out: list[StepSum] = []
-    for run in traces.runs:
-        for rank, files in run.ranks.items():
-            for profile in files:
-                rows = _rows_of(profile, category, name)
-                sums = np.zeros((2, len(profile.step_numbers)), np.int64)
-                np.add.at(sums[0], profile.ops.step[rows], profile.ops.count[rows])
-                np.add.at(sums[1], profile.ops.step[rows], profile.ops.self_ns[rows])
-                used = np.flatnonzero(traces.selection.used(profile)).tolist()
-                out += [StepSum(run.name, rank, int(profile.step_numbers[at]), int(sums[0, at]), int(sums[1, at])) for at in used]
+    for (run, rank, profile), places in zip(_files(traces), tree.places, strict=True):
+        table = profile.kernels if gpu else profile.host_work
+        keys = [table.node, table.category, table.name, table.launch_shape, table.ordinal]
+        code, first = combined(*keys)
+        mine = np.array([key in wanted for key in work_keys(profile, places, [column[first] for column in keys])], bool)
+        which = np.flatnonzero(mine[code] & (table.step >= 0))
+        out += _by_step(traces, run, rank, profile, table.step[which], table.count[which], table.total_ns[which])
     return out
+
+
+def _files(traces: TraceSet) -> Iterator[tuple[str, int, Profile]]:
+    """(run, rank, profile) of every file, in the set's order."""
+    return ((run.name, rank, profile) for run in traces.runs for rank, files in run.ranks.items() for profile in files)
+
+
+def _by_step(traces: TraceSet, run: str, rank: int, profile: Profile, step: Int64, count: Int64, ns: Int64) -> Iterator[StepSum]:
+    """The sums of some rows in each used step of a file."""
+    sums = np.zeros((2, len(profile.step_numbers)), np.int64)
+    for of, values in zip(sums, (count, ns), strict=True):
+        np.add.at(of, step, values)
+    for at in np.flatnonzero(traces.selection.used(profile)).tolist():
+        yield StepSum(run, rank, int(profile.step_numbers[at]), int(sums[0, at]), int(sums[1, at]))
 
 
 def _rows_of(profile: Profile, category: str, name: str) -> NDArray[np.intp]:

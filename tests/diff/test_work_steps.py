@@ -1,0 +1,44 @@
+"""Work step by step: the steps' mean is what the comparison says, of every group, on every pair."""
+
+from fractions import Fraction
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from traces import FOLDER, PAIRS, needs_traces
+
+from tracediff.diff.compare import compare_sets
+from tracediff.engine import load_sets
+from tracediff.profile.samples import work_per_step
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces" / "vit"
+
+
+def mean(steps):
+    """Runs, of each its ranks, of each its steps: the mean of means, ns and count."""
+    runs = []
+    for _, run in groupby(steps, key=lambda s: s.run):
+        of_rank = [list(rank) for _, rank in groupby(sorted(run, key=lambda s: s.rank), key=lambda s: s.rank)]
+        runs.append([sum((Fraction(sum(getattr(s, what) for s in rank), len(rank)) for rank in of_rank), Fraction(0)) / len(of_rank) for what in ("ns", "count")])
+    return [sum(of) / len(runs) for of in zip(*runs, strict=True)]
+
+
+def closes(*wheres):
+    sets = load_sets([str(where) for where in wheres], jobs=1)
+    comparison = compare_sets(*sets, force=True)
+    gpu = comparison.control.has_gpu or comparison.test.has_gpu
+    for group in comparison.work.groups[:60]:
+        told = ((group.control_ns, group.control_count), (group.test_ns, group.test_count))
+        for traces, tree, items, (ns, count) in zip(sets, comparison.trees, group.items, told, strict=True):
+            steps = work_per_step(traces, tree, gpu, [item.work for item in items])
+            assert mean(steps) == [Fraction(ns, comparison.scale), Fraction(count, comparison.scale)]
+
+
+@needs_traces
+@pytest.mark.parametrize("pair", [*PAIRS, ("dlrm_8ranks", "dlrm_8ranks")], ids="-".join)
+def test_the_mean_of_the_steps_is_what_the_group_took(pair):
+    closes(*(FOLDER / name for name in pair))
+
+
+def test_runs_weigh_alike():
+    closes(SAMPLES / "eager", SAMPLES / "compile")
