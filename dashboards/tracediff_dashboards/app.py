@@ -13,7 +13,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_u
 from tracediff.errors import TracediffError
 from tracediff.report.page.html import palettes
 from tracediff_dashboards import parts, shell
-from tracediff_dashboards.choices import CONTROLS, OTHERS, changed, row_of, values_of
+from tracediff_dashboards.choices import CONTROLS, OTHERS, changed, moved_of, row_of, values_of
+from tracediff_dashboards.columns import Arranged
 from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
@@ -77,7 +78,8 @@ class Dashboard:
         address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
         around = [Input(key, "value") for key in CONTROLS]
         here = [Input("tab", "value", allow_optional=True), Input("size", "value", allow_optional=True), Input("grid", "selectedRows", allow_optional=True)]
-        here += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test")]
+        here += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test", "columns", "pinned")]
+        here += [Input("grid", key, allow_optional=True) for key in ("columnState", "filterModel")]
         buttons = [Input("swap", "n_clicks"), Input("clear", "n_clicks"), Input("dropped", "data")]
         choices = [*(Output(key, "value") for key in CONTROLS), *(Output(key, "options") for key in CHOSEN_FROM)]
         page = [Output("page", "children"), Output("nav", "children"), Output("poll", "disabled"), Output("cancel", "hidden"), Output("shown", "data")]
@@ -126,14 +128,15 @@ class Dashboard:
         """The page of an address, and the address of what was chosen on it; while sets are read, what is being done."""
         *chosen, before = values
         view, which = view_of(search), page_at(pathname)
-        moved = {one.split(".")[0] for one in ctx.triggered_prop_ids} - {""}
+        moved = moved_of(ctx.triggered_prop_ids)
         if moved and "url" not in moved:
             view = changed(view, moved, dict(zip((*CONTROLS, *OTHERS), chosen, strict=True)))
         elif not (view.control or view.test) and len(self.sets.given) > 1:  # where it starts
             control, test = list(self.sets.given)[:2]
             view = replace(view, control=control, test=test)
         address = view.query() if view.query() != (search or "") else no_update
-        now = [pathname, replace(view, row="").query(), theme, ready]
+        table = view.table if "url" in moved else Arranged()  # the grid itself has done what was chosen there
+        now = [pathname, replace(view, row="", table=table).query(), theme, ready]
         if before == now:  # another row of the same table, or a page that has just been put there
             return [address, *[no_update] * len(CONTROLS), *[no_update] * len(CHOSEN_FROM), no_update, shell.links(which, view), *[no_update] * 2, now]
         names = shell.set_options(self.sets.names(), view)

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlencode
 
 from tracediff.diff.only import Part
 from tracediff.profile.traceset import Selection
+from tracediff_dashboards.columns import Arranged, arranged
 
 LONGEST = 8000
 """Characters of an address."""
@@ -54,6 +55,7 @@ class View:
         control, test: names of sets, empty where none is chosen. forced: compare even what the preflight refuses.
         tab, row: of the changes. size: what the tree's boxes are as large as.
         at_control, at_test: steps of the timeline, empty for the typical ones; see `looking.Place.key`.
+        table: how the changes are arranged.
     """
 
     control: str = ""
@@ -65,6 +67,7 @@ class View:
     size: str = SIZES[0]
     at_control: str = ""
     at_test: str = ""
+    table: Arranged = field(default_factory=Arranged)
 
     def query(self) -> str:
         """The address' part from ``?`` on; what is as usual is left out. `view_of` reads it."""
@@ -84,6 +87,10 @@ class View:
             "size": self.size if self.size != SIZES[0] else "",
             "at_control": self.at_control,
             "at_test": self.at_test,
+            "sort": self.table.sort,
+            "show": self.table.shown,
+            "pin": self.table.pinned,
+            "where": self.table.where,
         }
         given = {key: value for key, value in fields.items() if value}
         return f"?{urlencode(given, doseq=True)}" if given else ""
@@ -111,6 +118,7 @@ def view_of(search: str | None) -> View:
         size if size in SIZES else SIZES[0],
         _one(found, "at_control"),
         _one(found, "at_test"),
+        arranged(found.get("sort", ()), found.get("show", ()), found.get("pin", ()), _one(found, "where")),
     )
 
 

@@ -121,6 +121,30 @@ def test_the_table_sorts_filters_hides_pins_and_is_downloaded(tab, tmp_path):
     assert not one.complaints
 
 
+def test_a_link_restores_how_the_table_is_arranged(tab):
+    one = tab().go(f"/changes{PAIR}&tab=kernels", ".ag-row")
+    one.page.click(".ag-header-cell[col-id=name] .ag-header-cell-label")
+    one.page.wait_for_function("() => location.search.includes('sort=name%3Aasc')")
+    one.choose("columns", "family")
+    one.choose("pinned", "change")
+    one.page.evaluate("dash_ag_grid.getApi('grid').setFilterModel({name: {filterType: 'text', type: 'contains', filter: 'u_k'}})")
+    one.page.wait_for_function("() => location.search.includes('where=') && location.search.includes('pin=') && location.search.includes('show=')")
+    one.settle()
+    assert one.rows() == ["relu_kernel"]
+    other = tab().go(one.page.url.removeprefix(one.url), ".ag-row")
+    other.page.wait_for_selector(".ag-header-cell[col-id=name][aria-sort=ascending]")
+    other.page.wait_for_selector(".ag-pinned-left-header .ag-header-cell[col-id=delta_us]")
+    other.settle()
+    assert other.rows() == ["relu_kernel"]
+    assert not other.page.query_selector(".ag-header-cell[col-id=family]")
+    assert other.page.url == one.page.url
+    other.page.click("text=Families")
+    other.page.wait_for_function("() => !/sort=|where=|show=|pin=/.test(location.search)")
+    other.settle()
+    assert len(other.rows()) > 1
+    assert not one.complaints + other.complaints
+
+
 def test_sides_swap_sets_change_and_tabs_do_not_mix(tab):
     one, other = tab().go(f"/{PAIR}"), tab().go("/?control=base&test=slower")
     one.page.click("#swap")

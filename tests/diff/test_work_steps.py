@@ -19,7 +19,8 @@ def mean(steps):
     runs = []
     for _, run in groupby(steps, key=lambda s: s.run):
         of_rank = [list(rank) for _, rank in groupby(sorted(run, key=lambda s: s.rank), key=lambda s: s.rank)]
-        runs.append([sum((Fraction(sum(getattr(s, what) for s in rank), len(rank)) for rank in of_rank), Fraction(0)) / len(of_rank) for what in ("ns", "count")])
+        means = [[Fraction(sum(getattr(s, what) for s in rank), len(rank)) for rank in of_rank] for what in ("ns", "count")]
+        runs.append([sum(of) / len(of_rank) for of in means])
     return [sum(of) / len(runs) for of in zip(*runs, strict=True)]
 
 

@@ -8,32 +8,13 @@ from dash import dcc, html
 from dash_ag_grid import AgGrid
 
 from tracediff.report.text import Unit, unit_for
+from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, usual
 from tracediff_dashboards.details import details
+from tracediff_dashboards.filters import View
 from tracediff_dashboards.rows import MOST, TITLES, Line, line, lines
 from tracediff_dashboards.shown import Shown
 
-HEADS = {
-    "name": "name",
-    "delta_us": "change",
-    "control_us": "control",
-    "test_us": "test",
-    "control_count": "count, control",
-    "test_count": "count, test",
-    "family": "family",
-    "level": "matched by",
-    "module": "module",
-    "word": "tested",
-    "category": "category",
-    "phase": "phase",
-    "call": "operator",
-    "control_total": "total, control",
-    "test_total": "total, test",
-}
-"""Column → its heading."""
 WIDTHS = {"name": 230, "module": 220, "call": 220, "level": 105, "family": 105, "phase": 100, "category": 110, "word": 95}
-HIDDEN = ("control_total", "test_total", "category", "call", "phase")
-"""Columns that are there to be chosen."""
-TIMES = ("control_us", "test_us", "delta_us", "control_total", "test_total")
 
 
 def page(shown: Shown) -> list[Any]:
@@ -46,7 +27,7 @@ def page(shown: Shown) -> list[Any]:
         return [*head, _empty(shown), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
     chosen = line(shown.comparison, tab, shown.view.row)
     told = html.Aside(_details(shown, chosen), id="details", className="details", tabIndex=-1, **{"aria-label": "The chosen row", "aria-live": "polite"})
-    return [*head, _tools(listed), html.Div([html.Div(_grid(tab, listed, shown.view.row), className="gridbox"), told], className="beside")]
+    return [*head, _tools(shown.view, listed), html.Div([html.Div(_grid(shown.view, listed), className="gridbox"), told], className="beside")]
 
 
 def _details(shown: Shown, chosen: Line | None) -> list[Any]:
@@ -65,16 +46,15 @@ def _empty(shown: Shown) -> Any:
     return html.P(why.get(shown.view.tab, "The traces hold nothing of this kind."), className="missing")
 
 
-def _tools(listed: list[Line]) -> Any:
-    columns = [key for key in HEADS if key in listed[0].cells]
-    options = [{"label": HEADS[key], "value": key} for key in columns]
-    shown = [key for key in columns if key not in HIDDEN]
+def _tools(view: View, listed: list[Line]) -> Any:
+    options = [{"label": HEADS[key], "value": key} for key in COLUMNS[view.tab]]
+    shown, pinned = list(view.table.shown or usual(view.tab)), list(view.table.pinned or PINNED)
     more = f", the {MOST:,} largest changes" if len(listed) == MOST else ""
     return html.Div(
         [
             html.Span(f"{len(listed):,} rows{more}; counts and times per step", className="facts"),
             html.Div([html.Label("columns", htmlFor="columns"), dcc.Dropdown(id="columns", options=options, value=shown, multi=True, searchable=False)]),
-            html.Div([html.Label("pinned", htmlFor="pinned"), dcc.Dropdown(id="pinned", options=options, value=["name"], multi=True, searchable=False)]),
+            html.Div([html.Label("pinned", htmlFor="pinned"), dcc.Dropdown(id="pinned", options=options, value=pinned, multi=True, searchable=False)]),
             html.Button("Download CSV", id="csv", type="button"),
         ],
         className="tools",
@@ -85,17 +65,17 @@ def _unit(listed: list[Line]) -> Unit:
     return unit_for(v for one in listed for key in ("control_us", "test_us") for v in [one.cells[key]])
 
 
-def _grid(tab: str, listed: list[Line], row: str) -> Any:
+def _grid(view: View, listed: list[Line]) -> Any:
     unit = _unit(listed)
-    present = [key for key in HEADS if key in listed[0].cells]
     return AgGrid(
         id="grid",
-        columnDefs=[column(key, unit.name) for key in present],
+        columnDefs=[column(key, unit.name, view) for key in COLUMNS[view.tab]],
+        filterModel=view.table.filters(),
         rowData=[{**one.cells, **{key: round(one.cells[key] / unit.us, 6) for key in TIMES if key in one.cells}} for one in listed],
         defaultColDef={"sortable": True, "filter": True, "resizable": True, "minWidth": 70, "wrapHeaderText": True, "autoHeaderHeight": True},
         getRowId="params.data.key",
-        selectedRows={"ids": [row]} if row else [],
-        csvExportParams={"fileName": f"tracediff-{tab}.csv", "processCellCallback": {"function": "plainCell(params)"}},
+        selectedRows={"ids": [view.row]} if view.row else [],
+        csvExportParams={"fileName": f"tracediff-{view.tab}.csv", "processCellCallback": {"function": "plainCell(params)"}},
         dashGridOptions={
             "rowSelection": {"mode": "singleRow", "checkboxes": False, "enableClickSelection": True},
             "animateRows": False,
@@ -108,10 +88,14 @@ def _grid(tab: str, listed: list[Line], row: str) -> Any:
     )
 
 
-def column(key: str, unit: str) -> dict[str, Any]:
-    """What the grid is told of a column; times are in ``unit``."""
+def column(key: str, unit: str, view: View) -> dict[str, Any]:
+    """What the grid is told of a column of ``view``; times are in ``unit``."""
     name = f"{HEADS[key]} ({unit})" if key in TIMES else HEADS[key]
-    of: dict[str, Any] = {"field": key, "headerName": name, "hide": key in HIDDEN, "pinned": "left" if key == "name" else None}
+    hidden, pinned = key not in (view.table.shown or usual(view.tab)), key in (view.table.pinned or PINNED)
+    of: dict[str, Any] = {"field": key, "headerName": name, "hide": hidden, "pinned": "left" if pinned else None}
+    order, rank = view.table.order().get(key, (None, None))
+    if order:
+        of |= {"initialSort": order, "initialSortIndex": rank}
     if key in WIDTHS:
         return {**of, "filter": "agTextColumnFilter", "width": WIDTHS[key], "tooltipField": key, "cellDataType": "text"}
     shape = "count(params.value)" if "count" in key else "time(params.value)"
