@@ -37,42 +37,56 @@ def moved_of(triggered: Iterable[str]) -> set[str]:
 
 
 def changed(view: View, moved: Set[str], values: Mapping[str, Any]) -> View:
-    """The view after the choices in ``moved``."""
-    if moved & set(CONTROLS):
-        phases, families, modules = (tuple(map(str, values[key] or ())) for key in ("phase", "family", "module"))
-        ranks = tuple(sorted(int(rank) for rank in values["rank"] or ()))
-        filters = Filters(values["device"] or None, phases, families, modules, str(values["steps"] or "").strip(), ranks)
-        control, test = (str(values[key] or "") for key in ("control", "test"))
-        view = replace(view, control=control, test=test, filters=filters, forced=view.forced and not moved & {"control", "test"})
-        view = replace(view, at_control="" if "control" in moved else view.at_control, at_test="" if "test" in moved else view.at_test)
+    """The view after the choices in ``moved``.
+
+    All that the page says is read, not only what has moved: of quick choices the address holds the earlier ones later.
+
+    Args:
+        values: of CONTROLS and OTHERS; None of those that are not on the page.
+    """
+    if not moved & {*CONTROLS, *OTHERS}:
+        return view
+    before, view = view, _of_controls(view, values)
     if "clear" in moved:
         view = replace(view, filters=Filters())
     if "swap" in moved:
-        view = replace(view, control=view.test, test=view.control, at_control=view.at_test, at_test=view.at_control)
+        return replace(view, control=view.test, test=view.control, at_control=view.at_test, at_test=view.at_control)
     if "dropped" in moved and values["dropped"]:
         names = [str(name) for name in values["dropped"]]
         view = replace(view, control=names[0] if len(names) > 1 else view.control or names[0], test=names[-1], filters=Filters(), row="")
-    if "tab" in moved and values["tab"] in TABS and values["tab"] != view.tab:
-        return replace(view, tab=values["tab"], row="", table=Arranged())  # what else the page says is of the tab before
-    if "size" in moved and values["size"] in SIZES:
+    if values.get("size") in SIZES:
         view = replace(view, size=values["size"])
-    if "at-control" in moved:
-        view = replace(view, at_control=str(values["at-control"] or ""))
-    if "at-test" in moved:
-        view = replace(view, at_test=str(values["at-test"] or ""))
-    view = replace(view, table=_arranged(view, moved, values))
-    row = row_of(values["grid"]) if "grid" in moved else None
-    return replace(view, row=row) if row is not None else view
+    at_control, at_test = (str(values.get(key) or "") for key in ("at-control", "at-test"))
+    if "at-control" in moved or at_control:
+        view = replace(view, at_control=at_control)
+    if "at-test" in moved or at_test:
+        view = replace(view, at_test=at_test)
+    view = replace(view, at_control=view.at_control if view.control == before.control else "", at_test=view.at_test if view.test == before.test else "")
+    if values.get("tab") in TABS and values["tab"] != view.tab:  # the table on the page is that of the tab before
+        return replace(view, tab=values["tab"], row="", table=Arranged())
+    row = row_of(values.get("grid"))
+    return replace(view, table=_arranged(view, values), row=view.row if row is None else row)
 
 
-def _arranged(view: View, moved: Set[str], values: Mapping[str, Any]) -> Arranged:
+def _of_controls(view: View, values: Mapping[str, Any]) -> View:
+    """The view with the sets and filters that the controls around the page say."""
+    if not values.keys() >= set(CONTROLS):
+        return view
+    phases, families, modules = (tuple(map(str, values[key] or ())) for key in ("phase", "family", "module"))
+    ranks = tuple(sorted(int(rank) for rank in values["rank"] or ()))
+    filters = Filters(values["device"] or None, phases, families, modules, str(values["steps"] or "").strip(), ranks)
+    control, test = (str(values[key] or "") for key in ("control", "test"))
+    return replace(view, control=control, test=test, filters=filters, forced=view.forced and (control, test) == (view.control, view.test))
+
+
+def _arranged(view: View, values: Mapping[str, Any]) -> Arranged:
     table = view.table
-    if "columns" in moved:
+    if values.get("columns") is not None:
         table = replace(table, shown=chosen_of(values["columns"], usual(view.tab)))
-    if "pinned" in moved:
+    if values.get("pinned") is not None:
         table = replace(table, pinned=chosen_of(values["pinned"], PINNED))
-    if "grid.columnState" in moved and values["grid.columnState"]:
+    if values.get("grid.columnState"):
         table = replace(table, sort=sort_of(values["grid.columnState"]))
-    if "grid.filterModel" in moved:
+    if values.get("grid.filterModel") is not None:
         table = replace(table, where=where_of(values["grid.filterModel"]))
     return table

@@ -58,7 +58,10 @@ def test_choices_change_what_they_say_and_no_more():
     view = View("a", "b", Filters("gpu", families=("gemm",)), row="r")
     values = {"control": "a", "test": "b", "device": "gpu", "phase": [], "family": ["gemm"], "module": None, "steps": " 2..3 ", "rank": [3, 1]}
     assert changed(view, {"steps"}, values).filters == Filters("gpu", families=("gemm",), steps="2..3", ranks=(1, 3))
-    assert changed(view, {"swap"}, values) == View("b", "a", view.filters, row="r")
+    kept = {**values, "steps": "", "rank": []}
+    assert changed(view, {"swap"}, kept) == View("b", "a", view.filters, row="r")
+    assert changed(view, {"swap"}, values).filters.steps == "2..3"  # chosen a moment before
+    assert changed(view, {"theme", "ready"}, values) == view
     assert changed(view, {"clear"}, values).filters == Filters()
     assert changed(view, {"tab"}, {"tab": "groups"}) == View("a", "b", view.filters, tab="groups")
     assert changed(view, {"tab"}, {"tab": "nosuch"}) == view
