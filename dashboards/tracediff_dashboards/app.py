@@ -14,12 +14,11 @@ from tracediff.errors import TracediffError
 from tracediff.report.page.html import palettes
 from tracediff_dashboards import parts, shell
 from tracediff_dashboards.choices import CONTROLS, OTHERS, changed, moved_of, row_of, values_of
-from tracediff_dashboards.columns import Arranged
 from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
-from tracediff_dashboards.looking import Looking, window_of
+from tracediff_dashboards.looking import Looking, is_moved, window_of
 from tracediff_dashboards.pages import draw, page_at, timeline
 from tracediff_dashboards.rows import line
 from tracediff_dashboards.security import protect
@@ -78,7 +77,8 @@ class Dashboard:
         address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
         around = [Input(key, "value") for key in CONTROLS]
         here = [Input("tab", "value", allow_optional=True), Input("size", "value", allow_optional=True), Input("grid", "selectedRows", allow_optional=True)]
-        here += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test", "columns", "pinned")]
+        here += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test")]
+        here += [Input("window", "data", allow_optional=True), *(Input(key, "value", allow_optional=True) for key in ("columns", "pinned"))]
         here += [Input("grid", key, allow_optional=True) for key in ("columnState", "filterModel")]
         buttons = [Input("swap", "n_clicks"), Input("clear", "n_clicks"), Input("dropped", "data")]
         choices = [*(Output(key, "value") for key in CONTROLS), *(Output(key, "options") for key in CHOSEN_FROM)]
@@ -99,9 +99,8 @@ class Dashboard:
             prevent_initial_call=True,
         )(self.tell)
         look = [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")]
-        app.callback([Output("chart-timeline", "figure"), Output("caption-timeline", "children")], look, [State("url", "search"), State("theme", "data")])(
-            self.look
-        )
+        looked = [Output("chart-timeline", "figure"), Output("caption-timeline", "children"), Output("window", "data")]
+        app.callback(looked, look, [State("url", "search"), State("theme", "data")])(self.look)
         app.callback(Output("followed", "children"), Input("chart-timeline", "clickData"), State("url", "search"), prevent_initial_call=True)(self.follow)
         app.callback(
             [Output("dropped", "data"), Output("notice", "children")],
@@ -135,9 +134,8 @@ class Dashboard:
             control, test = list(self.sets.given)[:2]
             view = replace(view, control=control, test=test)
         address = view.query() if view.query() != (search or "") else no_update
-        table = view.table if "url" in moved else Arranged()  # the grid itself has done what was chosen there
-        now = [pathname, replace(view, row="", table=table).query(), theme, ready]
-        if before == now:  # another row of the same table, or a page that has just been put there
+        now = [pathname, view.drawn.query(), theme, ready, view.query()]
+        if before and before[:4] == now[:4] and ("url" not in moved or before == now):  # the table and the timeline change by themselves
             return [address, *[no_update] * len(CONTROLS), *[no_update] * len(CHOSEN_FROM), no_update, shell.links(which, view), *[no_update] * 2, now]
         names = shell.set_options(self.sets.names(), view)
         page, options, waits = self._page(which, view, theme or "light")
@@ -204,19 +202,19 @@ class Dashboard:
         view = view_of(search)
         found = self.comparisons.whole(view) if view.control and view.test else None
         if found is None or isinstance(found, Load):
-            return [no_update] * 2
+            return [no_update] * 3
         whole, sets = found
         of = list(zip(sets, (at_control or "", at_test or ""), (whole.control.typical, whole.test.typical), strict=True))
-        if not (at_control or at_test or moved):
+        if not (at_control or at_test or view.window or is_moved(moved)):
             for each in of:
                 self.looking.prepare(*each)
-            return [no_update] * 2
+            return [no_update] * 3
         try:
-            window = window_of(moved, timeline.unit_us([self.looking.length_us(*each) for each in of]))
+            window = window_of(moved, timeline.unit_us([self.looking.length_us(*each) for each in of]), view.window)
             steps = [self.looking.step(*each, window) for each in of]
         except TracediffError as error:
-            return [no_update, parts.alert(str(error))]
-        return [timeline.closer(whole, steps, window, theme or "light"), timeline.told(steps)]
+            return [no_update, parts.alert(str(error)), no_update]
+        return [timeline.closer(whole, steps, window, theme or "light"), timeline.told(steps), window]
 
     def follow(self, clicked: Any, search: str | None) -> Any:
         """What hangs together with the mark that was clicked."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from tracediff_dashboards.columns import PINNED, Arranged, chosen_of, sort_of, usual, where_of
-from tracediff_dashboards.filters import SIZES, TABS, Filters, View
+from tracediff_dashboards.filters import SIZES, TABS, Filters, View, Window
 
 CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank")
 """Those around every page."""
-OTHERS = ("tab", "size", "grid", "at-control", "at-test", "columns", "pinned", "grid.columnState", "grid.filterModel", "swap", "clear", "dropped")
+OTHERS = ("tab", "size", "grid", "at-control", "at-test", "window", "columns", "pinned", "grid.columnState", "grid.filterModel", "swap", "clear", "dropped")
 """Those of single pages, and buttons; of the grid the chosen row, and apart from it its order and filters."""
 
 
@@ -61,7 +61,11 @@ def changed(view: View, moved: Set[str], values: Mapping[str, Any]) -> View:
         view = replace(view, at_control=at_control)
     if "at-test" in moved or at_test:
         view = replace(view, at_test=at_test)
-    view = replace(view, at_control=view.at_control if view.control == before.control else "", at_test=view.at_test if view.test == before.test else "")
+    if "window" in moved:
+        view = replace(view, window=_window(values["window"]))
+    if (view.control, view.test) != (before.control, before.test):
+        at_control, at_test = view.at_control if view.control == before.control else "", view.at_test if view.test == before.test else ""
+        view = replace(view, at_control=at_control, at_test=at_test, window=None)
     if values.get("tab") in TABS and values["tab"] != view.tab:  # the table on the page is that of the tab before
         return replace(view, tab=values["tab"], row="", table=Arranged())
     row = row_of(values.get("grid"))
@@ -77,6 +81,10 @@ def _of_controls(view: View, values: Mapping[str, Any]) -> View:
     filters = Filters(values["device"] or None, phases, families, modules, str(values["steps"] or "").strip(), ranks)
     control, test = (str(values[key] or "") for key in ("control", "test"))
     return replace(view, control=control, test=test, filters=filters, forced=view.forced and (control, test) == (view.control, view.test))
+
+
+def _window(value: Any) -> Window | None:
+    return (value[0], value[1]) if isinstance(value, list) and len(value) == 2 and all(isinstance(end, int) for end in value) else None
 
 
 def _arranged(view: View, values: Mapping[str, Any]) -> Arranged:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qs, urlencode
 
 from tracediff.diff.only import Part
@@ -14,6 +14,9 @@ LONGEST = 8000
 """Characters of an address."""
 TABS = ("ops", "kernels", "scopes", "modules", "families", "groups")
 SIZES = ("work", "host", "count")
+Window = tuple[int, int]
+LATEST = 1 << 60
+"""ns; no step is as long."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class View:
         control, test: names of sets, empty where none is chosen. forced: compare even what the preflight refuses.
         tab, row: of the changes. size: what the tree's boxes are as large as.
         at_control, at_test: steps of the timeline, empty for the typical ones; see `looking.Place.key`.
+        window: [start, end) of them in ns after the beginning of the step, None for all.
         table: how the changes are arranged.
     """
 
@@ -67,7 +71,13 @@ class View:
     size: str = SIZES[0]
     at_control: str = ""
     at_test: str = ""
+    window: Window | None = None
     table: Arranged = field(default_factory=Arranged)
+
+    @property
+    def drawn(self) -> View:
+        """What a page is drawn anew for: without what its table and its timeline change by themselves."""
+        return replace(self, row="", at_control="", at_test="", window=None, table=Arranged())
 
     def query(self) -> str:
         """The address' part from ``?`` on; what is as usual is left out. `view_of` reads it."""
@@ -87,6 +97,7 @@ class View:
             "size": self.size if self.size != SIZES[0] else "",
             "at_control": self.at_control,
             "at_test": self.at_test,
+            "window": f"{self.window[0]}..{self.window[1]}" if self.window else "",
             "sort": self.table.sort,
             "show": self.table.shown,
             "pin": self.table.pinned,
@@ -118,9 +129,18 @@ def view_of(search: str | None) -> View:
         size if size in SIZES else SIZES[0],
         _one(found, "at_control"),
         _one(found, "at_test"),
+        _window(_one(found, "window")),
         arranged(found.get("sort", ()), found.get("show", ()), found.get("pin", ()), _one(found, "where")),
     )
 
 
 def _one(found: Mapping[str, Sequence[str]], key: str) -> str:
     return found.get(key, ("",))[0]
+
+
+def _window(text: str) -> Window | None:
+    ends = text.split("..")
+    if len(ends) != 2 or not all(end.isascii() and end.isdigit() and len(end) < 20 for end in ends):
+        return None
+    low, high = map(int, ends)
+    return (low, high) if low < high < LATEST else None

@@ -18,13 +18,12 @@ from tracediff.profile.timeline import build_timeline
 from tracediff.profile.traceset import TraceSet
 from tracediff.profile.typical import TypicalStep
 from tracediff_dashboards.events import read_events
+from tracediff_dashboards.filters import LATEST, Window
 from tracediff_dashboards.recent import Recent
 
 FILES = 2
 """Traces whose events are kept: one a side."""
 SEPARATOR = "|"
-Window = tuple[int, int]
-"""[start, end) in ns after the beginning of the step."""
 
 
 @dataclass(frozen=True)
@@ -124,12 +123,21 @@ class Looking:
         return self._seen.made((file, self._marker), lambda: read_events(file, self._marker, traces.families))
 
 
-def window_of(moved: Mapping[str, Any] | None, unit_us: float) -> Window | None:
-    """The window that plotly's ``relayoutData`` says, whose axis is in units of ``unit_us`` µs; None for all of the step."""
-    found = moved or {}
+def window_of(moved: Mapping[str, Any] | None, unit_us: float, before: Window | None) -> Window | None:
+    """The window that plotly's ``relayoutData`` says, whose axis is in units of ``unit_us`` µs; None for all of the step, ``before`` where it says nothing."""
+    found = _axes(moved)
     for axis in ("xaxis", "xaxis2"):
         ends = found.get(f"{axis}.range") or [found.get(f"{axis}.range[{k}]") for k in (0, 1)]
-        if all(isinstance(end, int | float) and np.isfinite(end) for end in ends):
-            low, high = sorted(int(end * unit_us * 1000) for end in ends)
-            return max(low, 0), max(high, 1)
-    return None
+        if isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) and np.isfinite(end) for end in ends):
+            low, high = sorted(int(min(max(end * unit_us * 1000, 0), LATEST - 1)) for end in ends)
+            return low, max(high, low + 1)
+    return None if found else before
+
+
+def is_moved(moved: Mapping[str, Any] | None) -> bool:
+    """Whether ``relayoutData`` tells of another window at all, and not only that the page's size has changed."""
+    return bool(_axes(moved))
+
+
+def _axes(moved: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {key: value for key, value in (moved or {}).items() if key.startswith("xaxis")}

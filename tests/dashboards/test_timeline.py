@@ -56,17 +56,22 @@ def test_a_mark_leads_to_what_hangs_together_with_it(runs):
         ({"xaxis.autorange": True}, None),
         ({"xaxis.range[0]": "x", "xaxis.range[1]": 1}, None),
         ({"xaxis.range": [float("inf"), 1]}, None),
-        (None, None),
+        ({"xaxis.range": {"x": 1}}, None),
+        ({"xaxis.range[0]": 1e300, "xaxis.range[1]": 3}, (3_000_000, (1 << 60) - 1)),
+        ({"autosize": True}, (1, 2)),
+        (None, (1, 2)),
     ],
 )
 def test_windows_are_read_from_what_plotly_says(moved, window):
-    assert window_of(moved, 1000.0) == window
+    assert window_of(moved, 1000.0, (1, 2)) == window
 
 
 def test_steps_live_in_the_address():
-    view = view_of("?control=a&test=b&at_control=run+1%7C0%7C4")
+    view = view_of("?control=a&test=b&at_control=run+1%7C0%7C4&window=20000..60000")
     assert view.at_control == "run 1|0|4"
+    assert view.window == (20_000, 60_000)
     assert view_of(view.query()) == view
+    assert [view_of(f"?window={said}").window for said in ("", "1", "2..1", "-1..2", "a..b", "1..2..3", f"1..{1 << 61}")] == [None] * 7
 
 
 def test_choose_zoom_and_follow_in_the_browser(tab):
@@ -90,4 +95,11 @@ def test_choose_zoom_and_follow_in_the_browser(tab):
     page.wait_for_selector("#followed table")
     assert "cudaLaunchKernel" in page.inner_text("#followed")
     assert "aten::mm" in page.inner_text("#followed")
-    assert not one.complaints
+    page.wait_for_function("() => location.search.includes('window=20000..60000')")
+    other = tab().go(page.url.removeprefix(one.url))
+    other.page.wait_for_selector(f"{GRAPH} .main-svg", state="attached")
+    other.settle()
+    assert [round(v) for v in other.page.evaluate(f"document.querySelector('{GRAPH}').layout.xaxis.range")] == [20, 60]
+    other.page.evaluate(f"Plotly.relayout(document.querySelector('{GRAPH}'), {{'xaxis.autorange': true}})")
+    other.page.wait_for_function("() => !location.search.includes('window=')")
+    assert not one.complaints + other.complaints

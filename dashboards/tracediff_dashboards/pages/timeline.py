@@ -14,7 +14,8 @@ from tracediff.errors import printable
 from tracediff.profile.follow import Linked
 from tracediff.report.page.figures import untitled
 from tracediff_dashboards import parts
-from tracediff_dashboards.looking import Place, Window, places
+from tracediff_dashboards.filters import Window
+from tracediff_dashboards.looking import Place, places
 from tracediff_dashboards.shown import Shown
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def page(shown: Shown) -> list[Any]:
         ),
         parts.chart(shown.whole, "timeline", shown.theme),
         html.Div(id="followed", role="status"),
+        dcc.Store(id="window", data=shown.view.window),
         parts.chart(shown.comparison, "launches", shown.theme),
     ]
 
