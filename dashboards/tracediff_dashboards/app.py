@@ -18,7 +18,7 @@ from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
-from tracediff_dashboards.looking import Looking, is_moved, window_of
+from tracediff_dashboards.looking import Looking, is_moved, is_used, window_of
 from tracediff_dashboards.pages import draw, page_at, timeline
 from tracediff_dashboards.rows import line
 from tracediff_dashboards.security import protect
@@ -99,7 +99,7 @@ class Dashboard:
             prevent_initial_call=True,
         )(self.tell)
         look = [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")]
-        looked = [Output("chart-timeline", "figure"), Output("caption-timeline", "children"), Output("window", "data")]
+        looked = [Output("chart-timeline", "figure"), Output("chart-timeline", "style"), Output("caption-timeline", "children"), Output("window", "data")]
         app.callback(looked, look, [State("url", "search"), State("theme", "data")])(self.look)
         app.callback(Output("followed", "children"), Input("chart-timeline", "clickData"), State("url", "search"), prevent_initial_call=True)(self.follow)
         app.callback(
@@ -122,6 +122,9 @@ class Dashboard:
             State("grid", "columnDefs"),
             prevent_initial_call=True,
         )
+
+        counted = [Input("grid", "virtualRowData"), State("grid", "rowData"), State("rows", "title")]
+        app.clientside_callback(ClientsideFunction("grid", "count"), Output("rows", "children"), counted, prevent_initial_call=True)
 
     def show(self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any) -> list[Any]:
         """The page of an address, and the address of what was chosen on it; while sets are read, what is being done."""
@@ -158,8 +161,8 @@ class Dashboard:
             part = self.comparisons.part(view)
             assert not isinstance(part, Load)
         except TracediffError as error:
-            return parts.alert(str(error)), kept, False
-        options = shell.filter_options(found[0], view)
+            return parts.told(error), kept, False
+        options = shell.filter_options(found[0], self.comparisons.ranks(view), view)
         page = draw(which, Shown(part, found[0], found[1], view, theme))
         return page, [options[key] for key in ("phase", "family", "module", "rank")], False
 
@@ -191,7 +194,7 @@ class Dashboard:
         try:
             found, part = self.comparisons.whole(view), self.comparisons.part(view)
         except TracediffError as error:
-            return parts.alert(str(error))
+            return parts.told(error)
         if isinstance(found, Load) or isinstance(part, Load):
             return no_update
         chosen = line(part, view.tab, key)
@@ -202,19 +205,21 @@ class Dashboard:
         view = view_of(search)
         found = self.comparisons.whole(view) if view.control and view.test else None
         if found is None or isinstance(found, Load):
-            return [no_update] * 3
+            return [no_update] * 4
         whole, sets = found
         of = list(zip(sets, (at_control or "", at_test or ""), (whole.control.typical, whole.test.typical), strict=True))
-        if not (at_control or at_test or view.window or is_moved(moved)):
+        as_drawn = all(typical is None or (not key and is_used(traces, typical)) for traces, key, typical in of)
+        if as_drawn and not (view.window or is_moved(moved)):
             for each in of:
                 self.looking.prepare(*each)
-            return [no_update] * 3
+            return [no_update] * 4
         try:
             window = window_of(moved, timeline.unit_us([self.looking.length_us(*each) for each in of]), view.window)
             steps = [self.looking.step(*each, window) for each in of]
         except TracediffError as error:
-            return [no_update, parts.alert(str(error)), no_update]
-        return [timeline.closer(whole, steps, window, theme or "light"), timeline.told(steps), window]
+            return [no_update, no_update, parts.told(error), no_update]
+        drawn = timeline.closer(whole, steps, window, theme or "light")
+        return [drawn, {"height": f"{drawn.layout.height}px"}, timeline.told(steps), window]
 
     def follow(self, clicked: Any, search: str | None) -> Any:
         """What hangs together with the mark that was clicked."""
@@ -229,7 +234,7 @@ class Dashboard:
         try:
             return timeline.followed(self.looking.follow(sets[side], key, typical, int(event)))
         except TracediffError as error:
-            return parts.alert(str(error))
+            return parts.told(error)
 
     def drop(self, contents: list[str] | None, names: list[str] | None) -> tuple[Any, Any]:
         """Keep dropped files; the names of the sets that they are."""
@@ -240,7 +245,7 @@ class Dashboard:
         try:
             return [self.sets.uploads.add(name, content) for name, content in zip(names, contents, strict=True)], ""
         except TracediffError as error:
-            return no_update, parts.alert(str(error))
+            return no_update, parts.told(error)
 
 
 def make_app(sets: Sets, *, host: str = "127.0.0.1", token: str | None = None, theme: str = "auto", options: Mapping[str, Any] | None = None) -> Dashboard:

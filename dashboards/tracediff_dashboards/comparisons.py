@@ -41,6 +41,11 @@ class Comparisons:
         sets = _told_apart(pair, [self.loader.sets.where(name) for name in (view.control, view.test)])
         return self._whole.made(key, lambda: _compared(sets, view))
 
+    def ranks(self, view: View) -> list[int]:
+        """The ranks that both sets of the view have, chosen or not; none where they are no longer kept."""
+        pair = self.loader.pair(view.control, view.test)
+        return [] if isinstance(pair, Load) else sorted(set(pair[0].ranks) & set(pair[1].ranks))
+
     def part(self, view: View) -> Comparison | Load:
         """The chosen part of the work in it.
 

@@ -10,7 +10,7 @@ from dash import html
 from tracediff.charts.name_steps import name_steps
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import Item
-from tracediff.diff.ops import Op
+from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.diff.places import Place, places, places_of
 from tracediff.diff.views import VIEWS, Sum
 from tracediff.diff.wording import count, plural
@@ -27,6 +27,9 @@ from tracediff_dashboards.shown import Shown
 MOST_GROUPS = 6
 MOST_MEMBERS = 12
 MOST_PLACES = 12
+MATCHED = (*GPU_WORK, "cpu_op")
+"""Categories of work that is matched and stands in a call tree."""
+NO_PLACE = "Runtime calls, annotations and Python functions stand in no call tree: on the timeline a click on one tells the operators around it."
 
 
 def details(shown: Shown, line: Line) -> list[Any]:
@@ -52,15 +55,15 @@ def _op(shown: Shown, op: Op) -> list[Any]:
     steps = tuple(per_step(traces, op.category, table_name(op.raw_name)) for traces in shown.sets)
     whole = [html.P("The steps are of all work of this name, whatever is chosen above.", className="facts")] if shown.view.filters.part.has_place else []
     groups = [g for g in shown.comparison.work.groups if any(_is(m, op) for side in g.sides for m in side)]
+    matched = [html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(shown, groups)] if groups or op.category in MATCHED else []
     return [
         html.H2(parts.name(op.name)),
         _facts(facts),
-        html.H3(f"Matched in {plural(len(groups), 'group')}"),
-        *_first_groups(shown, groups),
+        *matched,
         html.H3("Step by step"),
         *whole,
         parts.figure(name_steps((steps[0], steps[1]), theme=shown.theme), "steps"),
-        *_places(places(shown.comparison, op.category, op.raw_name), shown),
+        *(_places(places(shown.comparison, op.category, op.raw_name), shown) if op.category in MATCHED else [html.P(NO_PLACE, className="missing")]),
     ]
 
 
@@ -107,8 +110,10 @@ def _sum(shown: Shown, of: Sum) -> list[Any]:
     view = VIEWS["module" if shown.view.tab == "modules" else "family"]
     facts = [("count", f"{counts(number(of.control_count), number(of.test_count))} events a step"), ("time", _times(us(of.control), us(of.test), us(of.delta)))]
     groups = [g for g in shown.comparison.work.groups if any(view(m) == of.name for side in g.sides for m in side)]
+    spans = any(view(m) != of.name for g in groups for side in g.sides for m in side)
+    whole = [html.P("A group tells all that was matched together, also what is not of this row.", className="facts")] if spans else []
     items = [[item for g in groups for item in g.items[side] if view(item) == of.name] for side in (0, 1)]
-    matched = [html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(shown, groups)]
+    matched = [html.H3(f"Matched in {plural(len(groups), 'group')}"), *whole, *_first_groups(shown, groups)]
     return [html.H2(parts.name(of.name)), _facts(facts), *matched, *_steps(shown, items)]
 
 

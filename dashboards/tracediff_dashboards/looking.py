@@ -41,6 +41,11 @@ class Place:
         """As an address says it."""
         return f"{self.run}{SEPARATOR}{self.rank}{SEPARATOR}{self.step}"
 
+    @property
+    def period(self) -> int:
+        """In ns."""
+        return int(self.profile.periods[self.position])
+
 
 def places(traces: TraceSet) -> list[Place]:
     """Every step that a set's traces hold; none of snapshots, which have no events."""
@@ -52,6 +57,36 @@ def places(traces: TraceSet) -> list[Place]:
         if profile.timeline is not None
         for k, number in enumerate(profile.step_numbers.tolist())
     ]
+
+
+def is_used(traces: TraceSet, typical: TypicalStep) -> bool:
+    """Whether the step whose events were kept is one of those that the set uses."""
+    return any(place.profile.origin.file == typical.file and place.step == typical.timeline.step for place in _used(traces))
+
+
+def _used(traces: TraceSet) -> list[Place]:
+    used = {id(profile): traces.selection.used(profile) for profile in traces.profiles}
+    return [place for place in places(traces) if used[id(place.profile)][place.position]]
+
+
+def _place(traces: TraceSet, key: str, typical: TypicalStep) -> Place:
+    """The step called ``key``, else ``typical`` where it is used, else the used one that is nearest to the median.
+
+    Raises:
+        TracediffError: no such step.
+    """
+    if key:
+        found = [place for place in places(traces) if place.key == key]
+        if not found:
+            raise TracediffError(key.replace(SEPARATOR, ", "), "is no step of this set", "choose another above the timeline")
+        return found[0]
+    used = _used(traces) or places(traces)
+    median = np.median([place.period for place in used])
+
+    def far(place: Place) -> tuple[bool, float]:
+        return (place.profile.origin.file, place.step) != (typical.file, typical.timeline.step), abs(place.period - median)
+
+    return min(used, key=far)
 
 
 class Looking:
@@ -68,7 +103,7 @@ class Looking:
 
         def read() -> None:
             with suppress(TracediffError):  # whoever asks for them is told
-                self._read(traces, self._place(traces, key, typical).profile)
+                self._read(traces, _place(traces, key, typical).profile)
 
         threading.Thread(target=read, daemon=True).start()
 
@@ -80,18 +115,18 @@ class Looking:
         """
         if typical is None:
             return None
-        place = self._place(traces, key, typical)
-        return int(place.profile.periods[place.position]) / 1000
+        return _place(traces, key, typical).period / 1000
 
     def step(self, traces: TraceSet, key: str, typical: TypicalStep | None, window: Window | None) -> TypicalStep | None:
-        """The step called ``key``, ``typical`` where it is empty; of a ``window`` of it what can be told closer.
+        """The step called ``key``; where it is empty ``typical``, or if that is none of the set's used steps the most typical of those. Of a ``window`` of it
+        what can be told closer.
 
         Raises:
             TracediffError: no such step, or its file can no longer be read.
         """
-        if typical is None or (not key and window is None):
+        if typical is None or (window is None and not key and is_used(traces, typical)):
             return typical
-        place = self._place(traces, key, typical)
+        place = _place(traces, key, typical)
         seen = self._read(traces, place.profile)
         start, end = (int(at) for at in seen.completions[place.position : place.position + 2])
         low, high = window or (0, end - start)
@@ -108,15 +143,8 @@ class Looking:
         """
         if typical is None:
             return []
-        seen = self._read(traces, self._place(traces, key, typical).profile)
+        seen = self._read(traces, _place(traces, key, typical).profile)
         return follow(seen, event) if 0 <= event < len(seen.trace) and seen.trace.dur[event] >= 0 else []
-
-    def _place(self, traces: TraceSet, key: str, typical: TypicalStep) -> Place:
-        wanted = key or f"{typical.run}{SEPARATOR}{typical.rank}{SEPARATOR}{typical.timeline.step}"
-        for place in places(traces):
-            if place.key == wanted and (key or place.profile.origin.file == typical.file):
-                return place
-        raise TracediffError(wanted.replace(SEPARATOR, ", "), "is no step of this set", "choose another above the timeline")
 
     def _read(self, traces: TraceSet, profile: Profile) -> Seen:
         file = profile.origin.file

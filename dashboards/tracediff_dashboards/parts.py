@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
 
 from tracediff import charts
 from tracediff.charts.theme import caption
-from tracediff.errors import printable
+from tracediff.errors import TracediffError, printable
 from tracediff.report import sections
 from tracediff.report.page.figures import untitled
 from tracediff.report.text import counts, unit_for
@@ -34,18 +34,22 @@ def name(value: str) -> Any:
     return html.Bdi(printable(value))
 
 
-def chart(comparison: Comparison, which: str, theme: str, **options: Any) -> Any:
-    """The chart called ``which`` of `tracediff.charts` under its title; where it has nothing to show, the sentence that says so."""
-    return figure(getattr(charts, which)(comparison, theme=theme, **options), which)
+def chart(comparison: Comparison, which: str, theme: str, config: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    """The chart called ``which`` of `tracediff.charts` under its title; where it has nothing to show, the sentence that says so.
+
+    Args:
+        config: of plotly besides GRAPH. options: of the chart.
+    """
+    return figure(getattr(charts, which)(comparison, theme=theme, **options), which, config)
 
 
-def figure(drawn: go.Figure, key: str) -> Any:
+def figure(drawn: go.Figure, key: str, config: Mapping[str, Any] | None = None) -> Any:
     """A figure of `tracediff.charts` with its title as a caption."""
     title, subtitle = caption(drawn)
     if not drawn.data:
         return html.P(title, className="missing")
     untitled(drawn)
-    graph = dcc.Graph(id=f"chart-{key}", figure=drawn, config=GRAPH, style={"height": f"{drawn.layout.height}px"})
+    graph = dcc.Graph(id=f"chart-{key}", figure=drawn, config={**GRAPH, **(config or {})}, style={"height": f"{drawn.layout.height}px"})
     described = html.Div(graph, role="img", className="chart", **{"aria-label": f"{title}. {subtitle}"})
     return html.Figure([html.Figcaption([html.Strong(title), html.Span(subtitle)], id=f"caption-{key}"), html.Div(described, className="scroll")])
 
@@ -56,10 +60,24 @@ def of_all(shown: Shown, what: str) -> list[Any]:
 
 
 def other_step(shown: Shown) -> list[Any]:
-    """The sentence that a step is shown which is none of those chosen: only the events of one are kept."""
+    """The sentence that a step is shown which is none of those chosen: memory is kept of one step a file."""
     sides = [(which, side) for which, side in (("control", shown.whole.control), ("test", shown.whole.test)) if side.typical and not side.whole_file]
     others = [f"step {s.typical.timeline.step} of the {which}" for which, s in sides if s.typical and s.typical.timeline.step not in s.steps_used]
-    return [html.P(f"Shown is {' and '.join(others)}, none of the chosen steps: the events of others were not kept.", className="facts")] if others else []
+    return [html.P(f"Shown is {' and '.join(others)}, none of the chosen steps: memory is kept of one step a file.", className="facts")] if others else []
+
+
+def without_events(shown: Shown) -> list[Any]:
+    """The sentence that one side has nothing to draw, where the other has."""
+    sides = [("control", shown.whole.control), ("test", shown.whole.test)]
+    lacking = [which for which, side in sides if side.typical is None]
+    said = f"The {' and the '.join(lacking)} is a snapshot, which holds no events: compare the traces themselves to see them here."
+    return [html.P(said, className="facts")] if len(lacking) == 1 else []
+
+
+def told(error: TracediffError) -> Any:
+    """An error in a line; without a remedy that is an option of the command line."""
+    subject = "steps" if error.subject == "--step" else error.subject
+    return alert(f"{subject}: {error.reason}" + (f"; {error.remedy}" if "--" not in error.remedy else ""))
 
 
 def alert(sentence: str, *more: Any) -> Any:

@@ -13,6 +13,8 @@ from tracediff_dashboards.pages import PAGES
 from tracediff_dashboards.uploads import MOST_BYTES, PREFIX
 
 POLL_MS = 400
+LIST_PX = 420
+"""Height of a list of choices."""
 
 
 def shell(theme: str) -> Any:
@@ -76,7 +78,7 @@ def _filters() -> Any:
 
 def _labelled(key: str, label: str, **options: Any) -> Any:
     """A choice under its label."""
-    choice = dcc.Dropdown(id=key, placeholder="all" if options.get("clearable", True) else "choose a set", **options)
+    choice = dcc.Dropdown(id=key, maxHeight=LIST_PX, placeholder="all" if options.get("clearable", True) else "choose a set", **options)
     return html.Div([html.Label(label, htmlFor=key), choice], className="field")
 
 
@@ -100,16 +102,16 @@ def _set_label(name: str) -> str:
     return "(the folder itself)" if name == "." else name[:200]
 
 
-def filter_options(whole: Comparison, view: View) -> dict[str, list[dict[str, str | int]]]:
-    """Filter → what can be chosen: all that the work of the comparison has, and what the address names."""
+def filter_options(whole: Comparison, ranks: Sequence[int], view: View) -> dict[str, list[dict[str, str | int]]]:
+    """Filter → what can be chosen: all that the work of the comparison has, ``ranks``, and what the address names."""
     members = [m for g in whole.work.groups for side in g.sides for m in side]
     modules = {m.module for m in members if m.module}
     above = {"/".join(parts[:k]) for module in modules for parts in [module.split("/")] for k in range(1, len(parts))}
     of = view.filters
     found: dict[str, list[str]] = {
         "phase": sorted({m.phase for m in members} | set(of.phases)),
-        "family": sorted({m.family for m in members} | set(of.families)),
+        "family": sorted({m.family for m in members} | {op.family for op in whole.ops} | set(of.families)),
         "module": sorted(modules | above | set(of.modules)),
     }
-    ranks = sorted({*whole.control.ranks, *whole.test.ranks, *of.ranks})
-    return {**{key: [{"label": v[:200], "value": v} for v in values] for key, values in found.items()}, "rank": [{"label": str(r), "value": r} for r in ranks]}
+    chosen: dict[str, list[dict[str, str | int]]] = {key: [{"label": v[:200], "value": v} for v in values] for key, values in found.items()}
+    return {**chosen, "rank": [{"label": str(r), "value": r} for r in sorted({*ranks, *of.ranks})]}

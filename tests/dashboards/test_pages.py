@@ -72,9 +72,17 @@ def test_steps_and_ranks_are_chosen_without_reading_again(tab, dashboard):
     one.page.fill("#steps", "")
     one.page.keyboard.press("Enter")
     one.page.wait_for_selector("#page h1")
-    one.choose("rank", "1")
-    one.page.wait_for_selector("text=no file of rank 1")
+    one.go("/?control=ranks&test=base&rank=1", "text=no file of rank 1")
+    assert "--rank" not in one.page.inner_text("[role=alert]")
     assert reads is dashboard.loader.find("ranks", "base") is None
+    assert not one.complaints
+
+
+def test_one_rank_after_another_is_chosen(tab):
+    one = tab().go("/health?control=ranks&test=ranks")
+    one.choose("rank", "1")
+    one.choose("rank", "0")
+    one.page.wait_for_function("() => location.search.includes('rank=0&rank=1')")
     assert not one.complaints
 
 

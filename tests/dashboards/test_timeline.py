@@ -4,11 +4,13 @@ import json
 
 import pytest
 from tracediff_dashboards.filters import view_of
-from tracediff_dashboards.looking import Looking, places, window_of
+from tracediff_dashboards.looking import Looking, is_used, places, window_of
 
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.profile.arrange import narrowed
+from tracediff.profile.traceset import Selection
 
 GRAPH = "#chart-timeline .js-plotly-plot"
 NAMES = f"() => document.querySelector('{GRAPH}').data.flatMap(t => t.customdata)"
@@ -37,6 +39,16 @@ def test_a_chosen_step_and_a_part_of_it(runs):
     assert part.marks.end.max() <= length // 2 + 20_000
     with pytest.raises(TracediffError, match="is no step of this set"):
         looking.step(control, "run 1|0|99", typical, None)
+
+
+def test_without_a_choice_it_is_a_step_that_is_used(runs):
+    (control, _), whole = loaded(runs, "ranks", "ranks")
+    kept = whole.control.typical
+    other = next(step for step in (1, 2, 3, 4) if step != kept.timeline.step)
+    narrow = narrowed(control, Selection(first=other, last=other))
+    assert is_used(control, kept)
+    assert not is_used(narrow, kept)
+    assert Looking().step(narrow, "", kept, None).timeline.step == other
 
 
 def test_a_mark_leads_to_what_hangs_together_with_it(runs):

@@ -59,7 +59,7 @@ def _step(figure: go.Figure, row: int, side: int, of_step: Timeline, unit: Unit,
         kind = KINDS[code]
         which = np.flatnonzero(marks.kind == code).tolist()
         figure.add_bar(
-            name=label("annotation" if kind == ANNOTATION else state_label(kind, gpu)),
+            name=label("annotation" if kind == ANNOTATION else state_label(kind, False)),  # rows of threads show them also while the GPU works
             legendgroup=kind,
             showlegend=kind not in told,
             orientation="h",

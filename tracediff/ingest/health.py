@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 UNREADABLE = "events that are no valid JSON were left out"
@@ -44,3 +45,11 @@ class Notes:
     def list(self) -> list[Note]:
         """The notes in order of code."""
         return [Note(code, message, n) for (code, message), n in sorted(self.counts.items())]
+
+
+def less(notes: Iterable[Note], gone: Iterable[Note]) -> list[Note]:
+    """``notes`` without what ``gone`` counts of them, in order of code."""
+    left = {(note.code, note.message): note.count for note in notes}
+    for note in gone:
+        left[note.code, note.message] = left.get((note.code, note.message), 0) - note.count
+    return [Note(code, message, count) for (code, message), count in sorted(left.items()) if count > 0]

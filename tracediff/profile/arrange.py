@@ -10,7 +10,7 @@ import numpy as np
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import rank_in_name, run_in_path, worker_of
-from tracediff.ingest.health import Note, Notes
+from tracediff.ingest.health import Note, Notes, less
 from tracediff.profile.gaps import usable_runs
 from tracediff.profile.profile import Profile
 from tracediff.profile.traceset import Run, Selection, TraceSet
@@ -71,13 +71,15 @@ def _other_cycle(a: Profile, b: Profile) -> bool:
 
 
 def narrowed(traces: TraceSet, selection: Selection, ranks: frozenset[int] | None = None) -> TraceSet:
-    """The same set with other steps, or fewer ranks: no file is read again. Its notes stay those of all that was read.
+    """The same set with other steps, or fewer ranks: no file is read again. Notes of files that are left out go; those of the set as a whole stay.
 
     Raises:
         TracediffError: no file of the ranks asked for, or no step left to use.
     """
     runs = [Run(run.name, {rank: files for rank, files in run.ranks.items() if ranks is None or rank in ranks}) for run in traces.runs]
     kept = replace(traces, runs=[run for run in runs if run.ranks], selection=selection)
+    there = {id(profile) for profile in kept.profiles}
+    kept.notes = tuple(less(traces.notes, (note for profile in traces.profiles if id(profile) not in there for note in profile.notes)))
     check_usable(kept, ranks)
     return kept
 

@@ -54,5 +54,5 @@ def follow(seen: Seen, event: int) -> list[Linked]:
 def _linked(seen: Seen, row: int, what: str) -> Linked:
     trace = seen.trace
     pid, tid = (trace.ids[int(ids[row])] for ids in (trace.pid, trace.tid))
-    place = f"GPU {pid} stream {tid}" if int(trace.category[row]) in cat.GPU else f"thread {tid}"
+    place = f"GPU {pid} {tid if str(tid).startswith('stream') else f'stream {tid}'}" if int(trace.category[row]) in cat.GPU else f"thread {tid}"
     return Linked(row, what, trace.names[int(trace.name[row])], place, int(trace.ts[row]), int(trace.dur[row]))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tracediff.errors import TracediffError
-from tracediff.ingest.health import Note, Notes
+from tracediff.ingest.health import Note, Notes, less
 from tracediff.ingest.manifest import CompileFacts, Manifest, RunFacts
 from tracediff.ingest.source import TraceFile, open_trace
 from tracediff.profile.arrange import check_usable
@@ -136,10 +136,7 @@ def read_snapshot(file: TraceFile, selection: Selection | None = None, ranks: fr
 
 def _own_notes(traces: TraceSet) -> list[Note]:
     """The notes of the set less those of its files and those that are made again for the ranks and steps that are chosen then."""
-    left = {(n.code, n.message): n.count for n in traces.notes if n.code not in CODES}
-    for note in (n for p in traces.profiles for n in p.notes):
-        left[note.code, note.message] = left.get((note.code, note.message), 0) - note.count
-    return [Note(code, message, count) for (code, message), count in sorted(left.items()) if count > 0]
+    return less((n for n in traces.notes if n.code not in CODES), (n for p in traces.profiles for n in p.notes))
 
 
 def _without_machine(manifest: Manifest | None) -> Manifest | None:

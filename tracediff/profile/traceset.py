@@ -15,7 +15,7 @@ from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.profile import Profile
 from tracediff.profile.set_table import SetTable
 
-RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
+RANGE = re.compile(r"^\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?$")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,10 @@ class Selection:
         match = RANGE.match(text)
         if not match:
             raise TracediffError("--step", f"not a step or a range of steps: {text!r}", "write 12 or 5..10")
-        return cls(first=int(match[1]), last=int(match[2] or match[1]))
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise TracediffError("--step", f"the range ends before it begins: {text!r}", f"write {last}..{first}")
+        return cls(first=first, last=last)
 
     def used(self, profile: Profile) -> NDArray[np.bool_]:
         """bool[s]: which steps of ``profile`` count."""

@@ -28,7 +28,10 @@ class TypicalStep:
 
 
 def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalStep | None:
-    """The typical step of that file whose is nearest to the median period of all ``steps``; None where no file has its events (snapshots)."""
+    """The typical step of that file whose is nearest to the median period of all ``steps``; None where no file has its events (snapshots).
+
+    It is one of ``steps`` where any file kept the events of such a one.
+    """
     median = float(np.median([step.period_ns for run in steps.values() for step in run] or [0]))
     found = [
         TypicalStep(run.name, rank, profile.origin.file, profile.timeline)
@@ -37,4 +40,5 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
         for profile in files
         if profile.timeline is not None
     ]
-    return min(found, key=lambda t: abs(t.timeline.end - t.timeline.start - median), default=None)
+    used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
+    return min(found, key=lambda t: ((t.run, t.rank, t.timeline.step) not in used, abs(t.timeline.end - t.timeline.start - median)), default=None)

@@ -120,12 +120,12 @@ def unprofiled(comparison: Comparison) -> str | None:
     return f"without the profiler {unit.plain(c)} → {unit.plain(t)} {unit.name} a step ({how})"
 
 
-def headline(comparison: Comparison) -> str:
-    """The verdict's sentence with the figures behind it."""
+def headline(comparison: Comparison, remedy: str = " (--force computes all the same)") -> str:
+    """The verdict's sentence with the figures behind it, or why there is none and ``remedy``."""
     verdict = comparison.verdict
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
-        return f"{verdict.sentence}: {'; '.join(reasons)} (--force computes all the same)"
+        return f"{verdict.sentence}: {'; '.join(reasons)}{remedy}"
     unit = unit_for([verdict.control_us, verdict.test_us])
     says, _, rest = verdict.sentence.partition(";")
     figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"

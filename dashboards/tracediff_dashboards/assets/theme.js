@@ -16,7 +16,11 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
     download: function (clicks) {
       return Boolean(clicks);
     },
+    count: function (listed, rows, all) {
+      return listed && listed.length < rows.length ? listed.length.toLocaleString("en-US") + " of " + all : all;
+    },
     columns: function (shown, pinned, defs) {
+      if (!shown.length) return window.dash_clientside.no_update;
       return defs.map((d) => ({ ...d, hide: !shown.includes(d.field), pinned: pinned.includes(d.field) ? "left" : null }));
     },
   },

@@ -16,6 +16,13 @@ from tracediff_dashboards.shown import Shown
 
 WIDTHS = {"name": 230, "module": 220, "call": 220, "level": 105, "family": 105, "phase": 100, "category": 110, "word": 95}
 
+TOLD = {
+    "word": "Whether the self time changed, tested over runs; empty where that needs more: three runs a side, and time enough",
+    "level": "By what control and test were matched",
+    "delta_us": "test − control; sorted by size",
+}
+"""Column → more on its heading."""
+
 
 def page(shown: Shown) -> list[Any]:
     """The tabs, the grid of the chosen one, and what is chosen in it."""
@@ -27,7 +34,7 @@ def page(shown: Shown) -> list[Any]:
         return [*head, _empty(shown), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
     chosen = line(shown.comparison, tab, shown.view.row)
     told = html.Aside(_details(shown, chosen), id="details", className="details", tabIndex=-1, **{"aria-label": "The chosen row", "aria-live": "polite"})
-    return [*head, _tools(shown.view, listed), html.Div([html.Div(_grid(shown.view, listed), className="gridbox"), told], className="beside")]
+    return [*head, _tools(shown.view, listed), html.Div([html.Div(_grid(shown, listed), className="gridbox"), told], className="beside")]
 
 
 def _details(shown: Shown, chosen: Line | None) -> list[Any]:
@@ -49,24 +56,32 @@ def _empty(shown: Shown) -> Any:
 def _tools(view: View, listed: list[Line]) -> Any:
     options = [{"label": HEADS[key], "value": key} for key in COLUMNS[view.tab]]
     shown, pinned = list(view.table.shown or usual(view.tab)), list(view.table.pinned or PINNED)
+    times = "self times" if view.tab in ("ops", "scopes") else "times"
     more = f", the {MOST:,} largest changes" if len(listed) == MOST else ""
+    said = f"{len(listed):,} rows{more}; counts and {times} per step"
     return html.Div(
         [
-            html.Span(f"{len(listed):,} rows{more}; counts and times per step", className="facts"),
-            html.Div([html.Label("columns", htmlFor="columns"), dcc.Dropdown(id="columns", options=options, value=shown, multi=True, searchable=False)]),
-            html.Div([html.Label("pinned", htmlFor="pinned"), dcc.Dropdown(id="pinned", options=options, value=pinned, multi=True, searchable=False)]),
+            html.Span(said, id="rows", title=said, className="facts"),
+            _chosen("columns", options, shown),
+            _chosen("pinned", options, pinned),
             html.Button("Download CSV", id="csv", type="button"),
         ],
         className="tools",
     )
 
 
-def _unit(listed: list[Line]) -> Unit:
-    return unit_for(v for one in listed for key in ("control_us", "test_us") for v in [one.cells[key]])
+def _chosen(key: str, options: list[dict[str, str]], value: list[str]) -> Any:
+    choice = dcc.Dropdown(id=key, options=options, value=value, multi=True, searchable=False, clearable=False)
+    return html.Div([html.Label(key, htmlFor=key), choice])
 
 
-def _grid(view: View, listed: list[Line]) -> Any:
-    unit = _unit(listed)
+def _unit(shown: Shown) -> Unit:
+    """That of all work: what a column's filter compares with keeps its meaning when a part is chosen."""
+    return unit_for(one.cells[key] for one in lines(shown.whole, shown.view.tab) for key in ("control_us", "test_us"))
+
+
+def _grid(shown: Shown, listed: list[Line]) -> Any:
+    view, unit = shown.view, _unit(shown)
     return AgGrid(
         id="grid",
         columnDefs=[column(key, unit.name, view) for key in COLUMNS[view.tab]],
@@ -92,7 +107,7 @@ def column(key: str, unit: str, view: View) -> dict[str, Any]:
     """What the grid is told of a column of ``view``; times are in ``unit``."""
     name = f"{HEADS[key]} ({unit})" if key in TIMES else HEADS[key]
     hidden, pinned = key not in (view.table.shown or usual(view.tab)), key in (view.table.pinned or PINNED)
-    of: dict[str, Any] = {"field": key, "headerName": name, "hide": hidden, "pinned": "left" if pinned else None}
+    of: dict[str, Any] = {"field": key, "headerName": name, "headerTooltip": TOLD.get(key), "hide": hidden, "pinned": "left" if pinned else None}
     order, rank = view.table.order().get(key, (None, None))
     if order:
         of |= {"initialSort": order, "initialSortIndex": rank}

@@ -55,7 +55,7 @@ def _answer(shown: Shown) -> list[Any]:
     kind = "refused" if shown.whole.was_refused else comparison.verdict.result
     answer = [
         html.H1([parts.name(c.label), " → ", parts.name(t.label)]),
-        html.P(printable(headline(shown.whole)), className=f"verdict {kind}"),
+        html.P(printable(headline(shown.whole, remedy="")), className=f"verdict {kind}"),
         *(html.P(said) for said in (interval(comparison), unprofiled(comparison)) if said),
         html.P(printable(facts(comparison)), className="facts"),
     ]
@@ -105,6 +105,6 @@ def _changes(shown: Shown) -> list[Any]:
         if lines:
             tables.append(parts.changes(lines, "On the GPU" if device == "gpu" else "On the host, self time"))
     if not tables:
-        return [html.P("No work is left to show: take back a filter above.", className="missing")]
+        return [html.P("No work is left to show: take back a filter above." if shown.is_part else "Nothing changed.", className="missing")]
     matched = [html.P(sections.matched_line(shown.comparison), className="facts")]
     return [*tables, html.P(dcc.Link("All changes", href=f"/changes{shown.view.query()}")), *matched, parts.chart(shown.comparison, "families", shown.theme)]

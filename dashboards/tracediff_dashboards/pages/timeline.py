@@ -34,7 +34,7 @@ def page(shown: Shown) -> list[Any]:
     return [
         html.H1("Timeline"),
         *parts.of_all(shown, "A timeline tells"),
-        *parts.other_step(shown),
+        *parts.without_events(shown),
         html.Div(
             [
                 _choice("at-control", "step of the control", shown.sets[0], shown.view.at_control),
@@ -45,10 +45,10 @@ def page(shown: Shown) -> list[Any]:
         html.P(
             "Drag over a part of it to look closer, double click for the whole step; a click on a mark tells what hangs together with it.", className="facts"
         ),
-        parts.chart(shown.whole, "timeline", shown.theme),
+        parts.chart(shown.whole, "timeline", shown.theme, config={"doubleClick": "autosize"}),  # else it goes back to the range of the step drawn first
         html.Div(id="followed", role="status"),
         dcc.Store(id="window", data=shown.view.window),
-        parts.chart(shown.comparison, "launches", shown.theme),
+        parts.chart(shown.whole, "launches", shown.theme),
     ]
 
 
@@ -58,7 +58,7 @@ def _choice(key: str, label: str, traces: TraceSet, value: str) -> Any:
 
 
 def _called(place: Place) -> str:
-    return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time_text(int(place.profile.periods[place.position]) / 1000)}"
+    return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time_text(place.period / 1000)}"
 
 
 def unit_us(lengths: Sequence[float | None]) -> float:
@@ -89,7 +89,7 @@ def told(steps: Sequence[TypicalStep | None]) -> list[Any]:
 def followed(found: Sequence[Linked]) -> list[Any]:
     """A table of events that hang together."""
     if not found:
-        return []
+        return [html.P("A state is no event: click a mark of a stream or a thread.", className="facts")]
     first = min(event.start for event in found)
     rows = [(parts.name(e.name), e.what, e.place, time_text(e.dur / 1000), f"+{time_text((e.start - first) / 1000)}") for e in found]
     return [parts.table(("name", "what", "where", "duration", "begins"), rows, "What hangs together with it", "words")]
