@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -184,16 +185,17 @@ def _profiles(
             tell(len(done), len(files))
         return done
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    pool = ProcessPoolExecutor(jobs, context)
+    pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=(signal.SIGTERM, signal.SIG_DFL))
     try:
         futures = {pool.submit(attempt, one): one for one in sorted(files, key=lambda one: size_of(one[0]), reverse=True)}
         for future in as_completed(futures):
             done[futures[future]] = future.result()
             tell(len(done), len(files))
     except BaseException:
+        workers = list((pool._processes or {}).values())  # the pool forgets them at once
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in list((pool._processes or {}).values()):  # Ctrl-C must not wait for gigabytes
-            process.terminate()
+        for worker in workers:  # Ctrl-C must not wait for gigabytes
+            worker.terminate()
         raise
     pool.shutdown()
     return done

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import threading
 import webbrowser
 from typing import TYPE_CHECKING
@@ -72,6 +74,8 @@ def dashboard(
         made.loader.pair(*made.sets.given)  # while the browser starts
     if opens:
         threading.Timer(0.2, webbrowser.open, [where]).start()
+    for asked in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(asked, lambda number, _: sys.exit(128 + number))  # so that what it started and wrote is removed
     try:
         server.serve_forever()  # returns at Ctrl-C
     finally:

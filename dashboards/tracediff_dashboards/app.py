@@ -22,7 +22,7 @@ from tracediff_dashboards.looking import Looking, is_moved, is_used, window_of
 from tracediff_dashboards.pages import draw, page_at, timeline
 from tracediff_dashboards.rows import line
 from tracediff_dashboards.security import protect
-from tracediff_dashboards.sets import Sets
+from tracediff_dashboards.sets import Sets, is_choosable
 from tracediff_dashboards.shown import Shown
 
 INDEX = """<!DOCTYPE html>
@@ -70,6 +70,7 @@ class Dashboard:
     def close(self) -> None:
         """Stop what is being read, and remove dropped files."""
         self.loader.close()
+        self.looking.close()
         self.sets.uploads.close()
 
     def _register(self) -> None:
@@ -128,6 +129,7 @@ class Dashboard:
 
     def show(self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any) -> list[Any]:
         """The page of an address, and the address of what was chosen on it; while sets are read, what is being done."""
+        theme = theme if theme in ("light", "dark") else "light"  # the browser may have kept anything
         *chosen, before = values
         view, which = view_of(search), page_at(pathname)
         moved = moved_of(ctx.triggered_prop_ids)
@@ -141,13 +143,13 @@ class Dashboard:
         if before and before[:4] == now[:4] and ("url" not in moved or before == now):  # the table and the timeline change by themselves
             return [address, *[no_update] * len(CONTROLS), *[no_update] * len(CHOSEN_FROM), no_update, shell.links(which, view), *[no_update] * 2, now]
         names = shell.set_options(self.sets.names(), view)
-        page, options, waits = self._page(which, view, theme or "light")
+        page, options, waits = self._page(which, view, theme)
         return [address, *values_of(view), names, names, *options, page, shell.links(which, view), not waits, not waits, now]
 
     def _page(self, which: str | None, view: View, theme: str) -> tuple[Any, list[Any], bool]:
         """(components, options of the filters, whether to ask again)."""
         of = view.filters
-        kept = [[{"label": str(v), "value": v} for v in chosen] for chosen in (of.phases, of.families, of.modules, of.ranks)]
+        kept = [[{"label": str(v), "value": v} for v in chosen if is_choosable(str(v))] for chosen in (of.phases, of.families, of.modules, of.ranks)]
         if which is None:
             return parts.alert("There is no such page; choose one above."), kept, False
         if not (view.control and view.test):
@@ -226,7 +228,7 @@ class Dashboard:
         view = view_of(search)
         found = self.comparisons.whole(view) if view.control and view.test else None
         which, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
-        if found is None or isinstance(found, Load) or which not in ("0", "1") or not event.isdigit():
+        if found is None or isinstance(found, Load) or which not in ("0", "1") or not (event.isascii() and event.isdigit() and len(event) < 16):
             return []
         whole, sets = found
         side = int(which)
@@ -238,7 +240,7 @@ class Dashboard:
 
     def drop(self, contents: list[str] | None, names: list[str] | None) -> tuple[Any, Any]:
         """Keep dropped files; the names of the sets that they are."""
-        if not contents or not names:
+        if not contents or not names or len(contents) != len(names):
             return no_update, no_update
         if len(contents) > 2:
             return no_update, parts.alert("More than two files were dropped; drop a control and a test, or start the dashboard with their folder.")

@@ -120,10 +120,10 @@ def _condition(given: Any) -> dict[str, Any]:
 
 
 def _single(given: Any) -> dict[str, Any]:
-    if not isinstance(given, Mapping) or given.get("filterType") not in ("text", "number") or given.get("type") not in CONDITIONS:
+    if not isinstance(given, Mapping) or given.get("filterType") not in ("text", "number") or str(given.get("type")) not in CONDITIONS:
         return {}
     kind = str if given["filterType"] == "text" else (int, float)
     values = {key: value for key in ("filter", "filterTo") if isinstance(value := given.get(key), kind)}
     if any(isinstance(value, str) and len(value) > LONGEST for value in values.values()):
         return {}
-    return {"filterType": given["filterType"], "type": given["type"], **values}
+    return {"filterType": given["filterType"], "type": str(given["type"]), **values}

@@ -38,7 +38,7 @@ class Comparisons:
         pair = self.loader.pair(view.control, view.test)
         if isinstance(pair, Load):
             return pair
-        sets = _told_apart(pair, [self.loader.sets.where(name) for name in (view.control, view.test)])
+        sets = _told_apart(pair, (view.control, view.test))
         return self._whole.made(key, lambda: _compared(sets, view))
 
     def ranks(self, view: View) -> list[int]:
@@ -58,11 +58,11 @@ class Comparisons:
         return self._parts.made((view.control, view.test, view.filters, view.forced), lambda: only(found[0], view.filters.part))
 
 
-def _told_apart(pair: tuple[TraceSet, TraceSet], wheres: Sequence[str]) -> tuple[TraceSet, TraceSet]:
-    """Sets of the same label under longer ones."""
+def _told_apart(pair: tuple[TraceSet, TraceSet], names: Sequence[str]) -> tuple[TraceSet, TraceSet]:
+    """Sets of the same label under longer ones, out of their names."""
     if pair[0].label != pair[1].label:
         return pair
-    a, b = (replace(traces, label=label) for traces, label in zip(pair, labels_for(wheres), strict=True))
+    a, b = (replace(traces, label=label) for traces, label in zip(pair, labels_for(names), strict=True))
     return a, b
 
 

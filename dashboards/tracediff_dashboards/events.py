@@ -1,11 +1,13 @@
-"""The events of one file, to look at closer: read in a process of its own into a file that is mapped, so that the system can take their memory back."""
+"""The events of files, to look at closer: read in processes of their own into files that are mapped, so that the system can take their memory back."""
 
 from __future__ import annotations
 
 import mmap
 import multiprocessing
 import pickle
+import shutil
 import tempfile
+import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -17,38 +19,76 @@ from tracediff.profile.families import Families
 from tracediff.profile.measures.measure import Seen
 
 ALIGNED = 64
-"""Bytes: where an array may begin in the file."""
+"""Bytes: where an array may begin in a file."""
+AT_ONCE = 2
+"""Files that are read at the same time."""
 
 
-def read_events(file: TraceFile, step_marker: str | None, families: Families) -> Seen:
-    """The events of ``file``; its arrays are not to be written to. See `tracediff.engine.see_file`.
+class Events:
+    """What reads events; its files lie in a private folder while they are mapped."""
 
-    Raises:
-        TracediffError: the file can no longer be read.
-    """
-    if size_of(file) < WORTH_A_PROCESS:
-        return see_file(file, step_marker, families)
-    with tempfile.TemporaryDirectory(prefix="tracediff-events-", ignore_cleanup_errors=True) as folder:
-        arrays = Path(folder) / "arrays"
+    def __init__(self) -> None:
+        self._processes: set[Any] = set()
+        self._folders: set[str] = set()
+        self._lock = threading.Lock()
+        self._turn = threading.BoundedSemaphore(AT_ONCE)
+
+    def read(self, file: TraceFile, step_marker: str | None, families: Families) -> Seen:
+        """The events of ``file``; its arrays are not to be written to. See `tracediff.engine.see_file`.
+
+        Raises:
+            TracediffError: the file can no longer be read, or there is no room for its events.
+        """
+        with self._turn:
+            if size_of(file) < WORTH_A_PROCESS:
+                return see_file(file, step_marker, families)
+            try:
+                folder = tempfile.mkdtemp(prefix="tracediff-events-")  # of mode 700
+            except OSError as error:
+                raise _no_room(file, error) from None
+            self._folders.add(folder)
+            try:
+                return self._read(Path(folder) / "arrays", file, step_marker, families)
+            finally:  # what is mapped stays, though no folder lists it any more
+                shutil.rmtree(folder, ignore_errors=True)
+                self._folders.discard(folder)
+
+    def _read(self, arrays: Path, file: TraceFile, step_marker: str | None, families: Families) -> Seen:
         context = multiprocessing.get_context("spawn")  # a copy of this process would hold locks of its other threads
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_read, args=(sender, str(arrays), file, step_marker, families), daemon=True)
+        process = context.Process(target=_written, args=(sender, str(arrays), file, step_marker, families), daemon=True)
         process.start()
+        self._processes.add(process)
         sender.close()
         try:
             found: Any = receiver.recv()
-        except EOFError:
+        except (EOFError, OSError):
             raise TracediffError(str(file), "the process that read its events has died", "it may need more memory than there is") from None
         finally:
             receiver.close()
             process.join()
+            self._processes.discard(process)
         if isinstance(found, Exception):
             raise found
-        return _mapped(arrays, *found)
+        try:
+            return _mapped(arrays, *found)
+        except OSError as error:
+            raise _no_room(file, error) from None
+
+    def close(self) -> None:
+        """Stop what is being read, and remove its files."""
+        for process in list(self._processes):
+            process.kill()
+        for folder in list(self._folders):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _read(sender: Connection, arrays: str, file: TraceFile, step_marker: str | None, families: Families) -> None:
-    """What the process does: write the arrays, send the rest, and where each array ends."""
+def _no_room(file: TraceFile, error: BaseException) -> TracediffError:
+    return TracediffError(str(file), f"its events cannot be kept ({str(error) or 'not enough memory'})", "make room, or look at shorter traces")
+
+
+def _written(sender: Connection, arrays: str, file: TraceFile, step_marker: str | None, families: Families) -> None:
+    """What the process does: write the arrays, send the rest, and where each array lies."""
     try:
         buffers: list[pickle.PickleBuffer] = []
         rest = pickle.dumps(see_file(file, step_marker, families), protocol=5, buffer_callback=buffers.append)
@@ -58,11 +98,12 @@ def _read(sender: Connection, arrays: str, file: TraceFile, step_marker: str | N
                 out.write(bytes(-out.tell() % ALIGNED))
                 places.append((out.tell(), buffer.raw().nbytes))
                 out.write(buffer.raw())
+            out.write(bytes(ALIGNED))  # nothing of no length can be mapped
         sender.send((rest, places))
     except TracediffError as error:
         sender.send(error)
     except (MemoryError, OSError) as error:
-        sender.send(TracediffError(str(file), f"its events cannot be kept ({error or 'not enough memory'})", "make room, or look at shorter traces"))
+        sender.send(_no_room(file, error))
 
 
 def _mapped(arrays: Path, rest: bytes, places: list[tuple[int, int]]) -> Seen:

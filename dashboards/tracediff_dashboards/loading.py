@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
-import sys
 import threading
 from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from tracediff.engine import load_sets
@@ -62,12 +62,16 @@ class Load:
                 return self._received(receiver)
             finally:
                 receiver.close()
-                if self._process.pid is not None:
-                    self._process.join()
+                self._end()
 
     def _received(self, receiver: Connection) -> list[TraceSet]:
         while True:
             try:
+                if self._process.pid is None:
+                    raise EOFError
+                wait([receiver, self._process.sentinel])  # its own processes may hold the pipe open when it is gone
+                if not receiver.poll():
+                    raise EOFError
                 kind, value = receiver.recv()
             except (EOFError, OSError):
                 if self._cancelled.is_set():
@@ -84,12 +88,26 @@ class Load:
         """Stop reading."""
         self._cancelled.set()
         if self._process is not None and self._process.pid is not None:
-            self._process.terminate()
+            self._kill()
+
+    def _end(self) -> None:
+        """See that nothing is left of the process, however it ended."""
+        if self._process.pid is not None:
+            self._kill()
+            self._process.join()
+
+    def _kill(self) -> None:
+        """End the process and those that it has started. It holds nothing that needs an orderly end."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (AttributeError, ProcessLookupError, PermissionError):  # no groups on this system, or it has not come to lead one
+            self._process.kill()
 
 
 def _read(sender: Connection, wheres: list[str], options: dict[str, Any]) -> None:
     """What the process does: tell its progress, then the sets or the error."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # raised inside load_sets, which ends its own processes
+    if hasattr(os, "setpgid"):
+        os.setpgid(0, 0)  # with the processes that it starts, so that all can be ended at once
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sender.send(("sets", load_sets(wheres, progress=lambda done, files: sender.send(("progress", (done, files))), **options)))
@@ -119,10 +137,12 @@ class Loader:
         if a is not None and b is not None:
             return a, b
         key = tuple(sorted({control, test}))
+        if key in self._loads:
+            return self._loads[key]
+        missing = tuple(name for name in key if self._loaded.get(name) is None) or key
+        wheres = [self.sets.where(name) for name in missing]  # before others wait: a slow disk is none of their business
         with self._lock:
             if key not in self._loads:
-                missing = tuple(name for name in key if self._loaded.get(name) is None) or key
-                wheres = [self.sets.where(name) for name in missing]
                 load = self._loads[key] = Load(missing)
                 threading.Thread(target=self._run, args=(key, load, wheres), daemon=True).start()
             return self._loads[key]

@@ -17,12 +17,12 @@ from tracediff.profile.profile import Profile
 from tracediff.profile.timeline import build_timeline
 from tracediff.profile.traceset import TraceSet
 from tracediff.profile.typical import TypicalStep
-from tracediff_dashboards.events import read_events
+from tracediff_dashboards.events import Events
 from tracediff_dashboards.filters import LATEST, Window
 from tracediff_dashboards.recent import Recent
 
-FILES = 2
-"""Traces whose events are kept: one a side."""
+FILES = 6
+"""Traces whose events are kept: one a side, of some tabs."""
 SEPARATOR = "|"
 
 
@@ -95,6 +95,11 @@ class Looking:
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self._marker = (options or {}).get("step_marker")
         self._seen: Recent[Seen] = Recent(FILES)
+        self._events = Events()
+
+    def close(self) -> None:
+        """Stop what is being read."""
+        self._events.close()
 
     def prepare(self, traces: TraceSet, key: str, typical: TypicalStep | None) -> None:
         """Begin to read the events of that step, which will probably be asked for."""
@@ -148,7 +153,10 @@ class Looking:
 
     def _read(self, traces: TraceSet, profile: Profile) -> Seen:
         file = profile.origin.file
-        return self._seen.made((file, self._marker), lambda: read_events(file, self._marker, traces.families))
+        seen = self._seen.made((file, self._marker), lambda: self._events.read(file, self._marker, traces.families))
+        if not (np.array_equal(seen.completions, profile.completions) and np.array_equal(seen.steps.numbers, profile.step_numbers)):
+            raise TracediffError(str(file), "has changed since it was compared", "start the dashboard again")
+        return seen
 
 
 def window_of(moved: Mapping[str, Any] | None, unit_us: float, before: Window | None) -> Window | None:

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import flask
 
 COOKIE = "tracediff-token"
+"""With the port behind it: cookies know none, and two dashboards may run."""
 LOCAL = ("127.0.0.1", "localhost", "::1")
 MOST_BYTES = 200 << 20
 """Of a request: two dropped files as base64, and some room."""
@@ -40,7 +41,7 @@ def protect(server: flask.Flask, host: str, token: str | None, script_hashes: Se
         if names is not None and _host_name(request.host) not in names:
             return _refused(403, "This dashboard answers on this machine only, under 127.0.0.1 or localhost.")
         origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
+        if origin is not None and origin.partition("://")[2] != request.host:
             return _refused(403, "Requests from other sites are not answered.")
         return _asked_for(token) if token is not None else None
 
@@ -82,12 +83,16 @@ def _asked_for(token: str) -> flask.Response | None:
         rest = urlencode({key: request.args.getlist(key) for key in request.args if key != "token"}, doseq=True)
         path = quote(request.path.lstrip("/\\"))  # two slashes would name another site
         response = flask.redirect(f"/{path}{'?' if rest else ''}{rest}", 303)
-        response.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
+        response.set_cookie(_cookie(), token, httponly=True, samesite="Strict")
         return flask.make_response(response)
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if _same(request.cookies.get(COOKIE, ""), token) or _same(bearer, token):
+    if _same(request.cookies.get(_cookie(), ""), token) or _same(bearer, token):
         return None
     return _refused(401, "This dashboard wants its token: open the address that it printed when it started.")
+
+
+def _cookie() -> str:
+    return f"{COOKIE}-{flask.request.host.rpartition(':')[2]}"
 
 
 def _same(given: str, token: str) -> bool:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from werkzeug.serving import BaseWSGIServer, make_server
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from tracediff.errors import TracediffError
 from tracediff_dashboards.app import Dashboard
+
+LONGEST_SILENCE = 60
+"""Seconds after which a connection that says nothing is closed."""
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = LONGEST_SILENCE
 
 
 def bound(dashboard: Dashboard, host: str, port: int) -> BaseWSGIServer:
@@ -18,7 +25,7 @@ def bound(dashboard: Dashboard, host: str, port: int) -> BaseWSGIServer:
     """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it logs addresses, and one of them holds the token
     try:
-        return make_server(host, port, dashboard.app.server, threaded=True)
+        return make_server(host, port, dashboard.app.server, threaded=True, request_handler=_Handler)
     except (OSError, SystemExit) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "the port is in use"
         raise TracediffError(f"{host}:{port}", f"cannot be served there ({reason})", "choose another --port or --host") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import NOT_TRACES, RUN, SUFFIXES, find_traces
@@ -34,8 +34,9 @@ class Sets:
     def names(self) -> list[str]:
         """What can be chosen: those given, then folders, snapshots and single files below the root, in order of path."""
         below = []
-        for name in _sets_below(self.root) if self.root else ():
-            below.append(name)
+        for name in filter(is_choosable, _sets_below(self.root)) if self.root else ():
+            if name.isprintable():  # others cannot stand in an address
+                below.append(name)
             if len(below) == MOST_SETS:
                 break
         return [*self.given, *sorted(below)]
@@ -58,16 +59,28 @@ class Sets:
     def _inside(self, name: str) -> Path:
         """The path of a set below the root, all of whose files are, too: links may lead out."""
         assert self.root is not None
+        plain = PurePosixPath(name)
         try:
-            path = (self.root / name).resolve(strict=True)
+            is_plain = not plain.is_absolute() and ".." not in plain.parts and plain.as_posix() == name
+            path = (self.root / name).resolve(strict=True) if is_plain else None
         except (OSError, ValueError, RuntimeError):  # absent, a null byte, a loop of links
             path = None
-        if path is None or not path.is_relative_to(self.root) or any(part.startswith(".") for part in path.relative_to(self.root).parts):
+        if path is None or not self._is_open(path) or not (path.is_dir() or path.is_file()):
             raise TracediffError(shown(name), "there is no such set below the folder", ELSEWHERE)
         read = [file.path for file in find_traces(path)] + [os.path.join(path, "manifest.json")]
-        if not all(Path(one).resolve().is_relative_to(self.root) for one in read):
+        if not all(self._is_open(Path(one).resolve()) for one in read):
             raise TracediffError(shown(name), "a link in it leads out of the folder", "put the file itself there")
         return path
+
+    def _is_open(self, path: Path) -> bool:
+        """Whether a path without links lies below the root, in no hidden folder."""
+        assert self.root is not None
+        return path.is_relative_to(self.root) and not any(part.startswith(".") for part in path.relative_to(self.root).parts)
+
+
+def is_choosable(value: str) -> bool:
+    """Whether a value can stand in the browser's lists of choices: their index takes this one for something else, and breaks the page."""
+    return "__proto__" not in value
 
 
 def shown(name: str) -> str:
@@ -88,7 +101,7 @@ def _sets_below(root: Path) -> Iterator[str]:
             seen.add(holder)
             yield holder.relative_to(root).as_posix()
         for name in files:
-            if name not in traces or len(traces) > 1:
+            if (name not in traces or len(traces) > 1) and (folder / name).is_file():
                 yield (folder / name).relative_to(root).as_posix()
         looked_at += len(names)
         if looked_at > MOST_LOOKED_AT:

@@ -10,6 +10,7 @@ from dash import dcc, html
 from tracediff.diff.comparison import Comparison
 from tracediff_dashboards.filters import View
 from tracediff_dashboards.pages import PAGES
+from tracediff_dashboards.sets import is_choosable
 from tracediff_dashboards.uploads import MOST_BYTES, PREFIX
 
 POLL_MS = 400
@@ -93,7 +94,7 @@ def links(current: str | None, view: View) -> list[Any]:
 def set_options(names: Sequence[str], view: View) -> list[dict[str, str]]:
     """What can be chosen as a set: those known, and those that the address names."""
     every = dict.fromkeys([*names, *(name for name in (view.control, view.test) if name)])
-    return [{"label": _set_label(name), "value": name} for name in every]
+    return [{"label": _set_label(name), "value": name} for name in every if is_choosable(name)]
 
 
 def _set_label(name: str) -> str:
@@ -113,5 +114,5 @@ def filter_options(whole: Comparison, ranks: Sequence[int], view: View) -> dict[
         "family": sorted({m.family for m in members} | {op.family for op in whole.ops} | set(of.families)),
         "module": sorted(modules | above | set(of.modules)),
     }
-    chosen: dict[str, list[dict[str, str | int]]] = {key: [{"label": v[:200], "value": v} for v in values] for key, values in found.items()}
+    chosen: dict[str, list[dict[str, str | int]]] = {key: [{"label": v[:200], "value": v} for v in values if is_choosable(v)] for key, values in found.items()}
     return {**chosen, "rank": [{"label": str(r), "value": r} for r in sorted({*ranks, *of.ranks})]}

@@ -52,11 +52,14 @@ class Uploads:
             raise TracediffError(plain, "did not arrive whole", "drop it again") from None
         token = secrets.token_urlsafe(16)
         with self._lock:
-            if self._folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="tracediff-"))  # of mode 700
-            path = self._folder / token / plain
-            path.parent.mkdir()
-            path.write_bytes(data)
+            try:
+                if self._folder is None or not self._folder.is_dir():  # what cleans temporary folders may have taken it
+                    self._folder = Path(tempfile.mkdtemp(prefix="tracediff-"))  # of mode 700
+                path = self._folder / token / plain
+                path.parent.mkdir()
+                path.write_bytes(data)
+            except OSError as error:
+                raise TracediffError(plain, f"cannot be kept ({error.strerror})", "make room for temporary files") from None
             name = f"{PREFIX}:{token}/{plain}"
             self._files[name] = path
             while len(self._files) > MOST_FILES:

@@ -50,7 +50,7 @@ def _in_folder(folder: str) -> list[TraceFile]:
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         for name in sorted(names):
             path = os.path.join(parent, name)
-            if name.startswith(".") or name.endswith(NOT_TRACES):
+            if name.startswith(".") or name.endswith(NOT_TRACES) or not os.path.isfile(path):
                 continue
             if name.endswith(SUFFIXES):
                 found.append(TraceFile(path))

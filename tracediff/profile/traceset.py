@@ -15,7 +15,7 @@ from tracediff.profile.families import DEFAULT, Families
 from tracediff.profile.profile import Profile
 from tracediff.profile.set_table import SetTable
 
-RANGE = re.compile(r"^\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?$")
+RANGE = re.compile(r"^\s*(\d{1,18})\s*(?:\.\.\s*(\d{1,18})\s*)?$")
 
 
 @dataclass(frozen=True)

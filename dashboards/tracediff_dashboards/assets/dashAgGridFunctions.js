@@ -4,5 +4,5 @@ window.dashAgGridFunctions = Object.assign({}, window.dashAgGridFunctions, {
   count: (n) => (n == null ? "" : n.toLocaleString("en-US", { maximumFractionDigits: 1 })),
   bySize: (a, b) => Math.abs(a) - Math.abs(b),
   // A spreadsheet takes text that begins so for a formula: names are untrusted.
-  plainCell: (params) => (typeof params.value === "string" && /^[=+\-@\t\r]/.test(params.value) ? "'" + params.value : params.value),
+  plainCell: (params) => (typeof params.value === "string" && /^\s*[=+\-@\t\r＝＋－＠]/.test(params.value) ? "'" + params.value : params.value),
 });
