@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from typing import Any
 
 from tracediff.engine import load_sets
@@ -20,6 +20,8 @@ MOST_SETS = 8
 """Kept loaded: tables of some MB each."""
 AT_ONCE = threading.BoundedSemaphore(2)
 """Loads that read at the same time; each takes all cores."""
+LOOK = 0.5
+"""Seconds after which it is seen whether the process still lives."""
 LONGEST_END = 5.0
 """Seconds that the end of the dashboard waits for a load to stop."""
 CANCELLED = "reading was cancelled"
@@ -67,11 +69,9 @@ class Load:
     def _received(self, receiver: Connection) -> list[TraceSet]:
         while True:
             try:
-                if self._process.pid is None:
-                    raise EOFError
-                wait([receiver, self._process.sentinel])  # its own processes may hold the pipe open when it is gone
-                if not receiver.poll():
-                    raise EOFError
+                while not receiver.poll(LOOK):  # the pipe alone does not tell that it is gone: its own processes hold it open
+                    if self._process.pid is None or (not self._process.is_alive() and not receiver.poll()):
+                        raise EOFError
                 kind, value = receiver.recv()
             except (EOFError, OSError):
                 if self._cancelled.is_set():

@@ -30,6 +30,7 @@ def test_a_view_is_read_as_it_was_written(view):
 @example("?" + "&".join("a=1" for _ in range(1000)))
 @example("?sort=name&sort=x:asc&show=x&pin=__proto__&where=[")
 @example("?where=" + "[" * 5000)
+@example('?where={"name":{"filterType":"text","type":[]},"family":{"filterType":"text","type":{}}}')
 @example('?where={"name":{"filterType":"text","type":"contains","filter":5},"x":1,"delta_us":{"filterType":"number","type":"__proto__"}}')
 @example("?rank=٣&rank=-1&rank=1e9&rank=99999999999&device=tpu&tab=x&size=x&steps=;")
 def test_any_address_is_a_view(search):

@@ -1,6 +1,11 @@
 """Reading in the background: shared, told, cancelled, and no fault of a file ends it."""
 
+import os
+import signal
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 from build_trace import document, write
@@ -127,3 +132,56 @@ def test_a_snapshot_is_a_set_whose_steps_and_ranks_can_be_chosen(tmp_path, runs)
     assert comparison.control.steps_used == comparison.test.steps_used == (2, 3)
     assert comparison.control.typical is None
     assert sets[0].selection == Selection(first=2, last=3)
+
+
+@pytest.fixture
+def large(tmp_path):
+    """Two sets whose files are read by processes of their own, and take a while."""
+    of = events(steps=4000)
+    for name in ("a", "b"):
+        for rank in (0, 1):
+            write(tmp_path / name / f"rank{rank}.json", document(of, distributedInfo={"rank": rank}))
+    return tmp_path
+
+
+def children(pid):
+    """Process ids of the live children of a process."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rpartition(") ")[2].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == pid and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def started(load):
+    """Wait until it has processes of its own; these."""
+    for _ in range(600):
+        if load.files and load._process.pid and (workers := children(load._process.pid)):
+            return workers
+        assert not load.finished.wait(0.05), load.error
+    raise AssertionError("it starts no processes")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("how", ["cancelled", "killed"])
+def test_nothing_is_left_of_a_load_that_ends_early(large, how):
+    loader = Loader(Sets(root=large))
+    load = loader.pair("a", "b")
+    workers = started(load)
+    if how == "cancelled":
+        load.cancel()
+    else:
+        os.kill(load._process.pid, signal.SIGKILL)
+    assert load.finished.wait(10)
+    assert (CANCELLED if how == "cancelled" else "has died") in load.error
+    for _ in range(100):
+        left = [pid for pid in workers if Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"]
+        if not left:
+            break
+        time.sleep(0.05)
+    assert not left
+    loader.close()

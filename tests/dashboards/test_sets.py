@@ -1,7 +1,9 @@
 """Which sets may be read: those of the folder and no other, by whatever name; and dropped files."""
 
 import base64
+import json
 import os
+import sys
 
 import pytest
 from build_trace import document, write
@@ -11,6 +13,7 @@ from tracediff_dashboards.sets import Sets
 from tracediff_dashboards.uploads import Uploads
 
 from tracediff.errors import TracediffError
+from tracediff.ingest.discover import find_traces
 
 
 @pytest.fixture
@@ -56,11 +59,19 @@ def test_every_listed_set_may_be_read(folder):
         "a" * 5000,
         "~",
         ".git",
+        "base/../faster",
+        "base//",
+        "./base",
+        "link-to-hidden",
+        "fifo.zip",
     ],
 )
 def test_nothing_outside_is_read(folder, name):
     (folder / "out").symlink_to(folder.parent / "outside")
-    (folder / ".git").mkdir()
+    write(folder / ".git" / "s.json", document(events()))
+    (folder / "link-to-hidden").mkdir()
+    (folder / "link-to-hidden" / "s.json").symlink_to(folder / ".git" / "s.json")
+    os.mkfifo(folder / "fifo.zip")
     (folder / "base" / "out.json").symlink_to(folder.parent / "outside" / "secret.json")
     (folder / "linked").mkdir()
     (folder / "linked" / "manifest.json").symlink_to("/etc/passwd")
@@ -71,6 +82,28 @@ def test_nothing_outside_is_read(folder, name):
     with pytest.raises(TracediffError) as caught:
         sets.where(name)
     assert len(str(caught.value)) < 300
+
+
+def test_an_absolute_name_of_a_set_is_none(folder):
+    with pytest.raises(TracediffError, match="no such set"):
+        Sets(root=folder).where(str((folder / "base").resolve()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems write names as text")
+def test_names_that_no_address_or_list_can_hold_are_not_listed(tmp_path):
+    for name in (b"a", b"b\xff\xfe", b"__proto__", b"x__proto__y"):
+        path = os.fsencode(tmp_path) + b"/" + name
+        os.mkdir(path)
+        with open(path + b"/t.json", "w") as file:
+            json.dump(document(events()), file)
+    assert Sets(root=tmp_path).names() == ["a"]
+
+
+def test_pipes_are_passed_over(folder):
+    os.mkfifo(folder / "base" / "x.zip")
+    os.mkfifo(folder / "base" / "y.json")
+    assert "base/x.zip" not in Sets(root=folder).names()
+    assert [f.name for f in find_traces(Sets(root=folder).where("base"))] == ["trace.json"]
 
 
 def test_a_loop_of_links_is_no_set(folder):

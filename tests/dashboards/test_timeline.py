@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from build_trace import document, write
+from dashboard_runs import events
 from tracediff_dashboards.filters import view_of
 from tracediff_dashboards.looking import Looking, is_used, places, window_of
 
@@ -49,6 +51,38 @@ def test_without_a_choice_it_is_a_step_that_is_used(runs):
     assert is_used(control, kept)
     assert not is_used(narrow, kept)
     assert Looking().step(narrow, "", kept, None).timeline.step == other
+
+
+def test_what_a_process_reads_is_the_same_and_leaves_nothing(runs, monkeypatch, tmp_path):
+    (control, _), whole = loaded(runs, "base", "slower")
+    near = Looking().step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
+    monkeypatch.setattr("tracediff_dashboards.events.WORTH_A_PROCESS", 0)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    looking = Looking()
+    far = looking.step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
+    assert [list(column) for column in vars(far.timeline.marks).values()] == [list(column) for column in vars(near.timeline.marks).values()]
+    event = int(far.timeline.marks.event.max())
+    assert looking.follow(control, "run 1|0|4", whole.control.typical, event) == Looking().follow(control, "run 1|0|4", whole.control.typical, event)
+    assert list(tmp_path.iterdir()) == []
+    looking.close()
+
+
+def test_without_room_for_events_that_is_said(runs, monkeypatch):
+    (control, _), whole = loaded(runs, "base", "slower")
+    monkeypatch.setattr("tracediff_dashboards.events.WORTH_A_PROCESS", 0)
+    monkeypatch.setattr("tempfile.tempdir", "/nosuch")
+    with pytest.raises(TracediffError, match="its events cannot be kept"):
+        Looking().step(control, "run 1|0|4", whole.control.typical, None)
+
+
+def test_a_file_that_has_changed_is_not_drawn(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / name / "t.json", document(events(2)))
+    (control, _), whole = loaded(tmp_path, "a", "b")
+    for other in (document(events(3)), document(events(2, steps=3))):
+        write(tmp_path / "a" / "t.json", other)
+        with pytest.raises(TracediffError, match="has changed since it was compared"):
+            Looking().step(control, "run 1|0|2", whole.control.typical, None)
 
 
 def test_a_mark_leads_to_what_hangs_together_with_it(runs):

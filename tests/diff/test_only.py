@@ -119,6 +119,11 @@ def test_other_steps_and_ranks_are_as_if_read_so():
     assert a.step_time == b.step_time
     (ranks,) = load_sets([FOLDER / "dlrm_8ranks"])
     assert narrowed(ranks, ranks.selection, frozenset((2, 5))).ranks == [2, 5]
+    spilled = {rank: sum(n.count for p in run.ranks[rank] for n in p.notes if n.code == "spilled-kernels") for run in ranks.runs for rank in run.ranks}
+    for some in ({1}, {2, 5}, {1, 3}, set(spilled)):
+        notes = narrowed(ranks, ranks.selection, frozenset(some)).notes
+        assert sum(n.count for n in notes if n.code == "spilled-kernels") == sum(spilled[rank] for rank in some)
+    assert sum(spilled.values()) == 128
     assert ranks.ranks == list(range(8))
     with pytest.raises(TracediffError, match="no file of rank 99"):
         narrowed(ranks, ranks.selection, frozenset((99,)))

@@ -106,3 +106,13 @@ def test_a_step_marker_makes_steps_of_annotations(tmp_path):
         load_sets([str(path)], step_marker="nothing")
     with pytest.raises(TracediffError, match="no regular expression"):
         load_sets([str(path)], step_marker="(")
+
+
+def test_steps_are_chosen_by_a_number_or_a_range():
+    assert Selection.parse("5") == Selection(first=5, last=5)
+    assert Selection.parse(" 5 .. 10 ") == Selection(first=5, last=10)
+    with pytest.raises(TracediffError, match=r"ends before it begins.*write 6\.\.9"):
+        Selection.parse("9..6")
+    for text in ("", "x", "1,2", "-1", "1..", "1..2..3", "9" * 5000):
+        with pytest.raises(TracediffError, match="not a step or a range of steps"):
+            Selection.parse(text)
