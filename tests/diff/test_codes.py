@@ -3,6 +3,11 @@
 import re
 from pathlib import Path
 
+from tracediff_dashboards.filters import TABS
+from tracediff_dashboards.pages import PAGES, overview
+
+from tracediff.report.page import parts
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -16,6 +21,13 @@ def test_findings():
     written = set(re.findall(r'Finding\(\s*"([a-z-]+)"', source)) | set(re.findall(r'"((?:slower|faster)-kernel|(?:dtype|layout)-change)"', source))
     written |= set(re.findall(r'_state\(comparison, [^"]*(?:"\w+",? ?)+\), "([a-z-]+)"', source))
     assert written == documented("findings.md")
+
+
+def test_where_findings_are_seen():
+    assert {*parts.SEEN_IN, *overview.SEEN_IN, *overview.LISTED_IN} <= documented("findings.md")
+    assert not {*overview.SEEN_IN} & {*overview.LISTED_IN}
+    assert {*overview.SEEN_IN.values()} <= {*PAGES}
+    assert {*overview.LISTED_IN.values()} <= {*TABS}
 
 
 def test_preflight():

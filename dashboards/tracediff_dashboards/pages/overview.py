@@ -14,19 +14,33 @@ from tracediff.report import sections
 from tracediff.report.page.parts import interval
 from tracediff.report.text import evidence_figures, facts, headline, unit_for, unprofiled
 from tracediff_dashboards import parts, rows
+from tracediff_dashboards.rows import TITLES
 from tracediff_dashboards.shown import Shown
 
 SEEN_IN = {
     "outlier-step": "ranks",
     "straggler": "ranks",
     "spilled-kernels": "health",
-    "truncated": "health",
+    "data-loading": "timeline",
     "launch-bound": "timeline",
     "exposed-communication": "timeline",
-    "synchronisation": "timeline",
-    "data-loading": "timeline",
+    "host-bound": "timeline",
+    "gpu-bound": "timeline",
+    "off-path": "timeline",
+    "memory-peak": "memory",
 }
-"""Finding → the page that shows it; the others are shown by the matched work."""
+"""Finding → the page that shows it; the others are shown by the changes."""
+LISTED_IN = {
+    "host-time": "ops",
+    "new-sync": "ops",
+    "cuda-graph": "ops",
+    "graph-breaks": "scopes",
+    "compile-in-window": "scopes",
+    "recompile-in-window": "scopes",
+    "tensor-core-share": "kernels",
+    "new-copies": "kernels",
+}
+"""Finding → the tab of the changes that shows it; the others are shown by the matched work."""
 TOP = 10
 
 
@@ -78,9 +92,10 @@ def _finding(shown: Shown, finding: Finding) -> Any:
     if finding.delta_us:
         unit = unit_for([finding.delta_us])
         change = [" ", html.Span(f"{unit.signed(finding.delta_us)} {unit.name}", className="slower" if finding.delta_us > 0 else "faster")]
-    seen = SEEN_IN.get(finding.code)
-    query = shown.view.query() if seen else replace(shown.view, tab="groups", row="").query()
-    link = dcc.Link(f"See {seen or 'the matched work'}", href=f"/{seen or 'changes'}{query}")
+    seen, tab = SEEN_IN.get(finding.code), LISTED_IN.get(finding.code, "groups")
+    query = shown.view.query() if seen else replace(shown.view, tab=tab, row="").query()
+    called = f"the {seen}" if seen else "the matched work" if tab == "groups" else TITLES[tab].lower()
+    link = dcc.Link(f"See {called}", href=f"/{seen or 'changes'}{query}")
     body = [html.H3([parts.name(finding.title), *change]), html.P(printable(finding.detail))]
     if finding.evidence:
         body.append(html.Ul([html.Li(_evidence(shown, evidence)) for evidence in finding.evidence]))

@@ -19,13 +19,12 @@ SEEN_IN = {
     "outlier-step": ("distributions", "steps and runs"),
     "straggler": ("ranks", "ranks"),
     "spilled-kernels": ("health", "health of the traces"),
-    "truncated": ("health", "health of the traces"),
     "host-bound": ("step", "where the step went"),
     "gpu-bound": ("step", "where the step went"),
     "data-loading": ("step", "where the step went"),
     "launch-bound": ("timeline", "timeline"),
     "exposed-communication": ("timeline", "timeline"),
-    "synchronisation": ("timeline", "timeline"),
+    "new-sync": ("timeline", "timeline"),
 }
 """Finding → the section that shows it and what it is called; the others are shown by the work itself."""
 WHAT_THAT_MEANS = ' (<a href="#preflight">what that means</a>)'
