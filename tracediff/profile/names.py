@@ -33,6 +33,7 @@ def is_wrapper(name: str) -> bool:
     return WRAPPER.match(name) is not None
 
 
+@lru_cache(maxsize=1 << 16)
 def is_generated(name: str) -> bool:
     """Whether a kernel of this name was written by a compiler, whose counters tell nothing."""
     return GENERATED.search(name) is not None
