@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member, WorkTime, qualified_names
-from tracediff.diff.matching.items import Item, inherited, items_of
-from tracediff.diff.matching.origins import Origins
+from tracediff.diff.matching.items import Item, inherited
 from tracediff.diff.ops import GPU_WORK, Op, gpu_or_cpu
 from tracediff.profile.calltree import Call, CallTree
 from tracediff.profile.names import table_name
@@ -64,13 +63,14 @@ def only(comparison: Comparison, part: Part) -> Comparison:
     if part.is_all or comparison.was_refused:
         return comparison
     groups = tuple(_groups(comparison, part))
+    here = [_here(comparison, tree, part) for tree in comparison.trees]
     gpu = comparison.control.has_gpu or comparison.test.has_gpu
     return replace(
         comparison,
         gpu_time=replace(comparison.gpu_time, groups=groups if gpu else (), unattributed_control=0, unattributed_test=0),
         host_time=WorkTime(() if gpu else groups),
-        ops=tuple(sorted(_ops(comparison, part, groups), key=lambda op: (-abs(op.delta), op.category, op.raw_name))),
-        trees=_trees(comparison, part),
+        ops=tuple(sorted(_ops(comparison, part, groups, here), key=lambda op: (-abs(op.delta), op.category, op.raw_name))),
+        trees=_trees(comparison, groups, here),
         families=tuple(f for f in comparison.families if f.name in part.families or not part.families) if not part.has_place else (),
     )
 
@@ -87,11 +87,11 @@ def _groups(comparison: Comparison, part: Part) -> list[Group]:
     return sorted(groups, key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
 
 
-def _ops(comparison: Comparison, part: Part, groups: Iterable[Group]) -> list[Op]:
+def _ops(comparison: Comparison, part: Part, groups: Iterable[Group], here: list[list[bool]]) -> list[Op]:
     """GPU work as its groups have it; operators as they are, or summed over the calls of the phases and modules."""
     ops = []
     on_gpu = _sums(((m.category, m.name), which, (m.count, m.ns, m.ns)) for g in groups for which, side in enumerate(g.sides) for m in side)
-    on_host = _sums(_calls(comparison, part)) if part.has_place else None
+    on_host = _sums(_calls(comparison, here)) if part.has_place else None
     for op in comparison.ops:
         if part.device not in (None, op.device):
             continue
@@ -117,12 +117,12 @@ def _sums(parts: Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]) ->
     return sums
 
 
-def _calls(comparison: Comparison, part: Part) -> Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]:
+def _calls(comparison: Comparison, here: list[list[bool]]) -> Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]:
     """The operators' calls at the chosen phases and modules, over the comparison's scale."""
     for which, tree in enumerate(comparison.trees):
         factor = comparison.scale // tree.denominator
-        for call, here in zip(tree.calls, _here(comparison, tree, part), strict=True):
-            if here and call.kind == "op":
+        for call, is_here in zip(tree.calls, here[which], strict=True):
+            if is_here and call.kind == "op":
                 yield (OPERATOR, call.name), which, (factor * call.count, factor * call.total, factor * call.own)
 
 
@@ -144,16 +144,12 @@ def _here(comparison: Comparison, tree: CallTree, part: Part) -> list[bool]:
     return [part.at(phase, module) for phase, module in zip(phases, modules, strict=True)]
 
 
-def _trees(comparison: Comparison, part: Part) -> tuple[CallTree, CallTree]:
-    """Both trees with the chosen work; calls elsewhere stay, so that the pairing holds, but count nothing."""
-    families = {(m.name, m.op): m.family for g in comparison.work.groups for side in g.sides for m in side}
-    manifests = comparison.control.manifest, comparison.test.manifest
-    qualified = qualified_names(manifests)
+def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool]]) -> tuple[CallTree, CallTree]:
+    """Both trees with the work of ``groups``; calls elsewhere stay, so that the pairing holds, but count nothing."""
     trees = []
-    for tree, manifest in zip(comparison.trees, manifests, strict=True):
-        items = items_of(tree, 1, lambda name, op: families[name, op], Origins(manifest), qualified)
-        work = [item.work for item in items if part.holds(item, item.work.category)]
-        calls = [call if here else _uncounted(call) for call, here in zip(tree.calls, _here(comparison, tree, part), strict=True)]
+    for which, tree in enumerate(comparison.trees):
+        work = sorted((item.work for g in groups for item in g.items[which]), key=lambda w: (w.order, w.name, w.node))
+        calls = [call if is_here else _uncounted(call) for call, is_here in zip(tree.calls, here[which], strict=True)]
         trees.append(CallTree(tree.denominator, calls, work))
     return trees[0], trees[1]
 

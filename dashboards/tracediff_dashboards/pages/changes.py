@@ -11,7 +11,7 @@ from tracediff.report.text import Unit, unit_for
 from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, usual
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View
-from tracediff_dashboards.rows import MOST, TITLES, Line, line, lines
+from tracediff_dashboards.rows import MOST, TITLES, Line, lines
 from tracediff_dashboards.shown import Shown
 
 WIDTHS = {"name": 230, "module": 220, "call": 220, "level": 105, "family": 105, "phase": 100, "category": 110, "word": 95}
@@ -32,7 +32,7 @@ def page(shown: Shown) -> list[Any]:
     head = [html.H1("Changes"), html.Div(tabs, role="group", **{"aria-label": "What is listed"})]
     if not listed:
         return [*head, _empty(shown), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
-    chosen = line(shown.comparison, tab, shown.view.row)
+    chosen = next((one for one in listed if one.key == shown.view.row), None)
     told = html.Aside(_details(shown, chosen), id="details", className="details", tabIndex=-1, **{"aria-label": "The chosen row", "aria-live": "polite"})
     return [*head, _tools(shown.view, listed), html.Div([html.Div(_grid(shown, listed), className="gridbox"), told], className="beside")]
 
@@ -75,13 +75,14 @@ def _chosen(key: str, options: list[dict[str, str]], value: list[str]) -> Any:
     return html.Div([html.Label(key, htmlFor=key), choice])
 
 
-def _unit(shown: Shown) -> Unit:
+def _unit(shown: Shown, listed: list[Line]) -> Unit:
     """That of all work: what a column's filter compares with keeps its meaning when a part is chosen."""
-    return unit_for(one.cells[key] for one in lines(shown.whole, shown.view.tab) for key in ("control_us", "test_us"))
+    of_all = lines(shown.whole, shown.view.tab) if shown.is_part else listed
+    return unit_for(one.cells[key] for one in of_all for key in ("control_us", "test_us"))
 
 
 def _grid(shown: Shown, listed: list[Line]) -> Any:
-    view, unit = shown.view, _unit(shown)
+    view, unit = shown.view, _unit(shown, listed)
     return AgGrid(
         id="grid",
         columnDefs=[column(key, unit.name, view) for key in COLUMNS[view.tab]],
