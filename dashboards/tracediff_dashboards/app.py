@@ -10,7 +10,9 @@ from typing import Any
 import flask
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 
+from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
+from tracediff.profile.traceset import TraceSet
 from tracediff.report.page.html import palettes
 from tracediff_dashboards import parts, shell
 from tracediff_dashboards.choices import CONTROLS, OTHERS, changed, moved_of, row_of, values_of
@@ -18,7 +20,7 @@ from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
-from tracediff_dashboards.looking import Looking, is_moved, is_used, window_of
+from tracediff_dashboards.looking import Looking, is_kept, is_moved, window_of
 from tracediff_dashboards.pages import draw, page_at, timeline
 from tracediff_dashboards.rows import line
 from tracediff_dashboards.security import protect
@@ -129,7 +131,6 @@ class Dashboard:
 
     def show(self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any) -> list[Any]:
         """The page of an address, and the address of what was chosen on it; while sets are read, what is being done."""
-        theme = theme if theme in ("light", "dark") else "light"  # the browser may have kept anything
         *chosen, before = values
         view, which = view_of(search), page_at(pathname)
         moved = moved_of(ctx.triggered_prop_ids)
@@ -143,7 +144,7 @@ class Dashboard:
         if before and before[:4] == now[:4] and ("url" not in moved or before == now):  # the table and the timeline change by themselves
             return [address, *[no_update] * len(CONTROLS), *[no_update] * len(CHOSEN_FROM), no_update, shell.links(which, view), *[no_update] * 2, now]
         names = shell.set_options(self.sets.names(), view)
-        page, options, waits = self._page(which, view, theme)
+        page, options, waits = self._page(which, view, _known(theme))
         return [address, *values_of(view), names, names, *options, page, shell.links(which, view), not waits, not waits, now]
 
     def _page(self, which: str | None, view: View, theme: str) -> tuple[Any, list[Any], bool]:
@@ -200,18 +201,22 @@ class Dashboard:
         if isinstance(found, Load) or isinstance(part, Load):
             return no_update
         chosen = line(part, view.tab, key)
-        return details(Shown(part, found[0], found[1], view, theme or "light"), chosen) if chosen is not None else no_update
+        return details(Shown(part, found[0], found[1], view, _known(theme)), chosen) if chosen is not None else no_update
+
+    def _compared(self, view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]] | None:
+        """The comparison of a view and its sets, None while there is none."""
+        found = self.comparisons.whole(view) if view.control and view.test else None
+        return None if isinstance(found, Load) else found
 
     def look(self, at_control: str | None, at_test: str | None, moved: Any, search: str | None, theme: str | None) -> Any:
         """The timeline of the chosen steps, and of the part that was chosen of them."""
         view = view_of(search)
-        found = self.comparisons.whole(view) if view.control and view.test else None
-        if found is None or isinstance(found, Load):
+        found = self._compared(view)
+        if found is None:
             return [no_update] * 4
         whole, sets = found
         of = list(zip(sets, (at_control or "", at_test or ""), (whole.control.typical, whole.test.typical), strict=True))
-        as_drawn = all(typical is None or (not key and is_used(traces, typical)) for traces, key, typical in of)
-        if as_drawn and not (view.window or is_moved(moved)):
+        if all(is_kept(*each) for each in of) and not (view.window or is_moved(moved)):
             for each in of:
                 self.looking.prepare(*each)
             return [no_update] * 4
@@ -220,15 +225,15 @@ class Dashboard:
             steps = [self.looking.step(*each, window) for each in of]
         except TracediffError as error:
             return [no_update, no_update, parts.told(error), no_update]
-        drawn = timeline.closer(whole, steps, window, theme or "light")
+        drawn = timeline.closer(whole, steps, window, _known(theme))
         return [drawn, {"height": f"{drawn.layout.height}px"}, timeline.told(steps), window]
 
     def follow(self, clicked: Any, search: str | None) -> Any:
         """What hangs together with the mark that was clicked."""
         view = view_of(search)
-        found = self.comparisons.whole(view) if view.control and view.test else None
+        found = self._compared(view)
         which, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
-        if found is None or isinstance(found, Load) or which not in ("0", "1") or not (event.isascii() and event.isdigit() and len(event) < 16):
+        if found is None or which not in ("0", "1") or not (event.isascii() and event.isdigit() and len(event) < 16):
             return []
         whole, sets = found
         side = int(which)
@@ -258,6 +263,11 @@ def make_app(sets: Sets, *, host: str = "127.0.0.1", token: str | None = None, t
         theme: light, dark or auto. options: further arguments of `load_sets`, for every set.
     """
     return Dashboard(sets, host=host, token=token, theme=theme, options=options)
+
+
+def _known(theme: str | None) -> str:
+    """Light or dark: the browser may have kept anything."""
+    return theme if theme in ("light", "dark") else "light"
 
 
 def _progress(load: Load) -> Any:

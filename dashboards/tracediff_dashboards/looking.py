@@ -64,6 +64,11 @@ def is_used(traces: TraceSet, typical: TypicalStep) -> bool:
     return any(place.profile.origin.file == typical.file and place.step == typical.timeline.step for place in _used(traces))
 
 
+def is_kept(traces: TraceSet, key: str, typical: TypicalStep | None) -> bool:
+    """Whether the step called ``key`` needs no reading: it is the ``typical`` one, or there is none."""
+    return typical is None or (not key and is_used(traces, typical))
+
+
 def _used(traces: TraceSet) -> list[Place]:
     used = {id(profile): traces.selection.used(profile) for profile in traces.profiles}
     return [place for place in places(traces) if used[id(place.profile)][place.position]]
@@ -129,7 +134,7 @@ class Looking:
         Raises:
             TracediffError: no such step, or its file can no longer be read.
         """
-        if typical is None or (window is None and not key and is_used(traces, typical)):
+        if typical is None or (window is None and is_kept(traces, key, typical)):
             return typical
         place = _place(traces, key, typical)
         seen = self._read(traces, place.profile)
