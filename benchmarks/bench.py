@@ -77,10 +77,16 @@ def hta_compare(control: str, test: str) -> None:
 def versions(*packages: str) -> None:
     """Print the versions of this interpreter and of ``packages``; measured by nobody."""
     found = {d.metadata["Name"].lower(): d.version for d in importlib.metadata.distributions()}
-    print(", ".join([f"Python {platform.python_version()}", *(f"{name} {found.get(name, '(absent)')}" for name in packages)]))
+    print(
+        ", ".join(
+            [f"Python {platform.python_version()}", *(f"{name} {found.get(name, '(absent)')}" for name in packages)]
+        )
+    )
 
 
-JOBS: dict[str, Callable[..., None]] = {f.__name__: f for f in (parse_floor, load, load_and_profile, hta_parse, hta_compare, versions)}
+JOBS: dict[str, Callable[..., None]] = {
+    f.__name__: f for f in (parse_floor, load, load_and_profile, hta_parse, hta_compare, versions)
+}
 
 
 def job(name: str, *arguments: object, python: str = sys.executable) -> list[str]:
@@ -98,7 +104,9 @@ def command_line(*arguments: object) -> list[str]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a process and its children took: seconds, seconds of all cores, bytes resident at once; ``fault`` instead where it failed."""
+    """What a process and its children took: seconds, seconds of all cores, bytes resident at once; ``fault`` instead
+    where it failed.
+    """
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -126,7 +134,9 @@ def _measured_once(command: Sequence[str]) -> Cost:
     done = threading.Event()
     with tempfile.TemporaryFile() as errors:
         start = time.perf_counter()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, env=ENVIRONMENT)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, env=ENVIRONMENT
+        )
         watch = threading.Thread(target=_watch, args=(process.pid, peaks, done))
         watch.start()
         _, status, usage = os.wait4(process.pid, 0)
@@ -149,7 +159,9 @@ def _watch(pid: int, peaks: list[int], done: threading.Event) -> None:
 
 
 def _resident(pid: int | str) -> int:
-    """Bytes resident in a process and in its descendants; a page that several of them share counts in each. 0 where there is no /proc."""
+    """Bytes resident in a process and in its descendants; a page that several of them share counts in each. 0 where
+    there is no /proc.
+    """
     try:
         own = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         children = [c for task in Path(f"/proc/{pid}/task").iterdir() for c in (task / "children").read_text().split()]
@@ -196,7 +208,9 @@ def at_most(what: str, asked: str, ours: Cost, against: str, value: float, limit
     return Row(what, asked, str(ours), against, f"{value:.2f} {unit}", None if limit is None else value <= limit)
 
 
-def rows_of(pair: tuple[Path, Path], one: Path, small: tuple[Path, Path], runs: int, hta: Callable[..., Cost]) -> list[Row]:
+def rows_of(
+    pair: tuple[Path, Path], one: Path, small: tuple[Path, Path], runs: int, hta: Callable[..., Cost]
+) -> list[Row]:
     """Measure everything."""
     control, test = pair
     size = control.stat().st_size
@@ -207,7 +221,11 @@ def rows_of(pair: tuple[Path, Path], one: Path, small: tuple[Path, Path], runs: 
         return measured(command, runs)
 
     floor = ours("parse floor", job("parse_floor", control))
-    hta_one, hta_parsed, hta_compared = hta("hta_parse", one.parent), hta("hta_parse", control.parent), hta("hta_compare", control.parent, test.parent)
+    hta_one, hta_parsed, hta_compared = (
+        hta("hta_parse", one.parent),
+        hta("hta_parse", control.parent),
+        hta("hta_compare", control.parent, test.parent),
+    )
     loaded, loaded_one = ours("load", job("load", control)), ours("load, one tile", job("load", one))
     profiled = ours("load and profile", job("load_and_profile", control))
     compared = ours("compare", command_line("compare", control, test))
@@ -216,12 +234,38 @@ def rows_of(pair: tuple[Path, Path], one: Path, small: tuple[Path, Path], runs: 
     return [
         faster("load", 9, "HTA's parse", loaded, hta_parsed),
         faster("compare of the two", 12, "HTA's compare_traces", compared, hta_compared),
-        at_most("load, peak memory", "≤ 0.7 × the JSON", loaded, f"{size / 1e6:.0f} MB of JSON", loaded.peak / size, 0.7, "× the JSON"),
-        at_most("compare, peak memory", "≤ 0.7 × the JSON", compared, f"{both / 1e6:.0f} MB of JSON", compared.peak / both, 0.7, "× the JSON"),
-        at_most("load", "≤ 4 × the parse floor", loaded, str(floor), loaded.wall / (floor.wall or float("nan")), None if floor.fault else 4, "× the floor"),
+        at_most(
+            "load, peak memory",
+            "≤ 0.7 × the JSON",
+            loaded,
+            f"{size / 1e6:.0f} MB of JSON",
+            loaded.peak / size,
+            0.7,
+            "× the JSON",
+        ),
+        at_most(
+            "compare, peak memory",
+            "≤ 0.7 × the JSON",
+            compared,
+            f"{both / 1e6:.0f} MB of JSON",
+            compared.peak / both,
+            0.7,
+            "× the JSON",
+        ),
+        at_most(
+            "load",
+            "≤ 4 × the parse floor",
+            loaded,
+            str(floor),
+            loaded.wall / (floor.wall or float("nan")),
+            None if floor.fault else 4,
+            "× the floor",
+        ),
         at_most("`tracediff --help`", "< 0.3 s of CPU", helped, "", helped.cpu, 0.3, "s of CPU"),
         at_most("compare of two 1 MB files", "< 1.2 s of CPU", compared_small, "", compared_small.cpu, 1.2, "s of CPU"),
-        at_most("load and profile", "", profiled, str(loaded), profiled.wall / (loaded.wall or float("nan")), None, "× load"),
+        at_most(
+            "load and profile", "", profiled, str(loaded), profiled.wall / (loaded.wall or float("nan")), None, "× load"
+        ),
         faster(f"load of one tile, {one.stat().st_size / 1e6:.0f} MB", None, "HTA's parse", loaded_one, hta_one),
     ]
 
@@ -242,7 +286,9 @@ def build(out: Path, megabytes: float) -> tuple[tuple[Path, Path], Path, tuple[P
 
 
 def _build(path: Path, *options: object) -> None:
-    """By a process of its own: this one must stay small, for what it starts inherits its peak memory in ``ru_maxrss``."""
+    """By a process of its own: this one must stay small, for what it starts inherits its peak memory in
+    ``ru_maxrss``.
+    """
     if subprocess.run([sys.executable, str(HERE / "tile.py"), str(path), *map(str, options)], check=False).returncode:
         raise SystemExit(f"{path}: could not be built")
 
@@ -252,7 +298,14 @@ def machine(hta_python: str) -> str:
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        model = next((line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")), model)
+        model = next(
+            (
+                line.partition(":")[2].strip()
+                for line in cpuinfo.read_text().splitlines()
+                if line.startswith("model name")
+            ),
+            model,
+        )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     ours, theirs = _versions(sys.executable, PACKAGES["ours"]), _versions(hta_python, PACKAGES["HTA"])
     return f"{cores} cores of {model}, {platform.system()}; ours: {ours}; HTA's: {theirs}."
@@ -276,9 +329,18 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="tracediff side by side with HTA and with the parse floor.")
     parser.add_argument("--mb", type=float, default=300, help="size of the large traces in MB (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=3, help="runs of each, of which the best counts (default: %(default)s)")
-    parser.add_argument("--hta-runs", type=int, default=1, help="runs of HTA's (default: %(default)s; 0 leaves them out)")
-    parser.add_argument("--hta-python", default=sys.executable, metavar="PATH", help="interpreter that has traceinsight (default: this one)")
+    parser.add_argument(
+        "--runs", type=int, default=3, help="runs of each, of which the best counts (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--hta-runs", type=int, default=1, help="runs of HTA's (default: %(default)s; 0 leaves them out)"
+    )
+    parser.add_argument(
+        "--hta-python",
+        default=sys.executable,
+        metavar="PATH",
+        help="interpreter that has traceinsight (default: this one)",
+    )
     parser.add_argument("--write", action="store_true", help="put the table into benchmarks/README.md")
     args = parser.parse_args()
 

@@ -1,9 +1,11 @@
 """How fast the dashboard answers, and how much memory it takes, in a real browser (Chromium, through playwright).
 
     python benchmarks/dashboard.py                                    # the timesformer pair
-    python benchmarks/dashboard.py --long big.json slower.json        # and looks closer at a long pair, made with tile.py
+    python benchmarks/dashboard.py --long big.json slower.json        # and looks closer at a long pair, made with
+    tile.py
 
-Times of answers are the server's, from request to answer; that of the first page is the browser's, from the end of the comparison to the first chart.
+Times of answers are the server's, from request to answer; that of the first page is the browser's, from the end of the
+comparison to the first chart.
 """
 
 from __future__ import annotations
@@ -79,7 +81,10 @@ def served(control: str, test: str) -> Iterator[tuple[str, Measured]]:
 def memory() -> str:
     """Resident memory of this process, which is the server's, and the part of it that is no mapped file."""
     of = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return ", ".join(f"{int(of[key].split()[0]) >> 10} MB {what}" for key, what in (("VmRSS", "in all"), ("RssAnon", "without mapped files")))
+    return ", ".join(
+        f"{int(of[key].split()[0]) >> 10} MB {what}"
+        for key, what in (("VmRSS", "in all"), ("RssAnon", "without mapped files"))
+    )
 
 
 def choose(page: Page, control: str, label: str) -> None:
@@ -98,7 +103,10 @@ def pair(page: Page, control: str, test: str) -> None:
         print(f"first page after the comparison: {time.perf_counter() - measured.compared:.2f} s")
         page.wait_for_timeout(2000)
         for control_id, label in FILTERS:
-            print(f"filter {control_id}: {measured.slowest(page, lambda c=control_id, v=label: choose(page, c, v)):.0f} ms")
+            print(
+                f"filter {control_id}: "
+                f"{measured.slowest(page, lambda c=control_id, v=label: choose(page, c, v)):.0f} ms"
+            )
         print(f"all filters taken back: {measured.slowest(page, lambda: page.click('#clear')):.0f} ms")
         print(f"rank: {measured.slowest(page, lambda: choose(page, 'rank', '0')):.0f} ms")
         for name in page.eval_on_selector_all("nav a", "all => all.map(a => a.textContent)")[1:]:
@@ -123,7 +131,12 @@ def closer(page: Page, control: str, test: str) -> None:
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pair", nargs=2, default=[str(TRACES / "timesformer_h100"), str(TRACES / "timesformer_mi300")], metavar=("CONTROL", "TEST"))
+    parser.add_argument(
+        "--pair",
+        nargs=2,
+        default=[str(TRACES / "timesformer_h100"), str(TRACES / "timesformer_mi300")],
+        metavar=("CONTROL", "TEST"),
+    )
     parser.add_argument("--long", nargs=2, metavar=("CONTROL", "TEST"), help="a pair of millions of events")
     asked = parser.parse_args()
     with sync_playwright() as playwright:

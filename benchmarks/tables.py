@@ -1,4 +1,6 @@
-"""Collects every workload at one size and writes the tables: python benchmarks/tables.py --size tiny --out docs/tables.md"""
+"""Collects every workload at one size and writes the tables: python benchmarks/tables.py --size tiny --out
+docs/tables.md
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from tracediff.collect.workloads import NAMES, workload
 
 HEAD = """# Tables
 
-What each workload's variants cost, {size}, made by `{command}`. Step times are medians without the profiler, speed-ups are against the first variant with a
-95 % interval over runs; “profiler” is what profiling adds to a step. [What runs, and how to read it](workloads.md).
+What each workload's variants cost, {size}, made by `{command}`. Step times are medians without
+the profiler, speed-ups are against the first variant with a 95 % interval over runs;
+“profiler” is what profiling adds to a step. [What runs, and how to read it](workloads.md).
 """
 
 
@@ -28,9 +31,24 @@ def main() -> None:
     for name in options.workloads or NAMES:
         with tempfile.TemporaryDirectory(prefix="tracediff-tables-") as scratch:
             out = Path(scratch) / "out"
-            command = ["collect", "--workload", name, "--size", options.size, "--repeats", options.repeats, "-o", str(out)]
+            command = [
+                "collect",
+                "--workload",
+                name,
+                "--size",
+                options.size,
+                "--repeats",
+                options.repeats,
+                "-o",
+                str(out),
+            ]
             subprocess.run([sys.executable, "-m", "tracediff_cli", *command], check=False)
-            table = subprocess.run([sys.executable, "-m", "tracediff_cli", "table", str(out), "--markdown", "-"], check=True, capture_output=True, text=True)
+            table = subprocess.run(
+                [sys.executable, "-m", "tracediff_cli", "table", str(out), "--markdown", "-"],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
             parts.append(f"{table.stdout}\n{workload(name).TITLE}.\n")
         options.out.write_text("\n".join(parts))  # after each: an interrupted run leaves what it has
 

@@ -1,9 +1,11 @@
-"""A long trace out of a short real one: its events again and again, later and with other ids, in the text layout that Kineto wrote.
+"""A long trace out of a short real one: its events again and again, later and with other ids, in the text layout that
+Kineto wrote.
 
     python benchmarks/tile.py big.json --mb 300
     python benchmarks/tile.py slower.json --mb 300 --slower gemm
 
-Only the digits that must differ change, on the text itself: starts, ids and step numbers. Every tile is a copy, shifted; nothing is read as JSON.
+Only the digits that must differ change, on the text itself: starts, ids and step numbers. Every tile is a copy,
+shifted; nothing is read as JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ from pathlib import Path
 TRACES = Path(os.environ.get("TRACEDIFF_TRACES", Path(__file__).resolve().parents[2] / "shared" / "traces"))
 DEFAULT_SOURCE = TRACES / "hta_control" / "control.json.gz"
 
-LINKED = (b"correlation", b"External id", b"external id", b"id", b"wait_on_cuda_event_record_corr_id", b"Record function id")
+LINKED = (
+    b"correlation",
+    b"External id",
+    b"external id",
+    b"id",
+    b"wait_on_cuda_event_record_corr_id",
+    b"Record function id",
+)
 """Ids of which 0 means none."""
 COUNTED = (b"Ev Idx", b"Profiler Event Index", b"Python id", b"Python parent id", b"Sequence number")
 NUMBER = re.compile(rb'(?<!\\)"(?:ts|%s)": (?=\d)|ProfilerStep#(?=\d)' % b"|".join(LINKED + COUNTED))
@@ -32,7 +41,9 @@ ONCE = re.compile(rb'"ph": "M"|"cat": "Trace"|"name": "(?:Iteration Start|Record
 
 @dataclass
 class Source:
-    """The text of one trace: what stands before its events, each event, the events that are not repeated, what stands behind."""
+    """The text of one trace: what stands before its events, each event, the events that are not repeated, what stands
+    behind.
+    """
 
     head: bytes
     events: list[bytes]
@@ -56,7 +67,9 @@ class Template:
         """The text of tile ``k``."""
         pieces: list[bytes] = [b""] * (2 * len(self.numbers) + 1)
         pieces[::2] = self.literals
-        pieces[1::2] = [b"%d" % (number + k * stride) for number, stride in zip(self.numbers, self.strides, strict=True)]
+        pieces[1::2] = [
+            b"%d" % (number + k * stride) for number, stride in zip(self.numbers, self.strides, strict=True)
+        ]
         return b"".join(pieces)
 
 
@@ -91,10 +104,14 @@ def template_of(events: list[bytes]) -> Template:
         numbers.append(int(digits[0]))
         at = digits.end()
     literals.append(text[at:])
-    stride = dict.fromkeys(LINKED + COUNTED, 1 + max((n for k, n in zip(keys, numbers, strict=True) if k in LINKED + COUNTED), default=0))
+    stride = dict.fromkeys(
+        LINKED + COUNTED, 1 + max((n for k, n in zip(keys, numbers, strict=True) if k in LINKED + COUNTED), default=0)
+    )
     steps = [n for k, n in zip(keys, numbers, strict=True) if k == b"ProfilerStep#"]
     stride |= {b"ts": _span(events), b"ProfilerStep#": 1 + max(steps, default=0) - min(steps, default=0)}
-    return Template(literals, numbers, [0 if k in LINKED and n == 0 else stride[k] for k, n in zip(keys, numbers, strict=True)])
+    return Template(
+        literals, numbers, [0 if k in LINKED and n == 0 else stride[k] for k, n in zip(keys, numbers, strict=True)]
+    )
 
 
 def _span(events: list[bytes]) -> int:
@@ -149,7 +166,9 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="A long trace out of a short real one, in Kineto's text layout.")
     parser.add_argument("out", type=Path, help="the .json to write, uncompressed")
-    parser.add_argument("--source", type=Path, default=DEFAULT_SOURCE, help="a trace in Kineto's layout (default: %(default)s)")
+    parser.add_argument(
+        "--source", type=Path, default=DEFAULT_SOURCE, help="a trace in Kineto's layout (default: %(default)s)"
+    )
     parser.add_argument("--mb", type=float, default=300, help="least size in MB (default: %(default)s)")
     parser.add_argument("--slower", metavar="NAME", help="kernels whose name contains NAME take longer")
     parser.add_argument("--factor", type=float, default=1.1, help="how much longer they take (default: %(default)s)")
@@ -158,7 +177,10 @@ def main() -> None:
     if args.slower:
         source.events = slowed(source.events, args.slower, args.factor)
     tiles = write_tiled(source, args.out, args.mb)
-    print(f"{args.out}: {args.out.stat().st_size / 1e6:.0f} MB, {tiles} tiles of {len(source.events):,} events", file=sys.stderr)
+    print(
+        f"{args.out}: {args.out.stat().st_size / 1e6:.0f} MB, {tiles} tiles of {len(source.events):,} events",
+        file=sys.stderr,
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+BROWSER = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
 
 
 @dataclass
@@ -15,7 +17,8 @@ class Visit:
     """An opened page, and all it did that a report must not do.
 
     Attributes:
-        complaints: errors and warnings of the console, exceptions, dialogs, and requests for anything but the file itself.
+        complaints: errors and warnings of the console, exceptions, dialogs, and requests for anything but the file
+            itself.
     """
 
     page: object
@@ -40,14 +43,21 @@ def visit(browser) -> Iterator:
     contexts = []
 
     def opened(path: Path, width: int = 1280, dark: bool = False, ready: str | None = "[data-ready]") -> Visit:
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", reduced_motion="reduce"
+        )
         contexts.append(context)
         visit = Visit(context.new_page())
         url = path.as_uri()
-        visit.page.on("console", lambda m: visit.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None)
+        visit.page.on(
+            "console",
+            lambda m: visit.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None,
+        )
         visit.page.on("pageerror", lambda e: visit.complaints.append(f"exception: {e}"))
         visit.page.on("dialog", lambda d: (visit.complaints.append(f"dialog: {d.message}"), d.dismiss()))
-        visit.page.on("request", lambda r: visit.complaints.append(f"request: {r.url[:200]}") if _leaves(r.url, path) else None)
+        visit.page.on(
+            "request", lambda r: visit.complaints.append(f"request: {r.url[:200]}") if _leaves(r.url, path) else None
+        )
         visit.page.goto(url)
         if ready:
             visit.page.wait_for_selector(ready, state="attached")

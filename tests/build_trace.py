@@ -1,8 +1,10 @@
 """Builds small synthetic traces, event by event, as Kineto writes them.
 
-Every function returns one plain event (a dict); times are microseconds. `document` makes a trace of events, `write` a file of it:
+Every function returns one plain event (a dict); times are microseconds. `document` makes a trace of events, `write` a
+file of it:
 
-    events = [step(1, 0, 100), op("aten::mm", 10, 20), call("cudaLaunchKernel", 12, 3, correlation=1), kernel("gemm", 40, 25, correlation=1)]
+    events = [step(1, 0, 100), op("aten::mm", 10, 20), call("cudaLaunchKernel", 12, 3, correlation=1), kernel("gemm",
+    40, 25, correlation=1)]
     path = write(tmp_path / "trace.json", document(events))
 """
 
@@ -33,16 +35,29 @@ def op(name: str, ts: Any, dur: Any, tid: Any = MAIN, **args: Any) -> Event:
 
 def call(name: str, ts: Any, dur: Any, correlation: int | None = None, tid: Any = MAIN, **args: Any) -> Event:
     """A CUDA or HIP runtime call; with a correlation it launches the GPU events of the same correlation."""
-    return event("cuda_runtime", name, ts, dur, tid=tid, **({} if correlation is None else {"correlation": correlation}), **args)
+    return event(
+        "cuda_runtime", name, ts, dur, tid=tid, **({} if correlation is None else {"correlation": correlation}), **args
+    )
 
 
-def kernel(name: str, ts: Any, dur: Any, correlation: int | None = None, stream: int = 7, device: int = 0, cat: str = "kernel", **args: Any) -> Event:
+def kernel(
+    name: str,
+    ts: Any,
+    dur: Any,
+    correlation: int | None = None,
+    stream: int = 7,
+    device: int = 0,
+    cat: str = "kernel",
+    **args: Any,
+) -> Event:
     """A kernel on the GPU."""
     launched = {} if correlation is None else {"correlation": correlation}
     return event(cat, name, ts, dur, pid=device, tid=stream, **{"device": device, "stream": stream, **launched, **args})
 
 
-def memcpy(name: str, ts: Any, dur: Any, correlation: int | None = None, stream: int = 7, device: int = 0, **args: Any) -> Event:
+def memcpy(
+    name: str, ts: Any, dur: Any, correlation: int | None = None, stream: int = 7, device: int = 0, **args: Any
+) -> Event:
     """A copy on the GPU, such as ``Memcpy HtoD (Pageable -> Device)``."""
     return kernel(name, ts, dur, correlation, stream, device, cat="gpu_memcpy", **args)
 
@@ -53,7 +68,9 @@ def memset(ts: Any, dur: Any, correlation: int | None = None, stream: int = 7, d
 
 
 def annotation(name: str, ts: Any, dur: Any, tid: Any = MAIN, **args: Any) -> Event:
-    """A user annotation, such as ``Optimizer.step#Adam.step`` or ``enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__``."""
+    """A user annotation, such as ``Optimizer.step#Adam.step`` or
+    ``enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__``.
+    """
     return event("user_annotation", name, ts, dur, tid=tid, **args)
 
 
@@ -62,21 +79,50 @@ def step(number: int, ts: Any, dur: Any, tid: Any = MAIN) -> Event:
     return annotation(f"ProfilerStep#{number}", ts, dur, tid)
 
 
-def python(name: str, ts: Any, dur: Any, number: int, parent: int | None = None, module: int | None = None, tid: Any = MAIN) -> Event:
+def python(
+    name: str, ts: Any, dur: Any, number: int, parent: int | None = None, module: int | None = None, tid: Any = MAIN
+) -> Event:
     """A Python function, such as ``model.py(12): forward`` or ``nn.Module: Linear_0``."""
     args = {"Python id": number, "Python parent id": parent, "Python module id": module}
-    return event("python_function", name, ts, dur, tid=tid, **{k: v for k, v in args.items() if v is not None or k == "Python parent id"})
+    return event(
+        "python_function",
+        name,
+        ts,
+        dur,
+        tid=tid,
+        **{k: v for k, v in args.items() if v is not None or k == "Python parent id"},
+    )
 
 
-def memory(ts: Any, allocated: int, total: int, device: int = 0, tid: Any = MAIN, name: str = "[memory]", **args: Any) -> Event:
+def memory(
+    ts: Any, allocated: int, total: int, device: int = 0, tid: Any = MAIN, name: str = "[memory]", **args: Any
+) -> Event:
     """An allocation (a negative one frees); ``args`` are further arguments or other ones."""
     args = {"Total Allocated": total, "Bytes": allocated, "Addr": 4096, "Device Id": device, "Device Type": 1} | args
-    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": name, "pid": PROCESS, "tid": tid, "ts": ts, "args": args}
+    return {
+        "ph": "i",
+        "cat": "cpu_instant_event",
+        "s": "t",
+        "name": name,
+        "pid": PROCESS,
+        "tid": tid,
+        "ts": ts,
+        "args": args,
+    }
 
 
 def flow(phase: str, number: int, ts: Any, tid: Any = MAIN, cat: str = "ac2g") -> Event:
     """One end of an arrow: phase ``s`` starts it, ``f`` ends it."""
-    return {"ph": phase, "id": number, "pid": PROCESS, "tid": tid, "ts": ts, "cat": cat, "name": cat, **({"bp": "e"} if phase == "f" else {})}
+    return {
+        "ph": phase,
+        "id": number,
+        "pid": PROCESS,
+        "tid": tid,
+        "ts": ts,
+        "cat": cat,
+        "name": cat,
+        **({"bp": "e"} if phase == "f" else {}),
+    }
 
 
 def process_name(name: str, pid: Any = PROCESS, ts: Any = 0) -> Event:
@@ -85,14 +131,20 @@ def process_name(name: str, pid: Any = PROCESS, ts: Any = 0) -> Event:
 
 
 def document(events: Iterable[Event], **meta: Any) -> Document:
-    """A trace of ``events``; ``meta`` are further top-level keys, in front of the events (``distributedInfo={"rank": 1}``)."""
+    """A trace of ``events``; ``meta`` are further top-level keys, in front of the events (``distributedInfo={"rank":
+    1}``).
+    """
     return {"schemaVersion": 1, **meta, "traceEvents": list(events)}
 
 
 def as_kineto(of: Document) -> str:
     """As Kineto pretty-prints: one event over several lines, arguments indented, ``traceName`` behind the events."""
     head = "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in of.items() if k != "traceEvents")
-    return f'\n{{\n{head}  "traceEvents": [\n' + ",\n".join(map(_kineto_event, of["traceEvents"])) + '\n  ],\n  "traceName": "/tmp/trace.json"\n}\n'
+    return (
+        f'\n{{\n{head}  "traceEvents": [\n'
+        + ",\n".join(map(_kineto_event, of["traceEvents"]))
+        + '\n  ],\n  "traceName": "/tmp/trace.json"\n}\n'
+    )
 
 
 def _kineto_event(one: Event) -> str:

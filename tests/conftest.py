@@ -1,4 +1,6 @@
-"""Settings of the whole suite: no test depends on how fast the machine is, and property tests draw the same examples on every run."""
+"""Settings of the whole suite: no test depends on how fast the machine is, and property tests draw the same examples on
+every run.
+"""
 
 from browser import browser, visit  # noqa: F401  # fixtures for the whole suite
 from hypothesis import HealthCheck, settings

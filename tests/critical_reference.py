@@ -1,4 +1,6 @@
-"""The critical path, slow and plain, straight from the JSON: what docs/analysis/critical.md says, one stretch after the other. Checks the fast path."""
+"""The critical path, slow and plain, straight from the JSON: what docs/analysis/critical.md says, one stretch after the
+other. Checks the fast path.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 
 from profile_reference import CALLS, GPU, read, step_windows
 
-from tracediff.profile.names import match_name
+from tracediff.profile.kernels.match_names import match_name
 
 Event = dict[str, Any]
 ORDER = ("cpu_op", *CALLS)
@@ -25,18 +27,32 @@ class Walk:
         windows, whole_file = step_windows(self.events)
         assert not whole_file
         calls = {
-            e["args"]["correlation"]: e for e in sorted(self.events, key=lambda e: (e["ts"], e["dur"])) if e["cat"] in CALLS and "correlation" in e["args"]
+            e["args"]["correlation"]: e
+            for e in sorted(self.events, key=lambda e: (e["ts"], e["dur"]))
+            if e["cat"] in CALLS and "correlation" in e["args"]
         }
         self.ops = sorted((e for e in self.events if e["cat"] in ORDER), key=self.outer_first)
-        main = {e["tid"] for e in self.events if e["cat"] == "user_annotation" and any((e["ts"], e["end"]) == w[1:] for w in windows)}
+        main = {
+            e["tid"]
+            for e in self.events
+            if e["cat"] == "user_annotation" and any((e["ts"], e["end"]) == w[1:] for w in windows)
+        }
         (self.main,) = main
         self.annotations: list[tuple[int, int, Event]] = []
-        for e in sorted((e for e in self.events if e["cat"] == "user_annotation" and e["tid"] == self.main), key=lambda e: (e["ts"], -e["dur"], e["name"])):
-            self.annotations.append((e["ts"], min([e["end"], *(end for start, end, _ in self.annotations if start <= e["ts"] < end)]), e))
+        for e in sorted(
+            (e for e in self.events if e["cat"] == "user_annotation" and e["tid"] == self.main),
+            key=lambda e: (e["ts"], -e["dur"], e["name"]),
+        ):
+            self.annotations.append(
+                (e["ts"], min([e["end"], *(end for start, end, _ in self.annotations if start <= e["ts"] < end)]), e)
+            )
         roots = [o for o in self.ops if self.root(o) is o]
         engine = {o["tid"] for o in roots if o["cat"] == "cpu_op" and re.search(BACKWARD_OP, o["name"])}
         self.order = [*sorted(engine - main), self.main]
-        self.gpu = sorted((e for e in self.events if e["cat"] in GPU), key=lambda g: self.canonical(g, calls.get(g["args"].get("correlation"))))
+        self.gpu = sorted(
+            (e for e in self.events if e["cat"] in GPU),
+            key=lambda g: self.canonical(g, calls.get(g["args"].get("correlation"))),
+        )
         for g in self.gpu:
             g["launch"] = calls.get(g["args"].get("correlation"))
         self.told = [e["ts"] for e in self.events if e["cat"] in CALLS and e["name"] == "cudaStreamWaitEvent"]
@@ -73,7 +89,11 @@ class Walk:
     def awaited_by(self, c: Event) -> list[tuple[int, Event, Event]]:
         """What the call ``c`` waited for: (when, GPU event, c)."""
         own = [g for g in self.gpu if g["launch"] is c]
-        if not (re.search("Synchronize", c["name"]) or c["name"] == "cudaMemcpy" or any("Pageable" in g["name"] for g in own)):
+        if not (
+            re.search("Synchronize", c["name"])
+            or c["name"] == "cudaMemcpy"
+            or any("Pageable" in g["name"] for g in own)
+        ):
             return []
         before = [g for g in self.gpu if g["launch"] is None or g["launch"]["ts"] < c["ts"]]
         found = [g for g in (own or before) if g["dur"] and c["ts"] < g["end"] <= c["end"]]
@@ -98,7 +118,9 @@ class Walk:
     def label(self, e: Event | None) -> tuple[str, str]:
         if e is None:
             return "python", "nothing recorded"
-        kind = {"cpu_op": "op", "cuda_runtime": "call", "user_annotation": "python", "kernel": "gpu_compute"}.get(e["cat"], "gpu_copy")
+        kind = {"cpu_op": "op", "cuda_runtime": "call", "user_annotation": "python", "kernel": "gpu_compute"}.get(
+            e["cat"], "gpu_copy"
+        )
         return "gpu_comm" if kind == "gpu_compute" and "nccl" in e["name"] else kind, match_name(e["name"])
 
     def queue(self, g: Event) -> tuple[str, str]:
@@ -159,7 +181,11 @@ class Walk:
                 if time <= low:
                     return
                 until = low
-            jumps = [w for w in self.awaited if w[0] == time and w[2]["tid"] == (launch["tid"] if launch else self.seen(w[2]["end"]))]
+            jumps = [
+                w
+                for w in self.awaited
+                if w[0] == time and w[2]["tid"] == (launch["tid"] if launch else self.seen(w[2]["end"]))
+            ]
             if jumps:
                 g, launch = max((w[1] for w in jumps), key=lambda e: self.gpu.index(e)), None
                 continue
@@ -173,7 +199,9 @@ class Walk:
         waits = []
         for g in self.gpu:
             before = self.before(g)
-            waits.append((self.returned(g) if g["launch"] else before["end"] if before else g["ts"], g["ts"], self.queue(g)))
+            waits.append(
+                (self.returned(g) if g["launch"] else before["end"] if before else g["ts"], g["ts"], self.queue(g))
+            )
         for a, b in pairwise(self.edges):
             spans += [(a, b, label) for label in {label for start, end, label in waits if start <= a and b <= end}]
         for a, b in pairwise(self.edges):

@@ -23,7 +23,10 @@ def events(scale=1, names=("mm", "add", "relu"), steps=4):
         out += [step(k + 1, at, length - 5), memory(at + 1, 100, 1000 + k)]
         for j, name in enumerate(names):
             begin, number = at + 80 * j, 1000 * k + j + 1
-            out += [op(f"aten::{name}", begin, 20, **{"Input Dims": [[2, 3]]}), call("cudaLaunchKernel", begin + 2, 3, correlation=number)]
+            out += [
+                op(f"aten::{name}", begin, 20, **{"Input Dims": [[2, 3]]}),
+                call("cudaLaunchKernel", begin + 2, 3, correlation=number),
+            ]
             out.append(kernel(f"{name}_kernel", begin + 20, 20 * scale + k, correlation=number))
     return out
 
@@ -36,7 +39,9 @@ def make_runs(folder):
         write(folder / "ranks" / f"rank{rank}.json", document(events(rank + 1), distributedInfo={"rank": rank}))
     for k, name in enumerate(("hostile-a", "hostile-b")):
         write(folder / name / "trace.json", document(events(k + 1, HOSTILE)))
-    write(folder / "host" / "trace.json", document([e for e in events(2) if e["cat"] not in ("kernel", "cuda_runtime")]))
+    write(
+        folder / "host" / "trace.json", document([e for e in events(2) if e["cat"] not in ("kernel", "cuda_runtime")])
+    )
     (folder / "bad").mkdir()
     (folder / "bad" / "trace.json").write_text('{"traceEvents": 5}')
     return folder

@@ -1,4 +1,6 @@
-"""The step account, slow and plain, straight from the JSON: what docs/concepts says, one instant after the other. Checks the fast path."""
+"""The step account, slow and plain, straight from the JSON: what docs/concepts says, one instant after the other.
+Checks the fast path.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,29 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tracediff.profile.families import family_of
+from tracediff.profile.kernels.families import family_of
 
-CATEGORY = {"Operator": "cpu_op", "Kernel": "kernel", "Runtime": "cuda_runtime", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}
+CATEGORY = {
+    "Operator": "cpu_op",
+    "Kernel": "kernel",
+    "Runtime": "cuda_runtime",
+    "Memcpy": "gpu_memcpy",
+    "Memset": "gpu_memset",
+}
 GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 CALLS = ("cuda_runtime", "cuda_driver")
 HOST = ("cpu_op", *CALLS, "user_annotation", "python_function")
-STATES = ("gpu_compute", "gpu_comm", "gpu_copy", "gpu_queued", "data_loading", "synchronising", "launching", "op", "python")
+STATES = (
+    "gpu_compute",
+    "gpu_comm",
+    "gpu_copy",
+    "gpu_queued",
+    "data_loading",
+    "synchronising",
+    "launching",
+    "op",
+    "python",
+)
 
 
 def ns(value: Any) -> int:
@@ -26,7 +44,11 @@ def ns(value: Any) -> int:
 def read(path: Path) -> list[dict[str, Any]]:
     data = path.read_bytes()
     root = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, parse_float=str)
-    events = [e for e in (root if isinstance(root, list) else root["traceEvents"]) if e.get("ph") == "X" and e.get("dur") is not None]
+    events = [
+        e
+        for e in (root if isinstance(root, list) else root["traceEvents"])
+        if e.get("ph") == "X" and e.get("dur") is not None
+    ]
     for e in events:
         e["ts"], e["dur"] = ns(e["ts"]), ns(e["dur"])
         e["end"] = e["ts"] + e["dur"]
@@ -38,7 +60,9 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def step_windows(events: list[dict[str, Any]]) -> tuple[list[tuple[int, int, int]], bool]:
-    """[(number, start, end)] in order, without an empty last one; and whether the file has no step and is taken whole."""
+    """[(number, start, end)] in order, without an empty last one; and whether the file has no step and is taken
+    whole.
+    """
     first: dict[int, dict[str, Any]] = {}
     for e in sorted((e for e in events if e["cat"] in ("user_annotation", "cpu_op", None)), key=lambda e: e["ts"]):
         match = re.match(r"ProfilerStep\s*#\s*(\d+)", e["name"])
@@ -49,7 +73,9 @@ def step_windows(events: list[dict[str, Any]]) -> tuple[list[tuple[int, int, int
         return [(0, min(e["ts"] for e in whole), max(e["end"] for e in whole))], True
     steps = [(n, e["ts"], e["end"]) for n, e in first.items()]
     _, start, end = steps[-1]
-    inside = [e for e in events if e["cat"] in HOST and start <= e["ts"] < end and not e["name"].startswith("ProfilerStep")]
+    inside = [
+        e for e in events if e["cat"] in HOST and start <= e["ts"] < end and not e["name"].startswith("ProfilerStep")
+    ]
     return (steps[:-1] if len(steps) > 1 and not inside else steps), False
 
 
@@ -57,7 +83,11 @@ def account(path: Path) -> tuple[list[int], list[int], list[dict[str, int]]]:
     """(step numbers, periods in ns, per step state → ns)."""
     events = read(path)
     steps, whole = step_windows(events)
-    launch = {e["args"]["correlation"]: e for e in sorted(events, key=lambda e: e["ts"]) if e["cat"] in CALLS and "correlation" in e["args"]}
+    launch = {
+        e["args"]["correlation"]: e
+        for e in sorted(events, key=lambda e: e["ts"])
+        if e["cat"] in CALLS and "correlation" in e["args"]
+    }
     gpu = [(e, launch.get(e["args"].get("correlation"))) for e in events if e["cat"] in GPU]
     completions = [steps[0][1]]
     for _, start, end in steps:
@@ -73,7 +103,13 @@ def _intervals(events: list[dict[str, Any]], gpu: list[tuple[dict[str, Any], Any
     out = []
     launching = set()
     for e, by in gpu:
-        state = "gpu_copy" if e["cat"] != "kernel" else "gpu_comm" if re.search("nccl|rccl|oneccl|msccl|nvshmem", e["name"], re.I) else "gpu_compute"
+        state = (
+            "gpu_copy"
+            if e["cat"] != "kernel"
+            else "gpu_comm"
+            if re.search("nccl|rccl|oneccl|msccl|nvshmem", e["name"], re.I)
+            else "gpu_compute"
+        )
         out.append((e["ts"], e["end"], state))
         if by is not None:
             launching.add(id(by))
@@ -81,7 +117,9 @@ def _intervals(events: list[dict[str, Any]], gpu: list[tuple[dict[str, Any], Any
     for e in events:
         if e["cat"] == "user_annotation" and "DataLoader" in e["name"]:
             out.append((e["ts"], e["end"], "data_loading"))
-        if e["cat"] in CALLS and ("Synchronize" in e["name"] or e["name"] in ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")):
+        if e["cat"] in CALLS and (
+            "Synchronize" in e["name"] or e["name"] in ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")
+        ):
             out.append((e["ts"], e["end"], "synchronising"))
         if id(e) in launching:
             out.append((e["ts"], e["end"], "launching"))
@@ -97,7 +135,9 @@ def _innermost_ops(events: list[dict[str, Any]], steps: list[tuple[int, int, int
     main = {(e["pid"], e["tid"]) for e in events if e["cat"] == "user_annotation" and e["ts"] in starts}
     threads = sorted({(e["pid"], e["tid"]) for e in ops}, key=lambda t: (t not in main, int(t[1])))
     edges = sorted({t for e in ops for t in (e["ts"], e["end"])})
-    by_thread = {t: sorted((e for e in ops if (e["pid"], e["tid"]) == t), key=lambda e: (e["ts"], -e["dur"])) for t in threads}
+    by_thread = {
+        t: sorted((e for e in ops if (e["pid"], e["tid"]) == t), key=lambda e: (e["ts"], -e["dur"])) for t in threads
+    }
     open_now: dict[Any, list[dict[str, Any]]] = {t: [] for t in threads}
     next_one = dict.fromkeys(threads, 0)
     out = []

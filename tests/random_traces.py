@@ -1,4 +1,6 @@
-"""Hypothesis strategies: small traces in which anything that Kineto may write can happen, on a grid that makes ties likely."""
+"""Hypothesis strategies: small traces in which anything that Kineto may write can happen, on a grid that makes ties
+likely.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def nested_ops(draw, start: int, end: int, tid: int, depth: int = 0):
         begin = draw(st.integers(at, end))
         stop = draw(st.integers(begin, end))
         if draw(st.booleans()) and depth < 3:
-            out.append(op(draw(st.sampled_from(OPS)), begin, stop - begin, tid=tid, **{"External id": begin * 10 + depth}))
+            out.append(
+                op(draw(st.sampled_from(OPS)), begin, stop - begin, tid=tid, **{"External id": begin * 10 + depth})
+            )
             out += draw(nested_ops(begin, stop, tid, depth + 1))
         else:
             out.append(call(draw(st.sampled_from(CALLS)), begin, stop - begin, tid=tid))
@@ -28,7 +32,9 @@ def nested_ops(draw, start: int, end: int, tid: int, depth: int = 0):
 
 @st.composite
 def trace_events(draw, gpu: bool = True, most_steps: int = 4):
-    """Events of one file: steps, nested host work on two threads, annotations, GPU events launched from some of the calls."""
+    """Events of one file: steps, nested host work on two threads, annotations, GPU events launched from some of the
+    calls.
+    """
     events, at = [], 0
     first = draw(st.integers(1, 5))
     for number in range(first, first + draw(st.integers(1, most_steps))):
@@ -39,7 +45,9 @@ def trace_events(draw, gpu: bool = True, most_steps: int = 4):
         if draw(st.booleans()):
             events += draw(nested_ops(at, at + length, BACKWARD))
         if draw(st.booleans()):
-            events.append(annotation("enumerate(DataLoader)#next", at + draw(st.integers(0, 4)), draw(st.integers(0, 6))))
+            events.append(
+                annotation("enumerate(DataLoader)#next", at + draw(st.integers(0, 4)), draw(st.integers(0, 6)))
+            )
         at += length + draw(st.integers(0, 5))
     if gpu:
         events += draw(gpu_work(events, at))
@@ -70,4 +78,6 @@ def gpu_event(draw, begin: int, correlation: int):
     if kind == 1:
         return memset(begin, length, correlation, stream, device)
     grid = draw(st.sampled_from(([1, 1, 1], [2, 1, 1])))
-    return kernel(draw(st.sampled_from(KERNELS)), begin, length, correlation, stream, device, grid=grid, block=[32, 1, 1])
+    return kernel(
+        draw(st.sampled_from(KERNELS)), begin, length, correlation, stream, device, grid=grid, block=[32, 1, 1]
+    )

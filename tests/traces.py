@@ -1,6 +1,7 @@
 """The real traces that tests run against: published traces of other projects, which are not part of this repository.
 
-They lie in the folder that TRACEDIFF_TRACES names, else in ``../shared/traces`` beside the repository. Tests that need them carry
+They lie in the folder that TRACEDIFF_TRACES names, else in ``../shared/traces`` beside the repository. Tests that need
+them carry
 `needs_traces`, which skips them with the reason where the folder is absent.
 """
 
@@ -33,7 +34,9 @@ PAIRS = [
 ]
 """Control and test of real comparisons: each pair is one program twice, or two variants of it."""
 
-needs_traces = pytest.mark.skipif(not FILES, reason=f"the real traces are not at {FOLDER}: set TRACEDIFF_TRACES to their folder")
+needs_traces = pytest.mark.skipif(
+    not FILES, reason=f"the real traces are not at {FOLDER}: set TRACEDIFF_TRACES to their folder"
+)
 
 
 def trace(name: str) -> Path:

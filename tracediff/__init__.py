@@ -1,7 +1,9 @@
 """tracediff: why a training step got faster or slower.
 
-Two sets of PyTorch profiler traces go in; what comes out names every microsecond of the difference. Data goes one way through the stages:
-collect → ingest → profile → diff → charts → report. This module imports nothing heavy: each name is loaded when first used (PEP 562).
+Two sets of PyTorch profiler traces go in; what comes out names every microsecond of the difference. Data goes one way
+through the stages:
+collect → ingest → profile → diff → charts → report. This module imports nothing heavy: each name is loaded when first
+used (PEP 562).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tracediff.version import VERSION
 
 if TYPE_CHECKING:
+    from tracediff.aggregate.traceset import TraceSet as TraceSet
     from tracediff.api import Diff as Diff
     from tracediff.api import SetAnalysis as SetAnalysis
     from tracediff.api import analyze as analyze
@@ -19,10 +22,19 @@ if TYPE_CHECKING:
     from tracediff.api import load as load
     from tracediff.collect.record import record_steps as record_steps
     from tracediff.errors import TracediffError as TracediffError
-    from tracediff.profile.traceset import TraceSet as TraceSet
 
 __version__ = VERSION
-__all__ = ["Diff", "SetAnalysis", "TraceSet", "TracediffError", "__version__", "analyze", "compare", "load", "record_steps"]
+__all__ = [
+    "Diff",
+    "SetAnalysis",
+    "TraceSet",
+    "TracediffError",
+    "__version__",
+    "analyze",
+    "compare",
+    "load",
+    "record_steps",
+]
 
 _HOMES = {
     "analyze": "tracediff.api",
@@ -31,7 +43,7 @@ _HOMES = {
     "load": "tracediff.api",
     "record_steps": "tracediff.collect.record",
     "Diff": "tracediff.api",
-    "TraceSet": "tracediff.profile.traceset",
+    "TraceSet": "tracediff.aggregate.traceset",
     "TracediffError": "tracediff.errors",
 }
 

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.analyze import analyze_set
-from tracediff.charts.of_diff import Charts
+from tracediff.charts.accessor import Charts
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import Sum, summed
 from tracediff.engine import Where, load_sets
-from tracediff.profile.families import DEFAULT, read_rules
-from tracediff.profile.measures import measure, named
-from tracediff.profile.traceset import Selection, TraceSet
+from tracediff.profile.kernels.families import DEFAULT, read_rules
+from tracediff.profile.selection import Selection
+from tracediff.profile.tables import table_names, table_schema
 from tracediff.report.analysis.to_json import document as analysis_document
 from tracediff.report.analysis.to_json import to_json as analysis_json
 from tracediff.report.analysis.to_markdown import to_markdown as analysis_markdown
@@ -41,7 +42,17 @@ from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_perfetto import to_perfetto
 from tracediff.write import write_text
 
-FUSION_COLUMNS = ("ops", "kernels", "module", "phase", "control_count", "test_count", "control_us", "test_us", "delta_us")
+FUSION_COLUMNS = (
+    "ops",
+    "kernels",
+    "module",
+    "phase",
+    "control_count",
+    "test_count",
+    "control_us",
+    "test_us",
+    "delta_us",
+)
 VIEW_COLUMNS = ("name", "control_count", "test_count", "control_us", "test_us", "delta_us")
 
 if TYPE_CHECKING:
@@ -79,7 +90,12 @@ def load(
     selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
     wanted = frozenset(ranks) if ranks is not None else None
     rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
-    options: dict[str, Any] = {"step_marker": step_marker, "jobs": jobs, "families": rules, "measures": named(tables)}
+    options: dict[str, Any] = {
+        "step_marker": step_marker,
+        "jobs": jobs,
+        "families": rules,
+        "tables": table_names(tables),
+    }
     return load_sets([path], labels=[label], selections=[selection], ranks=[wanted], **options)[0]
 
 
@@ -96,7 +112,14 @@ def analyze(traces: TraceSet | Where, *, tables: Sequence[str] = (), jobs: int |
     return SetAnalysis(analyze_set(traces if isinstance(traces, TraceSet) else load(traces, tables=tables, jobs=jobs)))
 
 
-def compare(control: TraceSet | Where, test: TraceSet | Where, *, force: bool = False, tables: Sequence[str] = (), jobs: int | None = None) -> Diff:
+def compare(
+    control: TraceSet | Where,
+    test: TraceSet | Where,
+    *,
+    force: bool = False,
+    tables: Sequence[str] = (),
+    jobs: int | None = None,
+) -> Diff:
     """Compare two sets of traces.
 
     Args:
@@ -115,7 +138,7 @@ def compare(control: TraceSet | Where, test: TraceSet | Where, *, force: bool = 
     if isinstance(control, TraceSet) or isinstance(test, TraceSet):
         a, b = (one if isinstance(one, TraceSet) else load(one, tables=tables, jobs=jobs) for one in (control, test))
     else:
-        a, b = load_sets([control, test], measures=named(tables), jobs=jobs)
+        a, b = load_sets([control, test], tables=table_names(tables), jobs=jobs)
     return Diff(compare_sets(a, b, force))
 
 
@@ -150,43 +173,53 @@ class Diff:
 
     @cached_property
     def gpu_time(self) -> pd.Series:
-        """The kernel account in µs per step: control_us, test_us, delta_us, busy, overlap, matched, added, removed, residual."""
+        """The kernel account in µs per step: control_us, test_us, delta_us, busy, overlap, matched, added, removed,
+        residual.
+        """
         import pandas as pd
 
         return pd.Series({k: v for k, v in self._document["gpu_time"].items() if isinstance(v, float)}, name="gpu_time")
 
     @cached_property
     def groups(self) -> pd.DataFrame:
-        """One row a group of work that is the same: level, name, family, module, phase, counts, µs on both sides, delta_us = count_part_us + mean_part_us.
+        """One row a group of work that is the same: level, name, family, module, phase, counts, µs on both sides,
+        delta_us = count_part_us + mean_part_us.
 
         Of GPU events; where neither side has a GPU of the self time of operators.
         """
         return _frame(group_rows(self._document), GROUP_COLUMNS)
 
     def by(self, view: str) -> pd.DataFrame:
-        """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel`` or ``cause`` (index): counts and µs per step, largest change first.
+        """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel`` or ``cause`` (index): counts
+        and µs per step, largest change first.
 
         Raises:
             KeyError: another view.
         """
-        return _frame([_line(self.comparison, s) for s in summed(self.comparison.work, view)], VIEW_COLUMNS).set_index("name")
+        return _frame([_line(self.comparison, s) for s in summed(self.comparison.work, view)], VIEW_COLUMNS).set_index(
+            "name"
+        )
 
     @cached_property
     def fusions(self) -> pd.DataFrame:
-        """One row a fusion: ops (what was computed one by one), kernels (fused), module, phase, counts and µs per step on both sides, delta_us."""
+        """One row a fusion: ops (what was computed one by one), kernels (fused), module, phase, counts and µs per step
+        on both sides, delta_us.
+        """
         return _frame(fusion_rows(self.comparison), FUSION_COLUMNS)
 
     @cached_property
     def tree(self) -> pd.DataFrame:
         """The merged call tree, one row a call, parents before children (index ``node``).
 
-        parent (−1 for a phase), depth, kind (phase, annotation, module, op), name, shapes, side (both, control, test), counts per step, host µs with
+        parent (−1 for a phase), depth, kind (phase, annotation, module, op), name, shapes, side (both, control, test),
+        counts per step, host µs with
         everything below, work µs below (GPU time; without a GPU self time of operators), delta_us of the work.
         """
         return _frame(tree_rows(self.comparison), TREE_COLUMNS).rename_axis("node")
 
     def table(self, name: str) -> pd.DataFrame:
-        """A further table that both sets were loaded with, one row a key: its columns of both sides, largest change first.
+        """A further table that both sets were loaded with, one row a key: its columns of both sides, largest change
+        first.
 
         Raises:
             KeyError: it was not loaded: ``compare(…, tables=[name])``.
@@ -215,7 +248,9 @@ class Diff:
 
     @property
     def charts(self) -> Charts:
-        """The plotly figures of `tracediff.charts`: ``diff.charts.step_waterfall().show()``; ``dir(diff.charts)`` lists them."""
+        """The plotly figures of `tracediff.charts`: ``diff.charts.step_waterfall().show()``; ``dir(diff.charts)`` lists
+        them.
+        """
         return Charts(self.comparison)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -223,11 +258,14 @@ class Diff:
         return _written(to_json(self.comparison), path)
 
     def to_folded(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Stacks with the work of both sides in ns, as flame-graph tools read them; also written to ``path`` where given."""
+        """Stacks with the work of both sides in ns, as flame-graph tools read them; also written to ``path`` where
+        given.
+        """
         return _written(to_folded(self.comparison), path)
 
     def to_perfetto(self, path: str | os.PathLike[str] | None = None) -> str:
-        """One trace of both sides' typical steps for Perfetto, each beginning at 0; also written to ``path`` where given, compressed for ``.gz``.
+        """One trace of both sides' typical steps for Perfetto, each beginning at 0; also written to ``path`` where
+        given, compressed for ``.gz``.
 
         Raises:
             TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
@@ -278,10 +316,13 @@ class SetAnalysis:
     @cached_property
     def operations(self) -> pd.DataFrame:
         """One row an operator, call or kernel, largest self time first."""
-        return _frame([*self._document["ops"], *self._document["kernels"]]).sort_values("self_us", ascending=False, ignore_index=True)
+        return _frame([*self._document["ops"], *self._document["kernels"]]).sort_values(
+            "self_us", ascending=False, ignore_index=True
+        )
 
     def by(self, view: str) -> pd.DataFrame:
-        """The work summed by ``family``, ``phase``, ``module``, ``op`` or ``kernel`` (index): count and µs, largest first.
+        """The work summed by ``family``, ``phase``, ``module``, ``op`` or ``kernel`` (index): count and µs, largest
+        first.
 
         Raises:
             KeyError: another view.
@@ -340,7 +381,7 @@ def _line(comparison: Comparison, line: Sum) -> dict[str, Any]:
 
 def _table_columns(name: str, prefixes: tuple[str, ...]) -> list[str]:
     """The columns of a further table, which it has without rows, too."""
-    of = measure(name)
+    of = table_schema(name)
     key, zeros = ("",) * len(of.keys), (0,) * len(of.columns)
     return list(dict.fromkeys(column for prefix in prefixes for column in line_of(of, key, zeros, (), prefix)))
 

@@ -11,6 +11,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
+from tracediff.aggregate.assemble import arrange
+from tracediff.aggregate.collective_skew import collective_waits
+from tracediff.aggregate.snapshot import SUFFIX, is_snapshot, read_snapshot
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
@@ -18,15 +22,12 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.arrange import arrange
-from tracediff.profile.build import ARGUMENTS, build_profile, see
-from tracediff.profile.collective_waits import collective_waits
-from tracediff.profile.families import DEFAULT, Families
-from tracediff.profile.measures import arguments_of
-from tracediff.profile.measures.measure import Seen
-from tracediff.profile.profile import Profile
-from tracediff.profile.snapshot import SUFFIX, is_snapshot, read_snapshot
-from tracediff.profile.traceset import Selection, TraceSet
+from tracediff.profile.build import ARGUMENTS, build_profile
+from tracediff.profile.context import Context, build_context
+from tracediff.profile.kernels.families import DEFAULT, Families
+from tracediff.profile.model import Profile
+from tracediff.profile.selection import Selection
+from tracediff.profile.tables import arguments_of
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Wanted = tuple[TraceFile, Selection, tuple[TraceFile, ...]]
@@ -43,25 +44,26 @@ def profile_file(
     step_marker: str | None = None,
     families: Families = DEFAULT,
     selection: Selection | None = None,
-    measures: Sequence[str] = (),
+    tables: Sequence[str] = (),
     beside: Sequence[TraceFile] = (),
 ) -> Profile:
-    """The profile of one file: a pure function of it and of the execution traces ``beside`` it; see `build_profile`, `with_inputs`.
+    """The profile of one file: a pure function of it and of the execution traces ``beside`` it; see `build_profile`,
+    `with_inputs`.
 
     Raises:
         TracediffError: the file cannot be read, or is no trace.
     """
-    read = ARGUMENTS | arguments_of(measures) | ({LINK} if beside else set())
-    return build_profile(with_inputs(read_trace(file, only=read), beside), step_marker, families, selection, measures)
+    read = ARGUMENTS | arguments_of(tables) | ({LINK} if beside else set())
+    return build_profile(with_inputs(read_trace(file, only=read), beside), step_marker, families, selection, tables)
 
 
-def see_file(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Seen:
+def read_context(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Context:
     """One file's events, joined and nested, to look at closer: `build_timeline` of any window, `follow` of an event.
 
     Raises:
         TracediffError: the file cannot be read, or is no trace.
     """
-    return see(read_trace(file, only=ARGUMENTS), step_marker, families, Notes())
+    return build_context(read_trace(file, only=ARGUMENTS), step_marker, families, Notes())
 
 
 def load_sets(
@@ -73,7 +75,7 @@ def load_sets(
     step_marker: str | None = None,
     jobs: int | None = None,
     families: Families = DEFAULT,
-    measures: Sequence[str] = (),
+    tables: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> list[TraceSet]:
     """The sets at ``wheres``, all their files read side by side.
@@ -84,7 +86,8 @@ def load_sets(
         step_marker: see `build_profile`.
         jobs: processes; by default as many as there are cores, and none for small files.
         families: rules that tell what kind of work a name is.
-        measures: names of further tables to make (`tracediff.profile.measures.NAMES`); snapshots have those they were made with.
+        tables: names of further tables to make (`tracediff.profile.tables.NAMES`); snapshots have those they were made
+            with.
         progress: told of every finished file.
 
     Raises:
@@ -93,32 +96,47 @@ def load_sets(
     files = [find_traces(where) for where in wheres]
     chosen = list(zip(selections or [Selection()] * len(wheres), ranks or [None] * len(wheres), strict=True))
     snapshots = [_snapshot(of) for of in files]
-    restored = [read_snapshot(it, selection, wanted, families) if it else None for it, (selection, wanted) in zip(snapshots, chosen, strict=True)]
-    to_read = [[] if it else _to_read(of, selection) for of, it, (selection, _) in zip(files, snapshots, chosen, strict=True)]
+    restored = [
+        read_snapshot(it, selection, wanted, families) if it else None
+        for it, (selection, wanted) in zip(snapshots, chosen, strict=True)
+    ]
+    to_read = [
+        [] if it else _to_read(of, selection) for of, it, (selection, _) in zip(files, snapshots, chosen, strict=True)
+    ]
     found = _profiles(
         list(dict.fromkeys(one for of in to_read for one in of)),
-        partial(_attempt, step_marker=step_marker, families=families, measures=measures),
+        partial(_attempt, step_marker=step_marker, families=families, tables=tables),
         jobs,
         progress,
     )
     named = labels_for(wheres)
     given = labels or [None] * len(wheres)
     sets = []
-    for where, of, ours, (selection, wanted), label, name, whole in zip(wheres, files, to_read, chosen, given, named, restored, strict=True):
+    for where, of, ours, (selection, wanted), label, name, whole in zip(
+        wheres, files, to_read, chosen, given, named, restored, strict=True
+    ):
         if whole:
             whole.label = label or whole.label
             sets.append(whole)
             continue
         notes = Notes()
-        notes.add(EXECUTION_TRACE, "execution traces lie beside the traces: shapes come from them where a trace has none", len(of) - len(ours))
-        arranged = arrange(label or name, _usable([found[one] for one in ours], notes, where), selection, wanted, notes.list())
+        notes.add(
+            EXECUTION_TRACE,
+            "execution traces lie beside the traces: shapes come from them where a trace has none",
+            len(of) - len(ours),
+        )
+        arranged = arrange(
+            label or name, _usable([found[one] for one in ours], notes, where), selection, wanted, notes.list()
+        )
         arranged.manifest = _manifest(where)
         arranged.families = families
         if len(arranged.ranks) > 1 and (waits := collective_waits(arranged)):
             arranged.over_ranks = waits.tables
             arranged.notes += waits.notes
         sets.append(arranged)
-    _tell_apart(sets, [name if it and not label else None for it, label, name in zip(snapshots, given, named, strict=True)])
+    _tell_apart(
+        sets, [name if it and not label else None for it, label, name in zip(snapshots, given, named, strict=True)]
+    )
     return sets
 
 
@@ -159,7 +177,9 @@ def _manifest(where: Where) -> Manifest | None:
 
 
 def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Where) -> list[Profile]:
-    """The profiles; among several files those that are no traces are passed over with a note, any other fault is raised."""
+    """The profiles; among several files those that are no traces are passed over with a note, any other fault is
+    raised.
+    """
     results = list(results)
     profiles = [r for r in results if isinstance(r, Profile)]
     for fault in results:
@@ -168,12 +188,19 @@ def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Wh
                 raise fault
             notes.add("not-a-trace", f"passed over: {os.path.basename(fault.subject)} ({fault.reason})")
     if not profiles:
-        raise TracediffError(str(where), f"none of its {len(results)} files is a trace", "give the .json or .json.gz files that torch.profiler writes")
+        raise TracediffError(
+            str(where),
+            f"none of its {len(results)} files is a trace",
+            "give the .json or .json.gz files that torch.profiler writes",
+        )
     return profiles
 
 
 def _profiles(
-    files: list[Wanted], attempt: Callable[[Wanted], Profile | TracediffError], jobs: int | None, progress: Progress | None
+    files: list[Wanted],
+    attempt: Callable[[Wanted], Profile | TracediffError],
+    jobs: int | None,
+    progress: Progress | None,
 ) -> dict[Wanted, Profile | TracediffError]:
     jobs = min(jobs if jobs is not None else _default_jobs(files), len(files))
     done: dict[Wanted, Profile | TracediffError] = {}
@@ -187,7 +214,9 @@ def _profiles(
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=(signal.SIGTERM, signal.SIG_DFL))
     try:
-        futures = {pool.submit(attempt, one): one for one in sorted(files, key=lambda one: size_of(one[0]), reverse=True)}
+        futures = {
+            pool.submit(attempt, one): one for one in sorted(files, key=lambda one: size_of(one[0]), reverse=True)
+        }
         for future in as_completed(futures):
             done[futures[future]] = future.result()
             tell(len(done), len(files))
@@ -201,10 +230,12 @@ def _profiles(
     return done
 
 
-def _attempt(one: Wanted, step_marker: str | None, families: Families, measures: Sequence[str]) -> Profile | TracediffError:
+def _attempt(
+    one: Wanted, step_marker: str | None, families: Families, tables: Sequence[str]
+) -> Profile | TracediffError:
     file, selection, beside = one
     try:
-        return profile_file(file, step_marker, families, selection, measures, beside)
+        return profile_file(file, step_marker, families, selection, tables, beside)
     except TracediffError as error:
         return error
 

@@ -46,7 +46,11 @@ def _replace(path: str | os.PathLike[str], data: bytes) -> None:
         if temporary and os.path.exists(temporary):
             os.unlink(temporary)
         if isinstance(error, OSError):
-            raise TracediffError(str(path), f"cannot be written ({(error.strerror or str(error)).lower()})", "check the folder and its permissions") from None
+            raise TracediffError(
+                str(path),
+                f"cannot be written ({(error.strerror or str(error)).lower()})",
+                "check the folder and its permissions",
+            ) from None
         raise
 
 

@@ -1,6 +1,7 @@
 """How often the verdict is wrong, and what it finds, on real runs: python benchmarks/calibration/bench.py
 
-Collects runs of the two workloads of steps.py, base and planted in turn (10 minutes), keeps one number a run and operator in runs.json, and writes the
+Collects runs of the two workloads of steps.py, base and planted in turn (10 minutes), keeps one number a run and
+operator in runs.json, and writes the
 tables into README.md beside it. `--no-collect` makes the tables of the runs.json that is there.
 """
 
@@ -20,10 +21,10 @@ from typing import Any
 import numpy as np
 from splits import false_alarms, in_order, power
 
+from tracediff.aggregate.averages import step_average
+from tracediff.aggregate.samples import op_samples
 from tracediff.engine import load_sets
-from tracediff.profile.average import step_average
-from tracediff.profile.names import table_name
-from tracediff.profile.samples import op_samples
+from tracediff.profile.kernels.match_names import table_name
 
 HERE = Path(__file__).resolve().parent
 RAW, PAGE = HERE / "runs.json", HERE / "README.md"
@@ -32,7 +33,8 @@ WORKLOADS = {"training": "aten::cumsum", "inference": "aten::erf"}
 """Workload of steps.py → the name of its planted operator."""
 SIDES = {"base": "eager", "planted": "eager@planted"}
 SIZES = {"training": 800_000, "inference": 230_000}
-"""Elements of the planted operator: what takes 5 % of the profiled step while nothing else runs. Sized once: to size it while others take the caches
+"""Elements of the planted operator: what takes 5 % of the profiled step while nothing else runs. Sized once: to size it
+while others take the caches
 gave two to three times as many."""
 RUNS, ACTIVE, TIMED = 12, 25, 25
 A_SIDE = (3, 5)
@@ -55,22 +57,42 @@ def main() -> None:
 
 def tables(raw: dict[str, Any]) -> list[str]:
     """Lines of Markdown."""
-    alarms = ["| workload | runs a side | wrong verdicts (asked ≤ 6 %) | any operator flagged (asked ≤ 6 %) | in order of collection: splits, wrong, flagged |"]
+    alarms = [
+        "| workload | runs a side | wrong verdicts (asked ≤ 6 %) | any operator flagged (asked ≤ 6 %) | in order of "
+        "collection: splits, wrong, flagged |"
+    ]
     alarms.append("|:--|--:|--:|--:|--:|")
-    finds = ["| workload | step | sd, base / planted | contended | operator adds | step changed | found | detectable | first by µs (asked ≥ 90 %) | by q |"]
+    finds = [
+        "| workload | step | sd, base / planted | contended | operator adds | step changed | found | detectable | "
+        "first by µs (asked ≥ 90 %) | by q |"
+    ]
     finds.append("|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for workload, found in raw["workloads"].items():
         base, planted = (found["sides"][side] for side in SIDES)
         for runs in A_SIDE:
             wrong, flagged = false_alarms(base, runs)
-            alarms.append(f"| {workload} | {runs} | {percent(wrong)} | {percent(flagged)} | {', '.join(map(str, in_order(base, runs)))} |")
+            alarms.append(
+                f"| {workload} | {runs} | {percent(wrong)} | {percent(flagged)} | "
+                f"{', '.join(map(str, in_order(base, runs)))} |"
+            )
         of = power(base, planted, WORKLOADS[workload], max(A_SIDE))
         spread = " / ".join(percent(statistics.stdev(map(math.log, side["period_us"]))) for side in (base, planted))
-        contended = f"{sum(base['contended']) + sum(planted['contended'])} of {len(base['contended']) + len(planted['contended'])}"
+        contended = (
+            f"{sum(base['contended']) + sum(planted['contended'])} of "
+            f"{len(base['contended']) + len(planted['contended'])}"
+        )
         step = f"{statistics.median(base['period_us']) / 1000:.1f} ms"
         told = [percent(of[key]) for key in ("share", "change", "found", "detectable", "first", "first_by_q")]
         finds.append(f"| {workload} | {step} | {spread} | {contended} | {' | '.join(told)} |")
-    return ["### Equal runs: false alarms", "", *alarms, "", f"### A planted operator, {max(A_SIDE)} runs a side: what is found", "", *finds]
+    return [
+        "### Equal runs: false alarms",
+        "",
+        *alarms,
+        "",
+        f"### A planted operator, {max(A_SIDE)} runs a side: what is found",
+        "",
+        *finds,
+    ]
 
 
 def percent(part: float) -> str:
@@ -93,7 +115,18 @@ def collect(workload: str, out: Path) -> dict[str, Any]:
     size = SIZES[workload]
     variants = [word for variant in SIDES.values() for word in ("--variant", variant)]
     counts = ["--repeats", str(RUNS), "--active", str(ACTIVE), "--timed", str(TIMED), "--threads", "1"]
-    command = [sys.executable, "-m", "tracediff.collect", f"{HERE / 'steps.py'}:{workload}", *variants, *counts, "-o", str(out), "--", str(size)]
+    command = [
+        sys.executable,
+        "-m",
+        "tracediff.collect",
+        f"{HERE / 'steps.py'}:{workload}",
+        *variants,
+        *counts,
+        "-o",
+        str(out),
+        "--",
+        str(size),
+    ]
     subprocess.run(command, check=True, cwd=HERE.parents[1])
     return {"size": size, "sides": {side: reduced(out / folder) for side, folder in SIDES.items()}}
 
@@ -114,7 +147,9 @@ def reduced(folder: Path) -> dict[str, Any]:
         "occupancy": [round(run.occupancy, 4) for run in told],
         "order": [run.order for run in told],
         "attempts": [run.attempts for run in told],
-        "ops": {table_name(name): np.round(v, 3).tolist() for (category, name), v in values.items() if category == "cpu_op"},
+        "ops": {
+            table_name(name): np.round(v, 3).tolist() for (category, name), v in values.items() if category == "cpu_op"
+        },
     }
 
 
@@ -122,7 +157,9 @@ def machine() -> str:
     import torch
 
     with open("/proc/cpuinfo") as lines:
-        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown processor")
+        model = next(
+            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown processor"
+        )
     return f"{os.cpu_count()} cores of {model}, shared with other work; torch {torch.__version__}, 1 thread."
 
 

@@ -1,4 +1,6 @@
-"""What the procedures say of splits of real runs: false alarms among equal runs, what they find of a planted operator."""
+"""What the procedures say of splits of real runs: false alarms among equal runs, what they find of a planted
+operator.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ Floats = NDArray[np.float64]
 
 
 def false_alarms(side: dict[str, Any], runs: int) -> tuple[float, float]:
-    """(share of wrong verdicts, share with any operator flagged) among random splits of equal runs into twice ``runs``."""
+    """(share of wrong verdicts, share with any operator flagged) among random splits of equal runs into twice
+    ``runs``.
+    """
     logs, ops = np.log(side["period_us"]), np.array(list(side["ops"].values()))
     wrong = flagged = 0
     for a, b in random_splits(len(logs), runs):
@@ -27,7 +31,9 @@ def false_alarms(side: dict[str, Any], runs: int) -> tuple[float, float]:
 
 
 def in_order(side: dict[str, Any], runs: int) -> tuple[int, int, int]:
-    """(splits, wrong verdicts, splits with any operator flagged) of neighbouring groups in the order of collection: drifts of the machine show here."""
+    """(splits, wrong verdicts, splits with any operator flagged) of neighbouring groups in the order of collection:
+    drifts of the machine show here.
+    """
     by_order = np.argsort(side["order"])
     logs, ops = np.log(side["period_us"]), np.array(list(side["ops"].values()))
     splits = [(by_order[k : k + runs], by_order[k + runs : k + 2 * runs]) for k in range(len(logs) - 2 * runs + 1)]
@@ -36,9 +42,11 @@ def in_order(side: dict[str, Any], runs: int) -> tuple[int, int, int]:
 
 
 def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -> dict[str, float]:
-    """How often the planted operator's step is found slower, the smallest detectable change, and how often the operator is ranked first.
+    """How often the planted operator's step is found slower, the smallest detectable change, and how often the operator
+    is ranked first.
 
-    ``share``: what the operator adds, of the base step. ``first``: by change in µs, ``first_by_q``: by q (NaN where base has no such operator, which leaves it
+    ``share``: what the operator adds, of the base step. ``first``: by change in µs, ``first_by_q``: by q (NaN where
+    base has no such operator, which leaves it
     untested); both among splits of runs that are not contended.
     """
     logs = np.log(base["period_us"]), np.log(planted["period_us"])
@@ -74,7 +82,9 @@ def _smallest(q: Floats) -> int:
 
 
 def excludes_zero(control: Floats, test: Floats) -> bool:
-    """Whether the interval of the change excludes none: a verdict of faster or slower (or same, by a band that is left out here)."""
+    """Whether the interval of the change excludes none: a verdict of faster or slower (or same, by a band that is left
+    out here).
+    """
     one = estimate(control.tolist(), test.tolist())
     return one.low is not None and one.high is not None and (one.low > 0 or one.high < 0)
 

@@ -1,7 +1,9 @@
 """Two steps, each of them also with a planted operator of a given size: `@planted` in the variant's name asks for it.
 
-`training` is a training step of a transformer block that has no cumsum; planted, it has one. `inference` is the inference of a convolutional net that
-ends in a small erf; planted, that erf is larger. Results go into tensors that are there: to allocate and free megabytes changes how malloc serves all
+`training` is a training step of a transformer block that has no cumsum; planted, it has one. `inference` is the
+inference of a convolutional net that
+ends in a small erf; planted, that erf is larger. Results go into tensors that are there: to allocate and free megabytes
+changes how malloc serves all
 other operators, which made a step with an operator of 2.3 ms only 0.9 ms slower.
 """
 
@@ -39,7 +41,14 @@ def inference(variant, size):
     """The inference of a small convolutional net."""
     channels = (3, 32, 64, 64, 128)
     layers = [
-        layer for a, b in pairwise(channels) for layer in (torch.nn.Conv2d(a, b, 3, padding=1), torch.nn.BatchNorm2d(b), torch.nn.ReLU(), torch.nn.AvgPool2d(2))
+        layer
+        for a, b in pairwise(channels)
+        for layer in (
+            torch.nn.Conv2d(a, b, 3, padding=1),
+            torch.nn.BatchNorm2d(b),
+            torch.nn.ReLU(),
+            torch.nn.AvgPool2d(2),
+        )
     ]
     net = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(128 * 16, 10)).eval()
     x, values = torch.randn(4, 3, 64, 64), torch.rand(SMALL + (int(size) if _planted(variant) else 0))

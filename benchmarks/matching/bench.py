@@ -1,4 +1,6 @@
-"""How much of two traces' work is matched, pair by pair; writes the table into README.md beside it: python benchmarks/matching/bench.py"""
+"""How much of two traces' work is matched, pair by pair; writes the table into README.md beside it: python
+benchmarks/matching/bench.py
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
@@ -19,8 +22,7 @@ from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import items_of
 from tracediff.diff.matching.origins import Origins
 from tracediff.engine import load_sets
-from tracediff.profile.families import family_of_kernel
-from tracediff.profile.traceset import TraceSet
+from tracediff.profile.kernels.families import family_of_kernel
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -40,7 +42,12 @@ PAIRS: tuple[tuple[str, Path, Path, int | None], ...] = (
     ("transformer run1 → run2", TRACES / "transformer_h100_run1", TRACES / "transformer_h100_run2", None),
     ("hta control → test", TRACES / "hta_control", TRACES / "hta_test", None),
     ("vit eager → compile (CPU)", SAMPLES / "vit" / "eager", SAMPLES / "vit" / "compile", 90),
-    ("graph-breaks eager → compile (CPU)", SAMPLES / "graph-breaks" / "eager", SAMPLES / "graph-breaks" / "compile", 90),
+    (
+        "graph-breaks eager → compile (CPU)",
+        SAMPLES / "graph-breaks" / "eager",
+        SAMPLES / "graph-breaks" / "compile",
+        90,
+    ),
     ("ensemble loop → vmap (CPU)", SAMPLES / "ensemble" / "loop", SAMPLES / "ensemble" / "vmap", None),
 )
 """(name, control, test, asked share in %)."""
@@ -48,7 +55,19 @@ PAIRS: tuple[tuple[str, Path, Path, int | None], ...] = (
 HTA_PAIR = "hta control → test"
 """The pair whose share by name is counted in HTA's own frame as well."""
 
-COLUMNS = ("pair", "asked", "measured", *COUNTED, *APART, "one-sided", "same name", "groups", "largest", "widest", "over modules")
+COLUMNS = (
+    "pair",
+    "asked",
+    "measured",
+    *COUNTED,
+    *APART,
+    "one-sided",
+    "same name",
+    "groups",
+    "largest",
+    "widest",
+    "over modules",
+)
 BEGIN, END = "<!-- measured: written by bench.py -->", "<!-- end of measured -->"
 
 
@@ -95,11 +114,16 @@ def row(name: str, comparison: Comparison, asked: int | None, wide: str) -> list
 
 
 def over_modules(comparison: Comparison, sets: list[TraceSet]) -> str:
-    """How many counted groups hold work of more than one module instance on a side; – where the traces name no modules."""
+    """How many counted groups hold work of more than one module instance on a side; – where the traces name no
+    modules.
+    """
     known = [s.manifest for s in sets if s.manifest]
     names = {k: v for m in known for k, v in m.modules.items()} if any(m.provenance for m in known) else {}
     trees = comparison.trees
-    sides = [items_of(tree, comparison.scale // tree.denominator, family_of_kernel, Origins(s.manifest), names) for tree, s in zip(trees, sets, strict=True)]
+    sides = [
+        items_of(tree, comparison.scale // tree.denominator, family_of_kernel, Origins(s.manifest), names)
+        for tree, s in zip(trees, sets, strict=True)
+    ]
     if not all(any(item.module for item in items) for items in sides):
         return "–"
     groups = [match for match in cascade(*sides, trees, comparison.pairing) if match[0] in COUNTED]
@@ -157,12 +181,18 @@ def hta_check(comparison: Comparison) -> str:
     try:
         frame = hta_frame(TraceDiff, comparison, control, test)
     except Exception as error:  # HTA's own: some of its releases fail on some traces and some pandas
-        return f"HTA (`traceinsight`) failed on {HTA_PAIR} ({type(error).__name__}): the shares by name are not checked against its frame."
+        return (
+            f"HTA (`traceinsight`) failed on {HTA_PAIR} ({type(error).__name__}): the shares by name are not "
+            f"checked against its frame."
+        )
     both = frame[(frame.control_counts > 0) & (frame.test_counts > 0)]
     columns = ["control_total_duration", "test_total_duration"]
     share = both[columns].to_numpy().sum() / frame[columns].to_numpy().sum()
     ours = share_by_name(groups_of(comparison))
-    return f"Share by name in HTA's own frame (`TraceDiff.compare_traces`, GPU, the same step) on {HTA_PAIR}: {percent(share)}; by our count: {percent(ours)}."
+    return (
+        f"Share by name in HTA's own frame (`TraceDiff.compare_traces`, GPU, the same step) on {HTA_PAIR}: "
+        f"{percent(share)}; by our count: {percent(ours)}."
+    )
 
 
 def hta_frame(trace_diff: Any, comparison: Comparison, control: Path, test: Path) -> Any:
@@ -170,7 +200,11 @@ def hta_frame(trace_diff: Any, comparison: Comparison, control: Path, test: Path
     from hta.trace_diff import DeviceType, LabeledTrace
 
     logging.disable(logging.CRITICAL)
-    with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         labelled = []
         for side, folder in (("control", control), ("test", test)):
             (Path(scratch) / side).symlink_to(folder)

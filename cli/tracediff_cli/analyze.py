@@ -9,26 +9,55 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from tracediff.profile.traceset import TraceSet
+    from tracediff.aggregate.traceset import TraceSet
     from tracediff.report.table import Table
 
 
 @click.command()
 @click.argument("where", metavar="SET")
-@click.option("--table", "tables", multiple=True, metavar="NAME", help="This table, whole instead of the summary (may be repeated; all for every one).")
-@click.option("--top", type=click.IntRange(0), metavar="N", help="Rows of each table [default: 10 of the summary, 15 of others].")
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME",
+    help="This table, whole instead of the summary (may be repeated; all for every one).",
+)
+@click.option(
+    "--top", type=click.IntRange(0), metavar="N", help="Rows of each table [default: 10 of the summary, 15 of others]."
+)
 @click.option("--html", "html_file", metavar="FILE", help="Write a page that works offline (- is standard output).")
 @click.option("--json", "json_file", metavar="FILE", help="Write the whole analysis as JSON (- is standard output).")
-@click.option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
-@click.option("--hta", "hta_names", metavar="A,B,…", help="Also analyses of Holistic Trace Analysis, such as breakdowns or idle (all for every one).")
-@click.option("--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON.")
+@click.option(
+    "--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output)."
+)
+@click.option(
+    "--hta",
+    "hta_names",
+    metavar="A,B,…",
+    help="Also analyses of Holistic Trace Analysis, such as breakdowns or idle (all for every one).",
+)
+@click.option(
+    "--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON."
+)
 @click.option("--label", metavar="NAME", help="Name of the set in reports [default: the last part of its path].")
-@click.option("--rank", "ranks", multiple=True, type=click.IntRange(0), metavar="N", help="Only this rank (may be repeated).")
+@click.option(
+    "--rank", "ranks", multiple=True, type=click.IntRange(0), metavar="N", help="Only this rank (may be repeated)."
+)
 @click.option("--step", "steps", metavar="A..B", help="Only the steps numbered A to B.")
-@click.option("--skip-first", type=click.IntRange(0), metavar="N", help="Leave out the first N steps of each file [default: 1 of 3 or more].")
+@click.option(
+    "--skip-first",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Leave out the first N steps of each file [default: 1 of 3 or more].",
+)
 @click.option("--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N.")
 @click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Read files in N processes [default: the cores, for large files].")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Read files in N processes [default: the cores, for large files].",
+)
 def analyze(
     where: str,
     tables: tuple[str, ...],
@@ -56,13 +85,13 @@ def analyze(
     """
     from tracediff.analysis.analyze import analyze_set
     from tracediff.engine import load_sets
-    from tracediff.profile.families import DEFAULT, read_rules
-    from tracediff.profile.measures import named
-    from tracediff.profile.traceset import Selection
+    from tracediff.profile.kernels.families import DEFAULT, read_rules
+    from tracediff.profile.selection import Selection
+    from tracediff.profile.tables import table_names
     from tracediff.write import write_text
     from tracediff_cli.sets import progress
 
-    names = named(tables)
+    names = table_names(tables)
     written = json_file or markdown_file or html_file
     selection = Selection.parse(steps) if steps is not None else Selection(skip_first)
     with progress() as tell:
@@ -74,7 +103,7 @@ def analyze(
             step_marker=step_marker,
             jobs=jobs,
             families=read_rules(families) if families is not None else DEFAULT,
-            measures=named(["all"]) if written and not names else names,
+            tables=table_names(["all"]) if written and not names else names,
             progress=tell,
         )
     analysis = analyze_set(traces)
@@ -95,7 +124,7 @@ def analyze(
         from tracediff.charts import OF_SET
         from tracediff.report.charts_files import write_charts
 
-        write_charts(analysis, chart_folder, names=tuple(OF_SET))
+        write_charts(analysis, chart_folder, names=OF_SET)
     if "-" not in (json_file, markdown_file, html_file):
         from rich.console import Console
 
@@ -115,5 +144,8 @@ def _of_hta(traces: TraceSet, names: list[str], top: int | None) -> list[Table]:
     for section in sections(traces, list(SECTIONS) if "all" in names else [name.strip() for name in names]):
         if section.unavailable:
             out.append(Table(f"HTA, {section.title}: {section.unavailable}", "", (), 0, ()))
-        out += [frame_table(f"HTA, {section.title}: {caption}", frame, top if top is not None else 15) for caption, frame in section.tables.items()]
+        out += [
+            frame_table(f"HTA, {section.title}: {caption}", frame, top if top is not None else 15)
+            for caption, frame in section.tables.items()
+        ]
     return out

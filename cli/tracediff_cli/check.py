@@ -21,12 +21,23 @@ if TYPE_CHECKING:
 @click.command()
 @two_sets
 @click.option("--max-regression", metavar="PERCENT", help="Largest relative growth of the step time [default: 5%].")
-@click.option("--min-delta", metavar="TIME", help="Growth of the step time that never counts, such as 50us [default: 0us].")
-@click.option("--limit", "limits", multiple=True, metavar="SUBJECT=RELATIVE[,ABSOLUTE]", help="A further limit (may be repeated).")
-@click.option("--allow", multiple=True, metavar="CODE", help="Go on under this caution, such as gpu or single-run (may be repeated).")
+@click.option(
+    "--min-delta", metavar="TIME", help="Growth of the step time that never counts, such as 50us [default: 0us]."
+)
+@click.option(
+    "--limit", "limits", multiple=True, metavar="SUBJECT=RELATIVE[,ABSOLUTE]", help="A further limit (may be repeated)."
+)
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="CODE",
+    help="Go on under this caution, such as gpu or single-run (may be repeated).",
+)
 @click.option("--config", metavar="FILE", help="Limits and waivers [default: tracediff.toml where there is one].")
 @click.option("--json", "json_file", metavar="FILE", help="Write the check as JSON (- is standard output).")
-@click.option("--markdown", "markdown_file", metavar="FILE", help="Write it as Markdown for a comment (- is standard output).")
+@click.option(
+    "--markdown", "markdown_file", metavar="FILE", help="Write it as Markdown for a comment (- is standard output)."
+)
 @click.option("--junit", "junit_file", metavar="FILE", help="Write it as JUnit XML (- is standard output).")
 @click.option("--github", is_flag=True, help="Print GitHub's workflow annotations as well.")
 def check(
@@ -44,8 +55,10 @@ def check(
 ) -> int:
     """Gate CI: is TEST worse than CONTROL by more than is allowed?
 
-    A limit is broken where both its relative and its absolute part are exceeded; times are judged on their 95 % interval, counts and memory exactly.
-    SUBJECT is state:NAME, family:NAME, op:PATTERN, kernels, memory or graph-breaks. Exit code: 0 pass, 1 regression, 2 error, 3 inconclusive or not
+    A limit is broken where both its relative and its absolute part are exceeded; times are judged on their 95 %
+    interval, counts and memory exactly.
+    SUBJECT is state:NAME, family:NAME, op:PATTERN, kernels, memory or graph-breaks. Exit code: 0 pass, 1 regression, 2
+    error, 3 inconclusive or not
     comparable.
 
     \b
@@ -88,7 +101,9 @@ def check(
     return gate.exit_code
 
 
-def _settings(config: str | None, max_regression: str | None, min_delta: str | None, limits: Sequence[str], allow: Sequence[str]) -> Settings:
+def _settings(
+    config: str | None, max_regression: str | None, min_delta: str | None, limits: Sequence[str], allow: Sequence[str]
+) -> Settings:
     """What the file says, and over it what the command line says."""
     from tracediff.diff.gate.config import FILE, Settings, allowed, merged, read_settings
     from tracediff.diff.gate.limits import parse_absolute, parse_limit, parse_relative

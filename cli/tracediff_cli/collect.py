@@ -14,5 +14,7 @@ def collect(context: click.Context, arguments: tuple[str, ...]) -> int:
 
     from tracediff.collect.__main__ import main
 
-    own = sys.argv[sys.argv.index("collect") + 1 :] if "--" in sys.argv else list(arguments)  # click swallows the first --
+    own = (
+        sys.argv[sys.argv.index("collect") + 1 :] if "--" in sys.argv else list(arguments)
+    )  # click swallows the first --
     context.exit(main(own))

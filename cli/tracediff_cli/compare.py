@@ -22,18 +22,40 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @click.command()
 @two_sets
 @click.option("--top", type=click.IntRange(0), metavar="N", help="Rows of each table of changes [default: 10 in all].")
-@click.option("--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Order of the tables of changes.")
+@click.option(
+    "--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Order of the tables of changes."
+)
 @click.option("--by", type=click.Choice(VIEWS), help="Instead of the tables of changes: the work summed by this.")
 @click.option(
-    "--table", "tables", multiple=True, metavar="NAME", help="Instead: a further table, such as launches or copies (may be repeated; all for every one)."
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME",
+    help="Instead: a further table, such as launches or copies (may be repeated; all for every one).",
 )
-@click.option("--explain", "explained", metavar="NAME", help="Instead: how the work of a kernel or operator was matched, and why.")
+@click.option(
+    "--explain", "explained", metavar="NAME", help="Instead: how the work of a kernel or operator was matched, and why."
+)
 @click.option("--device", type=click.Choice(["cpu", "gpu", "all"]), default="all", help="Changes of which device.")
-@click.option("--html", "html_file", metavar="FILE", help="Write the report: one page that works offline (- is standard output).")
+@click.option(
+    "--html", "html_file", metavar="FILE", help="Write the report: one page that works offline (- is standard output)."
+)
 @click.option("--json", "json_file", metavar="FILE", help="Write the whole comparison as JSON (- is standard output).")
-@click.option("--markdown", "markdown_file", metavar="FILE", help="Write the answer as Markdown (- is standard output).")
-@click.option("--images", "image_format", type=click.Choice(["png", "svg"]), help="Charts beside the Markdown file, and links to them (needs kaleido).")
-@click.option("--where", "name", metavar="NAME", help="Instead: list the longest events called NAME with file, time and stream or thread.")
+@click.option(
+    "--markdown", "markdown_file", metavar="FILE", help="Write the answer as Markdown (- is standard output)."
+)
+@click.option(
+    "--images",
+    "image_format",
+    type=click.Choice(["png", "svg"]),
+    help="Charts beside the Markdown file, and links to them (needs kaleido).",
+)
+@click.option(
+    "--where",
+    "name",
+    metavar="NAME",
+    help="Instead: list the longest events called NAME with file, time and stream or thread.",
+)
 def compare(
     where: tuple[str, str],
     load: Callable[..., Comparison],
@@ -51,7 +73,8 @@ def compare(
 ) -> int:
     """Compare two sets of traces: where the step time went and what changed.
 
-    CONTROL and TEST are each a folder, a trace file (.json, .json.gz, .json.zst), a quoted glob, a .zip archive or a URL. Files of one rank are
+    CONTROL and TEST are each a folder, a trace file (.json, .json.gz, .json.zst), a quoted glob, a .zip archive or a
+    URL. Files of one rank are
     runs of the same program. Exit code: 0 compared, 2 error, 3 not comparable.
 
     \b
@@ -73,7 +96,7 @@ def compare(
         return 0
     if image_format and markdown_file in (None, "-"):
         raise click.UsageError("--images needs --markdown FILE, beside which the images are written")
-    comparison = load(measures=tables)
+    comparison = load(tables=tables)
     if explained is not None:
         from tracediff.report.explain import explain
 
@@ -89,7 +112,10 @@ def compare(
         from tracediff.report.to_markdown import to_markdown
 
         images = _images(comparison, markdown_file, image_format) if image_format else None
-        write_text(markdown_file, to_markdown(comparison, device=device, sort=sort, top=top if top is not None else 10, images=images))
+        write_text(
+            markdown_file,
+            to_markdown(comparison, device=device, sort=sort, top=top if top is not None else 10, images=images),
+        )
     if html_file:
         from tracediff.report.page.html import to_html
 

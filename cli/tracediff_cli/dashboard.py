@@ -19,14 +19,38 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("wheres", metavar="CONTROL TEST | FOLDER", nargs=-1, required=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=8050, show_default=True, metavar="N", help="Port to serve on; 0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8050,
+    show_default=True,
+    metavar="N",
+    help="Port to serve on; 0 takes a free one.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="H", help="Address to serve on; others than this machine's own need --token.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="H",
+    help="Address to serve on; others than this machine's own need --token.",
+)
 @click.option("--token", metavar="T", help="What every request must know (16 characters or more).")
-@click.option("--theme", type=click.Choice(["auto", "light", "dark"]), default="auto", show_default=True, help="Until the reader chooses.")
+@click.option(
+    "--theme",
+    type=click.Choice(["auto", "light", "dark"]),
+    default="auto",
+    show_default=True,
+    help="Until the reader chooses.",
+)
 @click.option("--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N.")
 @click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Read files in N processes [default: the cores, for large files].")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Read files in N processes [default: the cores, for large files].",
+)
 def dashboard(
     wheres: tuple[str, ...],
     port: int,
@@ -40,7 +64,8 @@ def dashboard(
 ) -> int:
     """Explore a comparison in the browser.
 
-    CONTROL and TEST are each whatever compare takes; of a FOLDER any two sets below it can be chosen. Nothing else is read, and only this machine can
+    CONTROL and TEST are each whatever compare takes; of a FOLDER any two sets below it can be chosen. Nothing else is
+    read, and only this machine can
     ask. Ctrl-C ends it.
 
     \b
@@ -56,16 +81,34 @@ def dashboard(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("dash", "dash_ag_grid", "flask", "werkzeug"):
             raise
-        raise TracediffError("dashboard", f"needs {error.name}, which is not installed", "pip install 'torch-tracediff[dashboard]'") from None
-    from tracediff.profile.families import DEFAULT, read_rules
+        raise TracediffError(
+            "dashboard", f"needs {error.name}, which is not installed", "pip install 'torch-tracediff[dashboard]'"
+        ) from None
+    from tracediff.profile.kernels.families import DEFAULT, read_rules
 
     if not is_loopback(host):
         if token is None:
             raise TracediffError("--host", f"{host} lets other machines in", "give a --token that they must know")
-        click.echo(f"warning: other machines can reach {host}; the connection is not encrypted, and whoever has the token sees the traces", err=True)
-    if token is not None and (len(token) < 16 or not (token.isascii() and token.isprintable()) or any(c in token for c in ' ";,\\%&#+')):
-        raise TracediffError("--token", "is too short, or holds characters that an address or a cookie cannot", "give 16 letters and digits or more")
-    options = {"step_marker": step_marker, "families": read_rules(families) if families is not None else DEFAULT, "jobs": jobs}
+        click.echo(
+            (
+                f"warning: other machines can reach {host}; the connection is not encrypted, and whoever has the token "
+                f"sees the traces"
+            ),
+            err=True,
+        )
+    if token is not None and (
+        len(token) < 16 or not (token.isascii() and token.isprintable()) or any(c in token for c in ' ";,\\%&#+')
+    ):
+        raise TracediffError(
+            "--token",
+            "is too short, or holds characters that an address or a cookie cannot",
+            "give 16 letters and digits or more",
+        )
+    options = {
+        "step_marker": step_marker,
+        "families": read_rules(families) if families is not None else DEFAULT,
+        "jobs": jobs,
+    }
     made = make_app(_sets(wheres), host=host, token=token, theme=theme, options=options)
     server = bound(made, host, port)
     where = address(server, host, token)
@@ -95,7 +138,9 @@ def _sets(wheres: tuple[str, ...]) -> Sets:
     from tracediff.ingest.discover import find_traces, labels_for
 
     if len(wheres) > 2:
-        raise TracediffError("dashboard", f"{len(wheres)} sets were given", "give CONTROL and TEST, or the folder that holds them all")
+        raise TracediffError(
+            "dashboard", f"{len(wheres)} sets were given", "give CONTROL and TEST, or the folder that holds them all"
+        )
     if len(wheres) == 1:
         if not os.path.isdir(wheres[0]):
             raise TracediffError(wheres[0], "is no folder", "give CONTROL and TEST, or a folder of sets")

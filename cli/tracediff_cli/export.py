@@ -16,12 +16,27 @@ if TYPE_CHECKING:
 
 @click.command()
 @two_sets
-@click.option("--csv", "csv_folder", metavar="DIR", help="Write the tables as CSV: states, groups and their members, call tree, findings, ops, steps, health.")
-@click.option("--folded", "folded_file", metavar="FILE", help="Write the call stacks of both sides for flame-graph tools (- is standard output).")
 @click.option(
-    "--perfetto", "perfetto_file", metavar="FILE", help="Write one step of both sides as a trace for ui.perfetto.dev or chrome://tracing (.gz is compressed)."
+    "--csv",
+    "csv_folder",
+    metavar="DIR",
+    help="Write the tables as CSV: states, groups and their members, call tree, findings, ops, steps, health.",
 )
-@click.option("--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON.")
+@click.option(
+    "--folded",
+    "folded_file",
+    metavar="FILE",
+    help="Write the call stacks of both sides for flame-graph tools (- is standard output).",
+)
+@click.option(
+    "--perfetto",
+    "perfetto_file",
+    metavar="FILE",
+    help="Write one step of both sides as a trace for ui.perfetto.dev or chrome://tracing (.gz is compressed).",
+)
+@click.option(
+    "--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON."
+)
 @click.option(
     "--chart-format",
     "chart_formats",
@@ -29,7 +44,9 @@ if TYPE_CHECKING:
     type=click.Choice(["png", "svg", "pdf", "fragment"]),
     help="Images of the charts too, or HTML to put into a page (may be repeated).",
 )
-@click.option("--chart-theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="How charts look.")
+@click.option(
+    "--chart-theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="How charts look."
+)
 def export(
     where: tuple[str, str],  # noqa: ARG001  # two_sets gives it
     load: Callable[[], Comparison],
@@ -92,7 +109,9 @@ def _write_tables(comparison: Comparison, folder: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise TracediffError(folder, f"cannot be made ({(error.strerror or str(error)).lower()})", "give a folder that can be written") from None
+        raise TracediffError(
+            folder, f"cannot be made ({(error.strerror or str(error)).lower()})", "give a folder that can be written"
+        ) from None
     tables = to_csv(comparison)
     for name, text in tables.items():
         write_text(os.path.join(folder, name), text)

@@ -12,8 +12,20 @@ from tracediff_cli.sets import percent, progress
 @click.argument("others", metavar="SET...", nargs=-1, required=True)
 @click.option("--pairwise", is_flag=True, help="Every set against every other.")
 @click.option("--label", "labels", multiple=True, metavar="NAME", help="Name the sets in order.")
-@click.option("--equivalence-band", metavar="PERCENT", type=percent, default="5%", show_default=True, help="Changes within this are none.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Read files in N processes [default: the cores, for large files].")
+@click.option(
+    "--equivalence-band",
+    metavar="PERCENT",
+    type=percent,
+    default="5%",
+    show_default=True,
+    help="Changes within this are none.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Read files in N processes [default: the cores, for large files].",
+)
 @click.option("--force", is_flag=True, help="Compare even what the preflight refuses.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the matrix as JSON (- is standard output).")
 @click.option("--markdown", "markdown_file", metavar="FILE", help="Write the table as Markdown (- is standard output).")

@@ -12,8 +12,9 @@ import click
 from tracediff.errors import TracediffError
 
 if TYPE_CHECKING:
+    from tracediff.aggregate.traceset import TraceSet
     from tracediff.diff.comparison import Comparison
-    from tracediff.profile.traceset import Selection, TraceSet
+    from tracediff.profile.selection import Selection
 
 T = TypeVar("T")
 SIDES = ("ctrl", "test")
@@ -38,21 +39,65 @@ def percent(value: str | float) -> float:
 
 
 def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the arguments CONTROL and TEST and the options that select ranks and steps; the command gets ``where`` and ``load(measures)``."""
+    """Add the arguments CONTROL and TEST and the options that select ranks and steps; the command gets ``where`` and
+    ``load(tables)``.
+    """
 
     @click.argument("control", metavar="CONTROL")
     @click.argument("test", metavar="TEST")
-    @click.option("--label", "labels", multiple=True, metavar="[ctrl=|test=]NAME", help="Name a side in the report; without a prefix the first is control's.")
+    @click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        metavar="[ctrl=|test=]NAME",
+        help="Name a side in the report; without a prefix the first is control's.",
+    )
     @click.option("--rank", "ranks", multiple=True, metavar="[ctrl=|test=]N", help="Only this rank (may be repeated).")
     @click.option("--step", "steps", multiple=True, metavar="[ctrl=|test=]A..B", help="Only the steps numbered A to B.")
-    @click.option("--skip-first", "skips", multiple=True, metavar="[ctrl=|test=]N", help="Leave out the first N steps of each file [default: 1 of 3 or more].")
-    @click.option("--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N.")
-    @click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
-    @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Read files in N processes [default: the cores, for large files].")
-    @click.option("--paired", is_flag=True, help="Run k of both sides was taken together: test the pairs (five or more).")
-    @click.option("--assume-run-cv", metavar="PERCENT", type=percent, help="Judge single runs, taking it that runs spread by this much.")
-    @click.option("--equivalence-band", metavar="PERCENT", type=percent, default="5%", show_default=True, help="Changes within this are none.")
-    @click.option("--noise-floor", metavar="PERCENT", type=percent, default="1%", show_default=True, help="Operators are not flagged for less.")
+    @click.option(
+        "--skip-first",
+        "skips",
+        multiple=True,
+        metavar="[ctrl=|test=]N",
+        help="Leave out the first N steps of each file [default: 1 of 3 or more].",
+    )
+    @click.option(
+        "--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N."
+    )
+    @click.option(
+        "--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is."
+    )
+    @click.option(
+        "--jobs",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Read files in N processes [default: the cores, for large files].",
+    )
+    @click.option(
+        "--paired", is_flag=True, help="Run k of both sides was taken together: test the pairs (five or more)."
+    )
+    @click.option(
+        "--assume-run-cv",
+        metavar="PERCENT",
+        type=percent,
+        help="Judge single runs, taking it that runs spread by this much.",
+    )
+    @click.option(
+        "--equivalence-band",
+        metavar="PERCENT",
+        type=percent,
+        default="5%",
+        show_default=True,
+        help="Changes within this are none.",
+    )
+    @click.option(
+        "--noise-floor",
+        metavar="PERCENT",
+        type=percent,
+        default="1%",
+        show_default=True,
+        help="Operators are not flagged for less.",
+    )
     @click.option("--force", is_flag=True, help="Compare even what the preflight refuses.")
     @wraps(command)
     def with_sets(
@@ -72,11 +117,11 @@ def two_sets(command: Callable[..., Any]) -> Callable[..., Any]:
         force: bool,
         **options: Any,
     ) -> Any:
-        def load(measures: Sequence[str] = ()) -> Comparison:
+        def load(tables: Sequence[str] = ()) -> Comparison:
             from tracediff.diff.compare import compare_sets
             from tracediff.diff.verdict import Judging
 
-            a, b = _load(control, test, labels, ranks, steps, skips, step_marker, families, jobs, measures)
+            a, b = _load(control, test, labels, ranks, steps, skips, step_marker, families, jobs, tables)
             return compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor))
 
         return command(where=(control, test), load=load, **options)
@@ -94,15 +139,18 @@ def _load(
     step_marker: str | None,
     families: str | None,
     jobs: int | None,
-    measures: Sequence[str],
+    tables: Sequence[str],
 ) -> list[TraceSet]:
     from tracediff.engine import load_sets
-    from tracediff.profile.families import DEFAULT, read_rules
-    from tracediff.profile.measures import named
+    from tracediff.profile.kernels.families import DEFAULT, read_rules
+    from tracediff.profile.tables import table_names
 
     rules = read_rules(families) if families is not None else DEFAULT
 
-    selections = [_selection(s, k) for s, k in zip(_last(_by_side("--step", steps)), _last(_by_side("--skip-first", skips)), strict=True)]
+    selections = [
+        _selection(s, k)
+        for s, k in zip(_last(_by_side("--step", steps)), _last(_by_side("--skip-first", skips)), strict=True)
+    ]
     wanted = [frozenset(_number("--rank", r) for r in of) or None for of in _by_side("--rank", ranks)]
     with progress() as tell:
         return load_sets(
@@ -113,13 +161,13 @@ def _load(
             step_marker=step_marker,
             jobs=jobs,
             families=rules,
-            measures=named(measures),
+            tables=table_names(tables),
             progress=tell,
         )
 
 
 def _selection(steps: str | None, skip: str | None) -> Selection:
-    from tracediff.profile.traceset import Selection
+    from tracediff.profile.selection import Selection
 
     if steps is not None:
         return Selection.parse(steps)
@@ -170,6 +218,13 @@ def progress() -> Iterator[Callable[[int, int], None] | None]:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Progress(TextColumn("reading traces"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console, transient=True) as bar:
+    with Progress(
+        TextColumn("reading traces"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    ) as bar:
         task = bar.add_task("files", total=None)
         yield lambda done, files: bar.update(task, completed=done, total=files)

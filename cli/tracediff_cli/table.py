@@ -43,7 +43,21 @@ def show(out: str) -> None:
     _print(collection_table(Path(out)))
 
 
-HEAD = ("variant", "runs", "build s", "first s", "step ms", "IQR", "speed-up", "95 %", "peak MB", "kernels", "ops", "breaks", "profiler")
+HEAD = (
+    "variant",
+    "runs",
+    "build s",
+    "first s",
+    "step ms",
+    "IQR",
+    "speed-up",
+    "95 %",
+    "peak MB",
+    "kernels",
+    "ops",
+    "breaks",
+    "profiler",
+)
 DROPPED_FIRST = ("runs", "IQR", "build s", "ops", "profiler", "peak MB")
 """Columns that a narrow terminal goes without, in this order; --json and --markdown have all."""
 
@@ -75,14 +89,21 @@ def _print(found: CollectionTable) -> None:
         if row.failed:
             console.print(Text(printable(f"{row.variant} failed: {row.failed}")))
         if row.contended:
-            console.print(Text(f"{row.variant}: other processes disturbed {row.contended} of {row.runs} runs"), style="dim")
+            console.print(
+                Text(f"{row.variant}: other processes disturbed {row.contended} of {row.runs} runs"), style="dim"
+            )
 
 
 def markdown(found: CollectionTable) -> str:
     """The table as Markdown."""
     from tracediff.report.escape import escaped
 
-    lines = [f"### {escaped(_title(found))}", "", f"| {' | '.join(HEAD)} |", f"|{'|'.join([':--'] + ['--:'] * (len(HEAD) - 1))}|"]
+    lines = [
+        f"### {escaped(_title(found))}",
+        "",
+        f"| {' | '.join(HEAD)} |",
+        f"|{'|'.join([':--'] + ['--:'] * (len(HEAD) - 1))}|",
+    ]
     for row in found.rows:
         cells = [row.variant, f"failed: {row.failed}", *[""] * (len(HEAD) - 2)] if row.failed else _cells(row)
         lines.append(f"| {' | '.join(escaped(c) for c in cells)} |")

@@ -6,12 +6,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tracediff.aggregate.snapshot import is_snapshot
 from tracediff.errors import NotATrace, TracediffError, printable
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.find import Found, longest_events
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.snapshot import is_snapshot
 
 
 def list_events(wheres: tuple[str, str], name: str, most: int) -> None:
@@ -29,7 +29,14 @@ def list_events(wheres: tuple[str, str], name: str, most: int) -> None:
     if not any(found):
         raise TracediffError("--where", f"no event is called {name!r}", "look at the names with --top or in --json")
     for label, events in zip(labels_for(wheres), found, strict=True):
-        console.print(Text(printable(f"{label}: the longest events called {name}" if events else f"{label}: no event called {name}"), style="bold"))
+        console.print(
+            Text(
+                printable(
+                    f"{label}: the longest events called {name}" if events else f"{label}: no event called {name}"
+                ),
+                style="bold",
+            )
+        )
         if events:
             console.print(_table(events), highlight=False)
         console.print()
@@ -58,5 +65,11 @@ def _table(events: list[Found]) -> Table:
     table.add_column("place", no_wrap=True)
     table.add_column("file", ratio=2, no_wrap=True, overflow="ellipsis")
     for e in events:
-        table.add_row(Text(printable(e.name)), f"{e.dur_ns / 1e3:,.3f}", f"{e.at_ns / 1e6:,.3f}", Text(printable(e.place)), Text(printable(e.file.name)))
+        table.add_row(
+            Text(printable(e.name)),
+            f"{e.dur_ns / 1e3:,.3f}",
+            f"{e.at_ns / 1e6:,.3f}",
+            Text(printable(e.place)),
+            Text(printable(e.file.name)),
+        )
     return table

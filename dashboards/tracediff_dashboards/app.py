@@ -10,22 +10,22 @@ from typing import Any
 import flask
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
-from tracediff.profile.traceset import TraceSet
 from tracediff.report.page.html import palettes
-from tracediff_dashboards import parts, shell
-from tracediff_dashboards.choices import CONTROLS, OTHERS, changed, moved_of, row_of, values_of
+from tracediff_dashboards import components, layout
 from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
-from tracediff_dashboards.looking import Looking, is_kept, is_moved, window_of
+from tracediff_dashboards.page_context import Shown
 from tracediff_dashboards.pages import draw, page_at, timeline
 from tracediff_dashboards.rows import line
 from tracediff_dashboards.security import protect
 from tracediff_dashboards.sets import Sets, is_choosable
-from tracediff_dashboards.shown import Shown
+from tracediff_dashboards.step_inspector import Looking, is_kept, is_moved, window_of
+from tracediff_dashboards.url_state import CONTROLS, OTHERS, changed, moved_of, row_of, values_of
 
 INDEX = """<!DOCTYPE html>
 <html lang="en">
@@ -43,9 +43,19 @@ CHOSEN_FROM = ("control", "test", "phase", "family", "module", "rank")
 
 
 class Dashboard:
-    """The parts of a running app. Attributes: sets, loader, comparisons, looking: see their classes. app: the Dash app; ``app.server`` is what is served."""
+    """The parts of a running app. Attributes: sets, loader, comparisons, looking: see their classes. app: the Dash app;
+    ``app.server`` is what is served.
+    """
 
-    def __init__(self, sets: Sets, *, host: str = "127.0.0.1", token: str | None = None, theme: str = "auto", options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        sets: Sets,
+        *,
+        host: str = "127.0.0.1",
+        token: str | None = None,
+        theme: str = "auto",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
         """See `make_app`."""
         self.sets = sets
         self.loader = Loader(sets, options)
@@ -63,7 +73,7 @@ class Dashboard:
             index_string=INDEX,
             add_log_handler=False,
         )
-        self.app.layout = shell.shell(theme)
+        self.app.layout = layout.shell(theme)
         self._register()
         palette = palettes()
         self.app.server.add_url_rule("/palette.css", "palette", lambda: flask.Response(palette, mimetype="text/css"))
@@ -79,15 +89,30 @@ class Dashboard:
         app = self.app
         address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
         around = [Input(key, "value") for key in CONTROLS]
-        here = [Input("tab", "value", allow_optional=True), Input("size", "value", allow_optional=True), Input("grid", "selectedRows", allow_optional=True)]
+        here = [
+            Input("tab", "value", allow_optional=True),
+            Input("size", "value", allow_optional=True),
+            Input("grid", "selectedRows", allow_optional=True),
+        ]
         here += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test")]
-        here += [Input("window", "data", allow_optional=True), *(Input(key, "value", allow_optional=True) for key in ("columns", "pinned"))]
+        here += [
+            Input("window", "data", allow_optional=True),
+            *(Input(key, "value", allow_optional=True) for key in ("columns", "pinned")),
+        ]
         here += [Input("grid", key, allow_optional=True) for key in ("columnState", "filterModel")]
         buttons = [Input("swap", "n_clicks"), Input("clear", "n_clicks"), Input("dropped", "data")]
         choices = [*(Output(key, "value") for key in CONTROLS), *(Output(key, "options") for key in CHOSEN_FROM)]
-        page = [Output("page", "children"), Output("nav", "children"), Output("poll", "disabled"), Output("cancel", "hidden"), Output("shown", "data")]
+        page = [
+            Output("page", "children"),
+            Output("nav", "children"),
+            Output("poll", "disabled"),
+            Output("cancel", "hidden"),
+            Output("shown", "data"),
+        ]
         # one callback: the address and the choices set each other
-        app.callback([Output("url", "search"), *choices, *page], [*address, *around, *here, *buttons], State("shown", "data"))(self.show)
+        app.callback(
+            [Output("url", "search"), *choices, *page], [*address, *around, *here, *buttons], State("shown", "data")
+        )(self.show)
         app.callback(
             [Output("status", "children"), Output("ready", "data"), Output("poll", "disabled", allow_duplicate=True)],
             [Input("poll", "n_intervals"), Input("again", "n_clicks", allow_optional=True)],
@@ -102,9 +127,19 @@ class Dashboard:
             prevent_initial_call=True,
         )(self.tell)
         look = [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")]
-        looked = [Output("chart-timeline", "figure"), Output("chart-timeline", "style"), Output("caption-timeline", "children"), Output("window", "data")]
+        looked = [
+            Output("chart-timeline", "figure"),
+            Output("chart-timeline", "style"),
+            Output("caption-timeline", "children"),
+            Output("window", "data"),
+        ]
         app.callback(looked, look, [State("url", "search"), State("theme", "data")])(self.look)
-        app.callback(Output("followed", "children"), Input("chart-timeline", "clickData"), State("url", "search"), prevent_initial_call=True)(self.follow)
+        app.callback(
+            Output("followed", "children"),
+            Input("chart-timeline", "clickData"),
+            State("url", "search"),
+            prevent_initial_call=True,
+        )(self.follow)
         app.callback(
             [Output("dropped", "data"), Output("notice", "children")],
             Input("upload", "contents"),
@@ -117,7 +152,12 @@ class Dashboard:
             [Input("theme-button", "n_clicks"), Input("asked-theme", "data")],
             State("theme", "data"),
         )
-        app.clientside_callback(ClientsideFunction("grid", "download"), Output("grid", "exportDataAsCsv"), Input("csv", "n_clicks"), prevent_initial_call=True)
+        app.clientside_callback(
+            ClientsideFunction("grid", "download"),
+            Output("grid", "exportDataAsCsv"),
+            Input("csv", "n_clicks"),
+            prevent_initial_call=True,
+        )
         app.clientside_callback(
             ClientsideFunction("grid", "columns"),
             Output("grid", "columnDefs"),
@@ -127,7 +167,9 @@ class Dashboard:
         )
 
         counted = [Input("grid", "virtualRowData"), State("grid", "rowData"), State("rows", "title")]
-        app.clientside_callback(ClientsideFunction("grid", "count"), Output("rows", "children"), counted, prevent_initial_call=True)
+        app.clientside_callback(
+            ClientsideFunction("grid", "count"), Output("rows", "children"), counted, prevent_initial_call=True
+        )
 
     def show(self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any) -> list[Any]:
         """The page of an address, and the address of what was chosen on it; while sets are read, what is being done."""
@@ -141,31 +183,59 @@ class Dashboard:
             view = replace(view, control=control, test=test)
         address = view.query() if view.query() != (search or "") else no_update
         now = [pathname, view.drawn.query(), theme, ready, view.query()]
-        if before and before[:4] == now[:4] and ("url" not in moved or before == now):  # the table and the timeline change by themselves
-            return [address, *[no_update] * len(CONTROLS), *[no_update] * len(CHOSEN_FROM), no_update, shell.links(which, view), *[no_update] * 2, now]
-        names = shell.set_options(self.sets.names(), view)
+        if (
+            before and before[:4] == now[:4] and ("url" not in moved or before == now)
+        ):  # the table and the timeline change by themselves
+            return [
+                address,
+                *[no_update] * len(CONTROLS),
+                *[no_update] * len(CHOSEN_FROM),
+                no_update,
+                layout.links(which, view),
+                *[no_update] * 2,
+                now,
+            ]
+        names = layout.set_options(self.sets.names(), view)
         page, options, waits = self._page(which, view, _known(theme))
-        return [address, *values_of(view), names, names, *options, page, shell.links(which, view), not waits, not waits, now]
+        return [
+            address,
+            *values_of(view),
+            names,
+            names,
+            *options,
+            page,
+            layout.links(which, view),
+            not waits,
+            not waits,
+            now,
+        ]
 
     def _page(self, which: str | None, view: View, theme: str) -> tuple[Any, list[Any], bool]:
         """(components, options of the filters, whether to ask again)."""
         of = view.filters
-        kept = [[{"label": str(v), "value": v} for v in chosen if is_choosable(str(v))] for chosen in (of.phases, of.families, of.modules, of.ranks)]
+        kept = [
+            [{"label": str(v), "value": v} for v in chosen if is_choosable(str(v))]
+            for chosen in (of.phases, of.families, of.modules, of.ranks)
+        ]
         if which is None:
-            return parts.alert("There is no such page; choose one above."), kept, False
+            return components.alert("There is no such page; choose one above."), kept, False
         if not (view.control and view.test):
             return _nothing_chosen(bool(self.sets.names())), kept, False
         try:
             found = self.comparisons.whole(view)
             if isinstance(found, Load):
                 if found.finished.is_set() and found.error:
-                    return parts.alert(found.error, html.Button("Try again", id="again", type="button")), kept, False
+                    return (
+                        components.alert(found.error, html.Button("Try again", id="again", type="button")),
+                        kept,
+                        False,
+                    )
                 return html.P("The page appears as soon as both sets are read.", className="missing"), kept, True
             part = self.comparisons.part(view)
             assert not isinstance(part, Load)
         except TracediffError as error:
-            return parts.told(error), kept, False
-        options = shell.filter_options(found[0], self.comparisons.ranks(view), view)
+            return components.told(error), kept, False
+        options = layout.filter_options(found[0], self.comparisons.ranks(view), view)
         page = draw(which, Shown(part, found[0], found[1], view, theme))
         return page, [options[key] for key in ("phase", "family", "module", "rank")], False
 
@@ -197,25 +267,31 @@ class Dashboard:
         try:
             found, part = self.comparisons.whole(view), self.comparisons.part(view)
         except TracediffError as error:
-            return parts.told(error)
+            return components.told(error)
         if isinstance(found, Load) or isinstance(part, Load):
             return no_update
         chosen = line(part, view.tab, key)
-        return details(Shown(part, found[0], found[1], view, _known(theme)), chosen) if chosen is not None else no_update
+        return (
+            details(Shown(part, found[0], found[1], view, _known(theme)), chosen) if chosen is not None else no_update
+        )
 
     def _compared(self, view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]] | None:
         """The comparison of a view and its sets, None while there is none."""
         found = self.comparisons.whole(view) if view.control and view.test else None
         return None if isinstance(found, Load) else found
 
-    def look(self, at_control: str | None, at_test: str | None, moved: Any, search: str | None, theme: str | None) -> Any:
+    def look(
+        self, at_control: str | None, at_test: str | None, moved: Any, search: str | None, theme: str | None
+    ) -> Any:
         """The timeline of the chosen steps, and of the part that was chosen of them."""
         view = view_of(search)
         found = self._compared(view)
         if found is None:
             return [no_update] * 4
         whole, sets = found
-        of = list(zip(sets, (at_control or "", at_test or ""), (whole.control.typical, whole.test.typical), strict=True))
+        of = list(
+            zip(sets, (at_control or "", at_test or ""), (whole.control.typical, whole.test.typical), strict=True)
+        )
         if all(is_kept(*each) for each in of) and not (view.window or is_moved(moved)):
             for each in of:
                 self.looking.prepare(*each)
@@ -224,7 +300,7 @@ class Dashboard:
             window = window_of(moved, timeline.unit_us([self.looking.length_us(*each) for each in of]), view.window)
             steps = [self.looking.step(*each, window) for each in of]
         except TracediffError as error:
-            return [no_update, no_update, parts.told(error), no_update]
+            return [no_update, no_update, components.told(error), no_update]
         drawn = timeline.closer(whole, steps, window, _known(theme))
         return [drawn, {"height": f"{drawn.layout.height}px"}, timeline.told(steps), window]
 
@@ -241,21 +317,30 @@ class Dashboard:
         try:
             return timeline.followed(self.looking.follow(sets[side], key, typical, int(event)))
         except TracediffError as error:
-            return parts.told(error)
+            return components.told(error)
 
     def drop(self, contents: list[str] | None, names: list[str] | None) -> tuple[Any, Any]:
         """Keep dropped files; the names of the sets that they are."""
         if not contents or not names or len(contents) != len(names):
             return no_update, no_update
         if len(contents) > 2:
-            return no_update, parts.alert("More than two files were dropped; drop a control and a test, or start the dashboard with their folder.")
+            return no_update, components.alert(
+                "More than two files were dropped; drop a control and a test, or start the dashboard with their folder."
+            )
         try:
             return [self.sets.uploads.add(name, content) for name, content in zip(names, contents, strict=True)], ""
         except TracediffError as error:
-            return no_update, parts.told(error)
+            return no_update, components.told(error)
 
 
-def make_app(sets: Sets, *, host: str = "127.0.0.1", token: str | None = None, theme: str = "auto", options: Mapping[str, Any] | None = None) -> Dashboard:
+def make_app(
+    sets: Sets,
+    *,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    theme: str = "auto",
+    options: Mapping[str, Any] | None = None,
+) -> Dashboard:
     """The app over ``sets``.
 
     Args:
@@ -278,5 +363,14 @@ def _progress(load: Load) -> Any:
 
 
 def _nothing_chosen(any_set: bool) -> Any:
-    what = "Choose a control and a test above" if any_set else "No traces lie below the folder that the dashboard was started with: start it with another"
-    return html.Div([html.H1("Compare two sets of traces"), html.P(f"{what}, or drop two trace files on the page.", className="missing")])
+    what = (
+        "Choose a control and a test above"
+        if any_set
+        else "No traces lie below the folder that the dashboard was started with: start it with another"
+    )
+    return html.Div(
+        [
+            html.H1("Compare two sets of traces"),
+            html.P(f"{what}, or drop two trace files on the page.", className="missing"),
+        ]
+    )

@@ -87,7 +87,9 @@ def arranged(sort: Sequence[str], shown: Sequence[str], pinned: Sequence[str], w
         model = json.loads(where) if where else None
     except (ValueError, RecursionError):
         model = None
-    return Arranged(tuple({one.partition(":")[0]: one for one in sorts}.values()), columns[0], columns[1], where_of(model))
+    return Arranged(
+        tuple({one.partition(":")[0]: one for one in sorts}.values()), columns[0], columns[1], where_of(model)
+    )
 
 
 def sort_of(state: Any) -> tuple[str, ...]:
@@ -103,7 +105,9 @@ def chosen_of(value: Any, as_usual: Sequence[str]) -> tuple[str, ...]:
 
 
 def where_of(model: Any) -> str:
-    """The grid's ``filterModel`` as JSON, empty where it filters nothing; what is none of the grid's own conditions is left out."""
+    """The grid's ``filterModel`` as JSON, empty where it filters nothing; what is none of the grid's own conditions is
+    left out.
+    """
     if not isinstance(model, dict):
         return ""
     kept = {column: condition for column in HEADS if (condition := _condition(model.get(column)))}
@@ -120,7 +124,11 @@ def _condition(given: Any) -> dict[str, Any]:
 
 
 def _single(given: Any) -> dict[str, Any]:
-    if not isinstance(given, Mapping) or given.get("filterType") not in ("text", "number") or str(given.get("type")) not in CONDITIONS:
+    if (
+        not isinstance(given, Mapping)
+        or given.get("filterType") not in ("text", "number")
+        or str(given.get("type")) not in CONDITIONS
+    ):
         return {}
     kind = str if given["filterType"] == "text" else (int, float)
     values = {key: value for key in ("filter", "filterTo") if isinstance(value := given.get(key), kind)}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tracediff.aggregate.assemble import narrowed
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.only import only
+from tracediff.diff.subset import only
 from tracediff.ingest.discover import labels_for
-from tracediff.profile.arrange import narrowed
-from tracediff.profile.traceset import TraceSet
 from tracediff_dashboards.filters import View
 from tracediff_dashboards.loading import Load, Loader
-from tracediff_dashboards.recent import Recent
+from tracediff_dashboards.lru_cache import Recent
 
 
 class Comparisons:
@@ -55,7 +55,9 @@ class Comparisons:
         found = self.whole(view)
         if isinstance(found, Load):
             return found
-        return self._parts.made((view.control, view.test, view.filters, view.forced), lambda: only(found[0], view.filters.part))
+        return self._parts.made(
+            (view.control, view.test, view.filters, view.forced), lambda: only(found[0], view.filters.part)
+        )
 
 
 def _told_apart(pair: tuple[TraceSet, TraceSet], names: Sequence[str]) -> tuple[TraceSet, TraceSet]:
@@ -69,6 +71,8 @@ def _told_apart(pair: tuple[TraceSet, TraceSet], names: Sequence[str]) -> tuple[
 def _compared(sets: tuple[TraceSet, TraceSet], view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]]:
     of = view.filters
     if of.steps or of.ranks:
-        control, test = (narrowed(traces, of.selection or traces.selection, frozenset(of.ranks) or None) for traces in sets)
+        control, test = (
+            narrowed(traces, of.selection or traces.selection, frozenset(of.ranks) or None) for traces in sets
+        )
         sets = control, test
     return compare_sets(*sets, view.forced), sets

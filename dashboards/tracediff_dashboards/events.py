@@ -1,4 +1,6 @@
-"""The events of files, to look at closer: read in processes of their own into files that are mapped, so that the system can take their memory back."""
+"""The events of files, to look at closer: read in processes of their own into files that are mapped, so that the system
+can take their memory back.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from tracediff.engine import WORTH_A_PROCESS, see_file, size_of
+from tracediff.engine import WORTH_A_PROCESS, read_context, size_of
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.families import Families
-from tracediff.profile.measures.measure import Seen
+from tracediff.profile.context import Context
+from tracediff.profile.kernels.families import Families
 
 ALIGNED = 64
 """Bytes: where an array may begin in a file."""
@@ -33,15 +35,15 @@ class Events:
         self._lock = threading.Lock()
         self._turn = threading.BoundedSemaphore(AT_ONCE)
 
-    def read(self, file: TraceFile, step_marker: str | None, families: Families) -> Seen:
-        """The events of ``file``; its arrays are not to be written to. See `tracediff.engine.see_file`.
+    def read(self, file: TraceFile, step_marker: str | None, families: Families) -> Context:
+        """The events of ``file``; its arrays are not to be written to. See `tracediff.engine.read_context`.
 
         Raises:
             TracediffError: the file can no longer be read, or there is no room for its events.
         """
         with self._turn:
             if size_of(file) < WORTH_A_PROCESS:
-                return see_file(file, step_marker, families)
+                return read_context(file, step_marker, families)
             try:
                 folder = tempfile.mkdtemp(prefix="tracediff-events-")  # of mode 700
             except OSError as error:
@@ -53,7 +55,7 @@ class Events:
                 shutil.rmtree(folder, ignore_errors=True)
                 self._folders.discard(folder)
 
-    def _read(self, arrays: Path, file: TraceFile, step_marker: str | None, families: Families) -> Seen:
+    def _read(self, arrays: Path, file: TraceFile, step_marker: str | None, families: Families) -> Context:
         context = multiprocessing.get_context("spawn")  # a copy of this process would hold locks of its other threads
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(target=_written, args=(sender, str(arrays), file, step_marker, families), daemon=True)
@@ -63,7 +65,9 @@ class Events:
         try:
             found: Any = receiver.recv()
         except (EOFError, OSError):
-            raise TracediffError(str(file), "the process that read its events has died", "it may need more memory than there is") from None
+            raise TracediffError(
+                str(file), "the process that read its events has died", "it may need more memory than there is"
+            ) from None
         finally:
             receiver.close()
             process.join()
@@ -84,14 +88,18 @@ class Events:
 
 
 def _no_room(file: TraceFile, error: BaseException) -> TracediffError:
-    return TracediffError(str(file), f"its events cannot be kept ({str(error) or 'not enough memory'})", "make room, or look at shorter traces")
+    return TracediffError(
+        str(file),
+        f"its events cannot be kept ({str(error) or 'not enough memory'})",
+        "make room, or look at shorter traces",
+    )
 
 
 def _written(sender: Connection, arrays: str, file: TraceFile, step_marker: str | None, families: Families) -> None:
     """What the process does: write the arrays, send the rest, and where each array lies."""
     try:
         buffers: list[pickle.PickleBuffer] = []
-        rest = pickle.dumps(see_file(file, step_marker, families), protocol=5, buffer_callback=buffers.append)
+        rest = pickle.dumps(read_context(file, step_marker, families), protocol=5, buffer_callback=buffers.append)
         places = []
         with open(arrays, "wb") as out:
             for buffer in buffers:
@@ -106,8 +114,10 @@ def _written(sender: Connection, arrays: str, file: TraceFile, step_marker: str 
         sender.send(_no_room(file, error))
 
 
-def _mapped(arrays: Path, rest: bytes, places: list[tuple[int, int]]) -> Seen:
+def _mapped(arrays: Path, rest: bytes, places: list[tuple[int, int]]) -> Context:
     with open(arrays, "rb") as file:
         whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    seen: Seen = pickle.loads(rest, buffers=[whole[start : start + length] for start, length in places])  # our own process wrote it
-    return seen
+    context: Context = pickle.loads(
+        rest, buffers=[whole[start : start + length] for start, length in places]
+    )  # our own process wrote it
+    return context

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qs, urlencode
 
-from tracediff.diff.only import Part
-from tracediff.profile.traceset import Selection
+from tracediff.diff.subset import Part
+from tracediff.profile.selection import Selection
 from tracediff_dashboards.columns import Arranged, arranged
 
 LONGEST = 8000
@@ -117,7 +117,9 @@ def view_of(search: str | None) -> View:
     phases, families, modules = (tuple(dict.fromkeys(found.get(key, ()))) for key in ("phase", "family", "module"))
     ranks = {int(rank) for rank in found.get("rank", ()) if rank.isascii() and rank.isdigit() and len(rank) < 10}
     steps = _one(found, "steps").strip()
-    filters = Filters(device if device in ("gpu", "cpu") else None, phases, families, modules, steps, tuple(sorted(ranks)))
+    filters = Filters(
+        device if device in ("gpu", "cpu") else None, phases, families, modules, steps, tuple(sorted(ranks))
+    )
     tab, size = _one(found, "tab"), _one(found, "size")
     return View(
         _one(found, "control"),

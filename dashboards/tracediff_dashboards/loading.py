@@ -1,4 +1,6 @@
-"""Reading sets in a process of their own: its progress is told, it can be cancelled, and a file that exhausts memory does not end the dashboard."""
+"""Reading sets in a process of their own: its progress is told, it can be cancelled, and a file that exhausts memory
+does not end the dashboard.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
-from tracediff.profile.traceset import TraceSet
-from tracediff_dashboards.recent import Recent
+from tracediff_dashboards.lru_cache import Recent
 from tracediff_dashboards.sets import Sets
 
 MOST_SETS = 8
@@ -52,7 +54,9 @@ class Load:
             TracediffError: a file cannot be read, or the load was cancelled.
         """
         with AT_ONCE:
-            context = multiprocessing.get_context("spawn")  # a copy of this process would hold locks of its other threads
+            context = multiprocessing.get_context(
+                "spawn"
+            )  # a copy of this process would hold locks of its other threads
             receiver, sender = context.Pipe(duplex=False)
             self._process = context.Process(target=_read, args=(sender, list(wheres), dict(options)))
             if not self._cancelled.is_set():
@@ -69,14 +73,20 @@ class Load:
     def _received(self, receiver: Connection) -> list[TraceSet]:
         while True:
             try:
-                while not receiver.poll(LOOK):  # the pipe alone does not tell that it is gone: its own processes hold it open
+                while not receiver.poll(
+                    LOOK
+                ):  # the pipe alone does not tell that it is gone: its own processes hold it open
                     if self._process.pid is None or (not self._process.is_alive() and not receiver.poll()):
                         raise EOFError
                 kind, value = receiver.recv()
             except (EOFError, OSError):
                 if self._cancelled.is_set():
                     raise TracediffError(" and ".join(self.names), CANCELLED, "choose it again to start over") from None
-                raise TracediffError(" and ".join(self.names), "the process that read it has died", "it may need more memory than there is") from None
+                raise TracediffError(
+                    " and ".join(self.names),
+                    "the process that read it has died",
+                    "it may need more memory than there is",
+                ) from None
             if kind == "progress":
                 self.done, self.files = value
             elif kind == "error":
@@ -100,7 +110,11 @@ class Load:
         """End the process and those that it has started. It holds nothing that needs an orderly end."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
-        except (AttributeError, ProcessLookupError, PermissionError):  # no groups on this system, or it has not come to lead one
+        except (
+            AttributeError,
+            ProcessLookupError,
+            PermissionError,
+        ):  # no groups on this system, or it has not come to lead one
             self._process.kill()
 
 
@@ -110,7 +124,12 @@ def _read(sender: Connection, wheres: list[str], options: dict[str, Any]) -> Non
         os.setpgid(0, 0)  # with the processes that it starts, so that all can be ended at once
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        sender.send(("sets", load_sets(wheres, progress=lambda done, files: sender.send(("progress", (done, files))), **options)))
+        sender.send(
+            (
+                "sets",
+                load_sets(wheres, progress=lambda done, files: sender.send(("progress", (done, files))), **options),
+            )
+        )
     except TracediffError as error:
         sender.send(("error", error))
     except MemoryError:
@@ -140,7 +159,9 @@ class Loader:
         if key in self._loads:
             return self._loads[key]
         missing = tuple(name for name in key if self._loaded.get(name) is None) or key
-        wheres = [self.sets.where(name) for name in missing]  # before others wait: a slow disk is none of their business
+        wheres = [
+            self.sets.where(name) for name in missing
+        ]  # before others wait: a slow disk is none of their business
         with self._lock:
             if key not in self._loads:
                 load = self._loads[key] = Load(missing)
@@ -159,7 +180,9 @@ class Loader:
                 del self._loads[tuple(sorted({control, test}))]
 
     def close(self) -> None:
-        """Stop all that is being read, and wait until it has: a process that starts while this one ends would complain."""
+        """Stop all that is being read, and wait until it has: a process that starts while this one ends would
+        complain.
+        """
         loads = list(self._loads.values())
         for load in loads:
             load.cancel()

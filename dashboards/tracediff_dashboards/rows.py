@@ -29,7 +29,9 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Line:
-    """One row. Attributes: key: what an address calls it. of: what it is. cells: column → value, times in µs, counts per step."""
+    """One row. Attributes: key: what an address calls it. of: what it is. cells: column → value, times in µs, counts
+    per step.
+    """
 
     key: str
     of: Op | Group | Sum
@@ -61,7 +63,9 @@ def row_called(comparison: Comparison, name: str) -> tuple[str, str] | None:
     for op in comparison.ops:
         if name in (op.name, op.raw_name):
             return _tab(op), _key((op.category, op.raw_name))
-    calls = [(len(g.call), g) for g in comparison.work.groups if g.call and (name == g.call or name.startswith(f"{g.call}:"))]
+    calls = [
+        (len(g.call), g) for g in comparison.work.groups if g.call and (name == g.call or name.startswith(f"{g.call}:"))
+    ]
     if not calls:
         return None
     group = max(calls, key=lambda found: found[0])[1]
@@ -95,7 +99,13 @@ def _ops(tab: str) -> Callable[[Comparison], Listed]:
                     "name": op.name,
                     "family": op.family,
                     "category": op.category,
-                    **_numbers(number(op.control_count), number(op.test_count), us(op.control_self), us(op.test_self), us(op.delta)),
+                    **_numbers(
+                        number(op.control_count),
+                        number(op.test_count),
+                        us(op.control_self),
+                        us(op.test_self),
+                        us(op.delta),
+                    ),
                     "control_total": us(op.control_total),
                     "test_total": us(op.test_total),
                     "word": "" if op.time_change == "untested" else op.time_change,
@@ -109,7 +119,16 @@ def _view(view: str) -> Callable[[Comparison], Listed]:
     def listed(comparison: Comparison) -> Listed:
         us, number = comparison.us, comparison.number
         for of in summed(comparison.work, view):
-            yield (view, of.name), of, {"name": of.name, **_numbers(number(of.control_count), number(of.test_count), us(of.control), us(of.test), us(of.delta))}
+            yield (
+                (view, of.name),
+                of,
+                {
+                    "name": of.name,
+                    **_numbers(
+                        number(of.control_count), number(of.test_count), us(of.control), us(of.test), us(of.delta)
+                    ),
+                },
+            )
 
     return listed
 
@@ -134,7 +153,9 @@ def _identity(group: Group) -> tuple[object, ...]:
     return (group.level, group.call, group.phase, group.module, *((m.name, m.op) for side in group.sides for m in side))
 
 
-def _numbers(control_count: float, test_count: float, control_us: float, test_us: float, delta_us: float) -> dict[str, float]:
+def _numbers(
+    control_count: float, test_count: float, control_us: float, test_us: float, delta_us: float
+) -> dict[str, float]:
     return {
         "control_count": control_count,
         "test_count": test_count,

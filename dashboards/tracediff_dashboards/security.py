@@ -28,7 +28,8 @@ def protect(server: flask.Flask, host: str, token: str | None, script_hashes: Se
     """Let only those requests through that may see the traces, and give every answer its headers.
 
     Args:
-        host: what the server is bound to. On a loopback address requests must name it so (else another site's name could be pointed at it).
+        host: what the server is bound to. On a loopback address requests must name it so (else another site's name
+            could be pointed at it).
         token: what every request must know, None for none.
         script_hashes: of the inline scripts that the page needs.
     """
@@ -63,7 +64,8 @@ def protect(server: flask.Flask, host: str, token: str | None, script_hashes: Se
 def _policy(script_hashes: Sequence[str]) -> str:
     """Nothing but what this server sends; plotly and the grid need inline styles."""
     return (
-        f"default-src 'none'; script-src 'self' {' '.join(script_hashes)}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        f"default-src 'none'; script-src 'self' {' '.join(script_hashes)}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; "
         "font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 
@@ -76,7 +78,9 @@ def _host_name(host: str) -> str:
 
 
 def _asked_for(token: str) -> flask.Response | None:
-    """Nothing where the request knows the token. One that brings it in its address gets a cookie instead, so that links do not carry it on."""
+    """Nothing where the request knows the token. One that brings it in its address gets a cookie instead, so that links
+    do not carry it on.
+    """
     request = flask.request
     given = request.args.get("token")
     if given is not None and _same(given, token):

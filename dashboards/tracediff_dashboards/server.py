@@ -28,7 +28,9 @@ def bound(dashboard: Dashboard, host: str, port: int) -> BaseWSGIServer:
         return make_server(host, port, dashboard.app.server, threaded=True, request_handler=_Handler)
     except (OSError, SystemExit) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "the port is in use"
-        raise TracediffError(f"{host}:{port}", f"cannot be served there ({reason})", "choose another --port or --host") from None
+        raise TracediffError(
+            f"{host}:{port}", f"cannot be served there ({reason})", "choose another --port or --host"
+        ) from None
 
 
 def address(server: BaseWSGIServer, host: str, token: str | None) -> str:

@@ -1,4 +1,6 @@
-"""Which sets may be read: those given by name, those below one folder, and files dropped on the page. Nothing else, whatever an address asks for."""
+"""Which sets may be read: those given by name, those below one folder, and files dropped on the page. Nothing else,
+whatever an address asks for.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import NOT_TRACES, RUN, SUFFIXES, find_traces
-from tracediff.profile.snapshot import SUFFIX
 from tracediff_dashboards.uploads import Uploads
 
 MOST_SETS = 1000
@@ -32,7 +34,9 @@ class Sets:
         self.uploads = Uploads()
 
     def names(self) -> list[str]:
-        """What can be chosen: those given, then folders, snapshots and single files below the root, in order of path."""
+        """What can be chosen: those given, then folders, snapshots and single files below the root, in order of
+        path.
+        """
         below = []
         for name in filter(is_choosable, _sets_below(self.root)) if self.root else ():
             if name.isprintable():  # others cannot stand in an address
@@ -75,11 +79,15 @@ class Sets:
     def _is_open(self, path: Path) -> bool:
         """Whether a path without links lies below the root, in no hidden folder."""
         assert self.root is not None
-        return path.is_relative_to(self.root) and not any(part.startswith(".") for part in path.relative_to(self.root).parts)
+        return path.is_relative_to(self.root) and not any(
+            part.startswith(".") for part in path.relative_to(self.root).parts
+        )
 
 
 def is_choosable(value: str) -> bool:
-    """Whether a value can stand in the browser's lists of choices: their index takes this one for something else, and breaks the page."""
+    """Whether a value can stand in the browser's lists of choices: their index takes this one for something else, and
+    breaks the page.
+    """
     return "__proto__" not in value
 
 
@@ -89,11 +97,17 @@ def shown(name: str) -> str:
 
 
 def _sets_below(root: Path) -> Iterator[str]:
-    """Names of sets: folders that hold traces (of runs the folder around them), and files that are or may be a set by themselves."""
+    """Names of sets: folders that hold traces (of runs the folder around them), and files that are or may be a set by
+    themselves.
+    """
     seen, looked_at = set(), 0
     for parent, folders, names in os.walk(root):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
-        files = sorted(n for n in names if not n.startswith(".") and not n.endswith(NOT_TRACES) and n.endswith((*SUFFIXES, ".zip", SUFFIX)))
+        files = sorted(
+            n
+            for n in names
+            if not n.startswith(".") and not n.endswith(NOT_TRACES) and n.endswith((*SUFFIXES, ".zip", SUFFIX))
+        )
         traces = [n for n in files if n.endswith(SUFFIXES)]
         folder = Path(parent)
         holder = folder.parent if RUN.match(folder.name) and folder != root else folder

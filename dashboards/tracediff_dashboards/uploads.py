@@ -1,4 +1,6 @@
-"""Files dropped on the page: kept in a private folder until the dashboard ends, each under a name that cannot be guessed."""
+"""Files dropped on the page: kept in a private folder until the dashboard ends, each under a name that cannot be
+guessed.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ import tempfile
 import threading
 from pathlib import Path
 
+from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import SUFFIXES
-from tracediff.profile.snapshot import SUFFIX
 
 MOST_BYTES = 64 << 20
 """Of a file."""
@@ -43,9 +45,13 @@ class Uploads:
         """
         plain = UNSAFE.sub("_", re.split(r"[\\/]", file_name)[-1])[-120:].lstrip(".") or "trace"
         if not plain.endswith((*SUFFIXES, ".zip", SUFFIX)):
-            raise TracediffError(plain, "is no trace by its name", f"drop a {', '.join(SUFFIXES)}, .zip or {SUFFIX} file")
+            raise TracediffError(
+                plain, "is no trace by its name", f"drop a {', '.join(SUFFIXES)}, .zip or {SUFFIX} file"
+            )
         if len(contents) * 3 // 4 > MOST_BYTES + 1024:
-            raise TracediffError(plain, f"is larger than {MOST_BYTES >> 20} MB", "start the dashboard with its path instead")
+            raise TracediffError(
+                plain, f"is larger than {MOST_BYTES >> 20} MB", "start the dashboard with its path instead"
+            )
         try:
             data = base64.b64decode(contents.partition(",")[2], validate=True)
         except (binascii.Error, ValueError):
@@ -59,7 +65,9 @@ class Uploads:
                 path.parent.mkdir()
                 path.write_bytes(data)
             except OSError as error:
-                raise TracediffError(plain, f"cannot be kept ({error.strerror})", "make room for temporary files") from None
+                raise TracediffError(
+                    plain, f"cannot be kept ({error.strerror})", "make room for temporary files"
+                ) from None
             name = f"{PREFIX}:{token}/{plain}"
             self._files[name] = path
             while len(self._files) > MOST_FILES:

@@ -25,7 +25,12 @@ from tracediff.report.page.html import to_html  # noqa: E402
 
 OUT = Path(__file__).parent
 SAMPLE = ("sample_traces/vit/eager", "sample_traces/vit/compile")
-PAIRS = {"ranks": ("dlrm_8ranks", "dlrm_8ranks"), "memory": ("timesformer_h100", "timesformer_mi300"), "tree": SAMPLE, "treemap": SAMPLE}
+PAIRS = {
+    "ranks": ("dlrm_8ranks", "dlrm_8ranks"),
+    "memory": ("timesformer_h100", "timesformer_mi300"),
+    "tree": SAMPLE,
+    "treemap": SAMPLE,
+}
 """Charts that tell more of another pair than of the usual one."""
 USUAL = ("resnet50_workers0", "resnet50_workers4")
 WIDTHS, THEMES = (1280, 390), ("light", "dark")
@@ -34,7 +39,9 @@ REPORT_HEIGHT = 1500
 
 def folders(pair: tuple[str, str]) -> tuple[Path, Path]:
     """Where the pair is, or the samples where the published traces are absent."""
-    control, test = (ROOT / name if "/" in name else traces.FOLDER / name for name in (pair if traces.FILES else SAMPLE))
+    control, test = (
+        ROOT / name if "/" in name else traces.FOLDER / name for name in (pair if traces.FILES else SAMPLE)
+    )
     return control, test
 
 

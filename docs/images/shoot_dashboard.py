@@ -24,7 +24,9 @@ def shoot_dashboard(browser: Browser, folders: tuple[Path, Path], out: Path) -> 
     try:
         for theme in THEMES:
             for width in WIDTHS:
-                page = browser.new_page(viewport={"width": width, "height": HEIGHT}, color_scheme=theme, reduced_motion="reduce")
+                page = browser.new_page(
+                    viewport={"width": width, "height": HEIGHT}, color_scheme=theme, reduced_motion="reduce"
+                )
                 for name in PAGES:
                     _open(page, f"http://127.0.0.1:{server.server_port}/{name}")
                     page.screenshot(path=out / f"dashboard-{name}-{width}-{theme}.png")

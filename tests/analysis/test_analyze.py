@@ -13,11 +13,11 @@ from traces import needs_traces
 
 import tracediff
 from tracediff import charts
+from tracediff.aggregate.collective_skew import OVER_RANKS
 from tracediff.analysis.analyze import analyze_set
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
-from tracediff.profile.collective_waits import OVER_RANKS
-from tracediff.profile.measures import NAMES, measure
+from tracediff.profile.tables import NAMES, table_schema
 from tracediff.report.analysis.tables import tables_of
 from tracediff.report.analysis.to_json import document as json_document
 from tracediff.report.analysis.to_markdown import to_markdown
@@ -29,8 +29,8 @@ SETS = ("hta_control", "timesformer_h100", "resnet50_workers0", "tinylm_compile"
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\x07"
 
 
-def loaded(where, measures=NAMES):
-    return load_sets([str(where)], measures=measures)[0]
+def loaded(where, tables=NAMES):
+    return load_sets([str(where)], tables=tables)[0]
 
 
 @needs_traces
@@ -39,18 +39,28 @@ def test_an_analysis_says_what_a_comparison_says_of_that_side(name):
     of = loaded(traces.FOLDER / name)
     analysis, diff = json_document(analyze_set(of)), diff_document(compare_sets(of, of))
     assert analysis["step_time"]["us"] == diff["step_time"]["control_us"]
-    assert {s["name"]: s["us"] for s in analysis["step_time"]["states"]} == {s["name"]: s["control_us"] for s in diff["step_time"]["states"]}
+    assert {s["name"]: s["us"] for s in analysis["step_time"]["states"]} == {
+        s["name"]: s["control_us"] for s in diff["step_time"]["states"]
+    }
     assert analysis["step_time"]["residual_us"] == 0
     assert analysis["gpu_time"]["us"] == diff["gpu_time"]["control_us"]
     assert analysis["gpu_time"]["busy_us"] == diff["gpu_time"]["busy_control_us"]
-    ours = {(o["category"], o["raw_name"]): (o["count"], o["self_us"], o["total_us"]) for o in (*analysis["ops"], *analysis["kernels"])}
-    theirs = {(o["category"], o["raw_name"]): (o["control_counts"], o["control_self_us"], o["control_total_us"]) for o in diff["ops"]}
+    ours = {
+        (o["category"], o["raw_name"]): (o["count"], o["self_us"], o["total_us"])
+        for o in (*analysis["ops"], *analysis["kernels"])
+    }
+    theirs = {
+        (o["category"], o["raw_name"]): (o["control_counts"], o["control_self_us"], o["control_total_us"])
+        for o in diff["ops"]
+    }
     assert ours
     assert all(theirs[key] == values for key, values in ours.items())
     assert analysis["tables"].keys() == diff["tables"].keys() == {*NAMES, *(OVER_RANKS if len(of.ranks) > 1 else ())}
     for table in diff["tables"].values():
         for row in table:
-            assert all(row[key] == row[f"test_{key.removeprefix('control_')}"] for key in row if key.startswith("control_"))
+            assert all(
+                row[key] == row[f"test_{key.removeprefix('control_')}"] for key in row if key.startswith("control_")
+            )
 
 
 @needs_traces
@@ -67,7 +77,13 @@ def test_tables_of_two_sets_turn_round_with_the_sides():
     a, b = (loaded(traces.FOLDER / name) for name in ("hta_control", "hta_test"))
     there, back = (diff_document(compare_sets(*pair))["tables"] for pair in ((a, b), (b, a)))
     for name in NAMES:
-        swapped = [{key.replace("control_", "~").replace("test_", "control_").replace("~", "test_"): v for key, v in row.items()} for row in back[name]]
+        swapped = [
+            {
+                key.replace("control_", "~").replace("test_", "control_").replace("~", "test_"): v
+                for key, v in row.items()
+            }
+            for row in back[name]
+        ]
         key = lambda row: json.dumps(row, sort_keys=True)  # noqa: E731
         assert sorted(swapped, key=key) == sorted(there[name], key=key)
 
@@ -115,7 +131,19 @@ def test_names_are_text_in_every_format(tmp_path):
 
 def test_the_command_writes_each_format(tmp_path):
     path = small(tmp_path)
-    done = CliRunner().invoke(cli, ["analyze", str(path), "--json", str(tmp_path / "a.json"), "--html", str(tmp_path / "a.html"), "--markdown", "-"])
+    done = CliRunner().invoke(
+        cli,
+        [
+            "analyze",
+            str(path),
+            "--json",
+            str(tmp_path / "a.json"),
+            "--html",
+            str(tmp_path / "a.html"),
+            "--markdown",
+            "-",
+        ],
+    )
     assert done.exit_code == 0, done.output
     assert "Launches" in done.output
     assert json.loads((tmp_path / "a.json").read_text())["tables"]["launches"][0]["host_us"] == 4.0
@@ -132,7 +160,10 @@ def test_the_command_writes_each_format(tmp_path):
 
 @needs_traces
 def test_analyses_of_hta_stand_beside_ours():
-    done = CliRunner().invoke(cli, ["analyze", str(traces.FOLDER / "hta_tiny" / "base.json.gz"), "--hta", "breakdowns, launch", "--markdown", "-"])
+    done = CliRunner().invoke(
+        cli,
+        ["analyze", str(traces.FOLDER / "hta_tiny" / "base.json.gz"), "--hta", "breakdowns, launch", "--markdown", "-"],
+    )
     assert done.exit_code == 0, done.output
     assert "HTA, Launches" in done.output
     assert "| mean |" in done.output
@@ -163,7 +194,7 @@ def test_frames_of_one_set_say_what_the_document_says():
     assert analysis.states.sum() == pytest.approx(analysis.analysis.us(analysis.analysis.period))
     assert analysis.operations["self_us"].is_monotonic_decreasing
     for name in NAMES:
-        assert set(analysis.table(name)) >= set(measure(name).keys)
+        assert set(analysis.table(name)) >= set(table_schema(name).keys)
     with pytest.raises(KeyError):
         tracediff.analyze(traces.FOLDER / "hta_control").table("launches")
 

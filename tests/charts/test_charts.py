@@ -42,7 +42,10 @@ def events(scale=1, names=("gemm", "add")):
 
 
 def built(folder, control=None, test=None, **options):
-    paths = [write(folder / side / "trace.json", document(of)) for side, of in (("control", control or events()), ("test", test or events(2)))]
+    paths = [
+        write(folder / side / "trace.json", document(of))
+        for side, of in (("control", control or events()), ("test", test or events(2)))
+    ]
     return tracediff.compare(*map(str, paths), **options).comparison
 
 
@@ -84,8 +87,13 @@ def test_a_theme_that_is_unknown_is_an_error(comparison):
 
 
 def test_importing_tracediff_or_charts_loads_no_plotly():
-    code = "import sys, tracediff, tracediff.api, tracediff.charts; print([m for m in ('pandas', 'plotly') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = (
+        "import sys, tracediff, tracediff.api, tracediff.charts; print([m for m in ('pandas', 'plotly') if m in "
+        "sys.modules])"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
 
 
 def test_the_names_are_functions_also_after_their_modules_are_imported(comparison):
@@ -205,15 +213,33 @@ def test_boxes_that_only_one_side_has_stand_beside_each_other(tmp_path):
 def test_a_box_that_holds_one_other_alone_is_one_level_with_it():
     from tracediff.charts.boxes import Box, joined
 
-    boxes = [Box(-1, "all", 10, 9), Box(0, "model", 10, 9), Box(1, "encoder", 10, 9), Box(2, "a", 6, 6), Box(2, "b", 4, 3), Box(4, "mm", 4, 3)]
-    assert [(b.name, b.parent, b.control) for b in joined(boxes)] == [("all", -1, 10), ("model/encoder", 0, 10), ("a", 1, 6), ("b", 1, 4), ("mm", 3, 4)]
+    boxes = [
+        Box(-1, "all", 10, 9),
+        Box(0, "model", 10, 9),
+        Box(1, "encoder", 10, 9),
+        Box(2, "a", 6, 6),
+        Box(2, "b", 4, 3),
+        Box(4, "mm", 4, 3),
+    ]
+    assert [(b.name, b.parent, b.control) for b in joined(boxes)] == [
+        ("all", -1, 10),
+        ("model/encoder", 0, 10),
+        ("a", 1, 6),
+        ("b", 1, 4),
+        ("mm", 3, 4),
+    ]
     assert joined([]) == []
 
 
 def test_small_boxes_become_one():
     from tracediff.charts.boxes import Box, pruned
 
-    boxes = [Box(-1, "all", 10_000, 20_000), Box(0, "a", 9_000, 19_900), *(Box(0, f"b{k}", 10, 10) for k in range(10)), Box(2, "c", 10, 0)]
+    boxes = [
+        Box(-1, "all", 10_000, 20_000),
+        Box(0, "a", 9_000, 19_900),
+        *(Box(0, f"b{k}", 10, 10) for k in range(10)),
+        Box(2, "c", 10, 0),
+    ]
     assert [(b.name, b.parent, b.control, b.test, b.size) for b in pruned(boxes)] == [
         ("all", -1, 10_000, 20_000, 20_000), ("a", 0, 9_000, 19_900, 19_900), ("…", 0, 100, 100, 100),
     ]  # fmt: skip
@@ -226,7 +252,9 @@ def test_small_boxes_become_one():
 
 def test_distributions_show_every_step_and_the_interval_where_there_is_one(comparison):
     figure = charts.distributions(comparison)
-    assert [len(box.y) for box in figure.data] == [len(s) for side in (comparison.control, comparison.test) for s in side.steps.values()]
+    assert [len(box.y) for box in figure.data] == [
+        len(s) for side in (comparison.control, comparison.test) for s in side.steps.values()
+    ]
     assert "Not tested" in figure.layout.title.text.replace("<br>", " ")
     tested = replace(comparison, verdict=replace(comparison.verdict, ci95_us=(10.0, 20.0)))
     assert "+10.0 µs to +20.0 µs" in charts.distributions(tested).layout.title.text.replace("<br>", " ")
@@ -249,7 +277,9 @@ def test_every_mark_of_the_timeline_has_an_id_of_its_own(comparison):
 
 def test_without_a_gpu_no_state_is_called_idle(tmp_path):
     cpu = [e for e in events() if e["cat"] in ("cpu_op", "user_annotation")]
-    shown = [text for bars in charts.timeline(built(tmp_path / "a", cpu, cpu)).data for text in (bars.name, *bars.customdata)]
+    shown = [
+        text for bars in charts.timeline(built(tmp_path / "a", cpu, cpu)).data for text in (bars.name, *bars.customdata)
+    ]
     assert any("aten::" in text for text in shown)
     assert not any("idle" in text for text in shown)
 
@@ -275,7 +305,10 @@ def test_what_is_missing_is_said(tmp_path):
     assert refused.was_refused
     for name in charts.NAMES:
         figure = getattr(charts, name)(refused)
-        assert name in ("distributions", "timeline", "ranks", "memory") or "not compared" in figure.layout.annotations[0].text
+        assert (
+            name in ("distributions", "timeline", "ranks", "memory")
+            or "not compared" in figure.layout.annotations[0].text
+        )
 
 
 @pytest.mark.parametrize("name", charts.NAMES)
@@ -283,14 +316,19 @@ def test_what_is_missing_is_said(tmp_path):
 def test_hostile_names_show_as_text(tmp_path, name, theme):
     control, test = events(names=HOSTILE), events(2, names=HOSTILE[::-1])
     hostile = built(tmp_path, control, test, force=True)
-    runs = [{HOSTILE[2 + k]: steps for k, steps in enumerate(s.steps.values())} for s in (hostile.control, hostile.test)]
+    runs = [
+        {HOSTILE[2 + k]: steps for k, steps in enumerate(s.steps.values())} for s in (hostile.control, hostile.test)
+    ]
     sides = [replace(s, label=HOSTILE[k], steps=runs[k]) for k, s in enumerate((hostile.control, hostile.test))]
     figure = getattr(charts, name)(replace(hostile, control=sides[0], test=sides[1]), theme=theme)
     for text in texts(figure):
         rest = text
         for markup in ("<br>", "<b>", "</b>", "</span>", "<extra></extra>"):
             rest = rest.replace(markup, "")
-        rest = rest.partition('<span style="font-size:12px')[0] + rest.partition('<span style="font-size:12px')[2].partition(">")[2]
+        rest = (
+            rest.partition('<span style="font-size:12px')[0]
+            + rest.partition('<span style="font-size:12px')[2].partition(">")[2]
+        )
         assert "<" not in rest, rest
         assert ">" not in rest, rest
         assert all(c.isprintable() for c in rest), ascii(rest)
@@ -315,7 +353,9 @@ def test_ten_thousand_operations_stay_below_the_limit(comparison):
         name = f"void at::native::kernel_{k}<{'float, ' * 150}int>(int)"
         return Op(f"kernel_{k}", name, "gpu", category, "pointwise", 5, 6, 1000 + k, 2000 + k, 1000 + k, 2000 + k)
 
-    many = replace(comparison, ops=tuple(one(k, category) for category in ("kernel", "cuda_runtime") for k in range(10_000)))
+    many = replace(
+        comparison, ops=tuple(one(k, category) for category in ("kernel", "cuda_runtime") for k in range(10_000))
+    )
     for name in charts.NAMES:
         assert len(getattr(charts, name)(many).to_json()) < LARGEST, name
     for draw in (charts.duration_diff, charts.counts_diff):
@@ -360,7 +400,13 @@ def test_the_tree_is_as_large_as_what_is_chosen():
     calls = sum(op.control_count for op in comparison.ops if op.category == "cpu_op") / comparison.scale
     whole = charts.tree(comparison, size="count").data[0]
     assert f"control {calls:,.0f}<br>" in whole.customdata[0]
-    assert abs(sum(whole.values) - max(calls, sum(op.test_count for op in comparison.ops if op.category == "cpu_op") / comparison.scale)) < 0.02 * calls
+    assert (
+        abs(
+            sum(whole.values)
+            - max(calls, sum(op.test_count for op in comparison.ops if op.category == "cpu_op") / comparison.scale)
+        )
+        < 0.02 * calls
+    )
     assert "time of operators on the host" in charts.tree(comparison, size="host").layout.title.text
     with pytest.raises(TracediffError):
         charts.tree(comparison, size="weight")

@@ -28,7 +28,11 @@ def folders(tmp_path):
         events = []
         for k in range(2):
             at = 100 * k
-            events += [step(k + 1, at, 50), op(f"aten::{NAME}", at + 5, 20), call("cudaLaunchKernel", at + 6, 3, correlation=k + 1)]
+            events += [
+                step(k + 1, at, 50),
+                op(f"aten::{NAME}", at + 5, 20),
+                call("cudaLaunchKernel", at + 6, 3, correlation=k + 1),
+            ]
             events.append(kernel(NAME, at + 20, ns, correlation=k + 1))
         write(tmp_path / side / "trace.json", document(events))
     return str(tmp_path / "control"), str(tmp_path / "test")
@@ -43,7 +47,9 @@ def test_each_chart_is_a_page_and_json(folders, tmp_path):
     done = run(*folders, "--charts", str(out), "--chart-theme", "dark")
     assert done.returncode == 0, done.stderr
     assert f"wrote {2 * len(charts.NAMES)} files of charts to {out}" in done.stdout
-    assert sorted(p.name for p in out.iterdir()) == sorted(["plotly.min.js", *(f"{n}.{e}" for n in charts.NAMES for e in ("html", "json"))])
+    assert sorted(p.name for p in out.iterdir()) == sorted(
+        ["plotly.min.js", *(f"{n}.{e}" for n in charts.NAMES for e in ("html", "json"))]
+    )
     for name in charts.NAMES:
         assert set(json.loads((out / f"{name}.json").read_text())) >= {"data", "layout"}
         page = (out / f"{name}.html").read_text()
@@ -64,7 +70,10 @@ def test_images_need_kaleido(folders, tmp_path, monkeypatch):
 
 
 def test_without_kaleido_the_command_says_so_in_one_line(folders, tmp_path):
-    code = f"import importlib.util as u; known = u.find_spec; u.find_spec = lambda name: None if name == 'kaleido' else known(name); {RUN}"
+    code = (
+        f"import importlib.util as u; known = u.find_spec; u.find_spec = lambda name: None if name == 'kaleido' "
+        f"else known(name); {RUN}"
+    )
     asked = ["export", *folders, "--charts", str(tmp_path / "out"), "--chart-format", "png"]
     done = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, text=True)
     assert done.returncode == 2
@@ -73,7 +82,9 @@ def test_without_kaleido_the_command_says_so_in_one_line(folders, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-needs_chromium = pytest.mark.skipif(not (shutil.which("chromium") or shutil.which("google-chrome")), reason="no Chromium here: .ci/run installs it")
+needs_chromium = pytest.mark.skipif(
+    not (shutil.which("chromium") or shutil.which("google-chrome")), reason="no Chromium here: .ci/run installs it"
+)
 
 
 @needs_chromium
@@ -90,7 +101,9 @@ def test_markdown_with_images_links_to_them(folders, tmp_path):
 
 
 def test_a_fragment_goes_into_a_page_that_has_loaded_plotly(visit, folders, tmp_path):
-    done = CliRunner().invoke(cli, ["export", *folders, "--charts", str(tmp_path / "out"), "--chart-format", "fragment"])
+    done = CliRunner().invoke(
+        cli, ["export", *folders, "--charts", str(tmp_path / "out"), "--chart-format", "fragment"]
+    )
     assert done.exit_code == 0, done.output
     fragment = (tmp_path / "out" / "duration_diff.fragment.html").read_text()
     assert fragment.lstrip().startswith("<div")
@@ -110,7 +123,9 @@ def test_images_need_a_file_to_stand_beside(folders):
 
 @needs_chromium
 def test_images_are_written(folders, tmp_path):
-    written = write_charts(tracediff.compare(*folders).comparison, tmp_path, ["png", "svg", "pdf"], names=["step_waterfall"])
+    written = write_charts(
+        tracediff.compare(*folders).comparison, tmp_path, ["png", "svg", "pdf"], names=["step_waterfall"]
+    )
     heads = {p.suffix: p.read_bytes()[:5] for p in written}
     assert heads[".png"].startswith(b"\x89PNG")
     assert heads[".svg"].startswith(b"<svg")

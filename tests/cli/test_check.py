@@ -25,7 +25,9 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 def run(*args, width=100):
-    return CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(cli, ["check", *map(str, args)], catch_exceptions=False, standalone_mode=False)
+    return CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(
+        cli, ["check", *map(str, args)], catch_exceptions=False, standalone_mode=False
+    )
 
 
 def one_run(factor, gemm, copies, name, dims):
@@ -38,12 +40,26 @@ def one_run(factor, gemm, copies, name, dims):
         for k, (operator, called, us) in enumerate(kernels):
             start, correlation = at + (200 + 2500 * k) * factor, number + k + 1
             shapes = {"Input Dims": dims}
-            events += [op(operator, start, 100 * factor, **shapes), call("cudaLaunchKernel", start + 10, 20, correlation=correlation)]
+            events += [
+                op(operator, start, 100 * factor, **shapes),
+                call("cudaLaunchKernel", start + 10, 20, correlation=correlation),
+            ]
             events += [kernel(called, start + 200 * factor, us * factor, correlation=correlation)]
     return document(events, deviceProperties=[{"id": 0, "name": "H100"}])
 
 
-def trace_set(folder, runs=5, slower=1.0, gemm=GEMM, copies=1, sd=0.005, seed=0, name="copy_kernel", dims=((64, 64), (64, 64)), gpu="H100"):
+def trace_set(
+    folder,
+    runs=5,
+    slower=1.0,
+    gemm=GEMM,
+    copies=1,
+    sd=0.005,
+    seed=0,
+    name="copy_kernel",
+    dims=((64, 64), (64, 64)),
+    gpu="H100",
+):
     """A set whose runs differ by ``sd``."""
     spread = random.Random(seed)
     for k in range(1, runs + 1):
@@ -104,7 +120,15 @@ def test_an_open_limit_says_what_would_settle_it(tmp_path):
 
 def test_states_families_ops_and_kernels(tmp_path, base):
     new = trace_set(tmp_path / "new", gemm=int(GEMM * 1.3), copies=2, seed=2)
-    limits = ["state:gpu_compute=10%", "family:gemm=20%,100us", "family:copy=5%", "op:sgemm*=20%", "op:aten::mm=50%", "kernels=0", "state:data_loading=0"]
+    limits = [
+        "state:gpu_compute=10%",
+        "family:gemm=20%,100us",
+        "family:copy=5%",
+        "op:sgemm*=20%",
+        "op:aten::mm=50%",
+        "kernels=0",
+        "state:data_loading=0",
+    ]
     out = found(base, new, *[x for limit in limits for x in ("--limit", limit)])
     assert results(out) == {
         "step": "pass",
@@ -221,7 +245,14 @@ def test_the_file_sets_limits_and_waivers_and_the_command_line_wins(tmp_path, ba
 
 @pytest.mark.parametrize(
     "options",
-    [["--limit", "x=1%"], ["--limit", "family:gemn=1%"], ["--allow", "torch"], ["--config", "none.toml"], ["--max-regression", "3"], ["--min-delta", "5"]],
+    [
+        ["--limit", "x=1%"],
+        ["--limit", "family:gemn=1%"],
+        ["--allow", "torch"],
+        ["--config", "none.toml"],
+        ["--max-regression", "3"],
+        ["--min-delta", "5"],
+    ],
 )
 def test_faults_are_errors(base, options):
     with pytest.raises(TracediffError):
@@ -271,7 +302,10 @@ def test_a_long_table_fits_a_comment(tmp_path):
     for side, factor in (("a", 1), ("b", 2)):
         events = []
         for at in (0, 200_000, 400_000):
-            events += [step(at // 200_000 + 1, at, 190_000), *(op(f"{'|<>' * 60}{i}", at + i * 300, 100 * factor) for i in range(600))]
+            events += [
+                step(at // 200_000 + 1, at, 190_000),
+                *(op(f"{'|<>' * 60}{i}", at + i * 300, 100 * factor) for i in range(600)),
+            ]
         for k in (1, 2, 3):
             write(tmp_path / side / f"run{k}" / "rank0.json", document(events), layout="compact")
         sets.append(tmp_path / side)

@@ -16,7 +16,9 @@ EAGER, COMPILED = str(SAMPLE / "eager"), str(SAMPLE / "compile")
 
 
 def run(*args, width=80):
-    return CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(cli, args, catch_exceptions=False, standalone_mode=False)
+    return CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(
+        cli, args, catch_exceptions=False, standalone_mode=False
+    )
 
 
 def output(*args, width=80):
@@ -45,20 +47,35 @@ def test_long_names_and_many_cautions_do_not_wrap_tables(width):
     text = output("compare", str(traces.FOLDER / "bertsmall_h100"), str(traces.FOLDER / "bertsmall_mi300"), width=width)
     assert max(map(len, text.splitlines())) <= width
     tables = text[text.index("Where the step went") :]
-    assert all(re.search(r"\S\s+[\d,.]+\s+[\d,.]+\s+[+−]?[\d,.]+", line) for line in tables.splitlines() if line.startswith("  aten::"))
+    assert all(
+        re.search(r"\S\s+[\d,.]+\s+[\d,.]+\s+[+−]?[\d,.]+", line)
+        for line in tables.splitlines()
+        if line.startswith("  aten::")
+    )
 
 
 def test_json_on_standard_output_is_the_document_alone():
     found = json.loads(output("compare", EAGER, COMPILED, "--json", "-"))
     assert found["schema"] == "tracediff.diff/1"
-    keys = "schema control test comparability verdict step_time gpu_time host_time ops common_change families tables findings health"
+    keys = (
+        "schema control test comparability verdict step_time gpu_time host_time ops common_change families tables "
+        "findings health"
+    )
     assert list(found) == keys.split()
     assert found["verdict"]["result"] == "inconclusive"
     assert found["verdict"]["p_value"] > 0.05
     assert found["step_time"]["residual_us"] == found["gpu_time"]["residual_us"] == 0
     assert [s["name"] for s in found["step_time"]["states"]][:9] == [
-        "gpu_compute", "gpu_comm", "gpu_copy", "gpu_queued", "data_loading", "synchronising", "launching", "op", "python",
-    ]  # fmt: skip
+        "gpu_compute",
+        "gpu_comm",
+        "gpu_copy",
+        "gpu_queued",
+        "data_loading",
+        "synchronising",
+        "launching",
+        "op",
+        "python",
+    ]
     assert found["control"]["runs"] == 2
     assert found["control"]["torch"].startswith("2.13")
 
@@ -73,7 +90,13 @@ def test_several_outputs_at_once(tmp_path):
 
 
 def test_top_sort_and_device_choose_the_rows(tmp_path):
-    events = [step(1, 0, 100), op("short", 0, 5), op("long", 10, 30), call("cudaLaunchKernel", 50, 1, correlation=1), kernel("gemm", 60, 9, correlation=1)]
+    events = [
+        step(1, 0, 100),
+        op("short", 0, 5),
+        op("long", 10, 30),
+        call("cudaLaunchKernel", 50, 1, correlation=1),
+        kernel("gemm", 60, 9, correlation=1),
+    ]
     path = str(write(tmp_path / "a.json", document(events)))
     text = output("compare", path, path, "--sort", "control", "--device", "cpu", "--top", "2")
     rows = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
@@ -103,7 +126,11 @@ def test_refused_is_exit_code_3_and_still_writes_json(tmp_path):
     result = run("compare", a, b, "--json", str(tmp_path / "d.json"))
     assert result.return_value == 3
     found = json.loads((tmp_path / "d.json").read_text())
-    assert (found["comparability"]["level"], found["verdict"]["result"], found["ops"]) == ("refused", "inconclusive", [])
+    assert (found["comparability"]["level"], found["verdict"]["result"], found["ops"]) == (
+        "refused",
+        "inconclusive",
+        [],
+    )
     assert run("compare", a, b, "--force").return_value == 0
 
 

@@ -15,7 +15,14 @@ ENV = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
 
 
 def tracediff(*args, **kwargs):
-    return subprocess.run([sys.executable, "-m", "tracediff_cli", *map(str, args)], capture_output=True, text=True, env=ENV, check=False, **kwargs)
+    return subprocess.run(
+        [sys.executable, "-m", "tracediff_cli", *map(str, args)],
+        capture_output=True,
+        text=True,
+        env=ENV,
+        check=False,
+        **kwargs,
+    )
 
 
 def good(folder):
@@ -28,9 +35,13 @@ def bad_inputs(folder):
     (folder / "other" / "notes.txt").write_text("hello")
     (folder / "text.json").write_text("hello")
     (folder / "plain.json").write_text('{"a": 1}')
-    (folder / "chakra.json").write_text('{"schema": "1.1.0-chakra.0.0.4", "pid": 1, "nodes": [{"id": 1, "ctrl_deps": 0}]}')
+    (folder / "chakra.json").write_text(
+        '{"schema": "1.1.0-chakra.0.0.4", "pid": 1, "nodes": [{"id": 1, "ctrl_deps": 0}]}'
+    )
     (folder / "proto.json").write_bytes(bytes(range(256)) * 4)
-    packed = write(folder / "whole.json.gz", document([step(1, 0, 10), *(op(f"op{i}", 1, 2) for i in range(2000))])).read_bytes()
+    packed = write(
+        folder / "whole.json.gz", document([step(1, 0, 10), *(op(f"op{i}", 1, 2) for i in range(2000))])
+    ).read_bytes()
     (folder / "cut.json.gz").write_bytes(packed[: len(packed) // 2])
     (folder / "nothing.json").write_bytes(b"")
     return {
@@ -78,15 +89,28 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
-    small = write(tmp_path / "small.json", document([step(1, 0, 10_000_000), *(op(f"op{i % 50}", i, 1) for i in range(10_000))]), layout="compact")
+    small = write(
+        tmp_path / "small.json",
+        document([step(1, 0, 10_000_000), *(op(f"op{i % 50}", i, 1) for i in range(10_000))]),
+        layout="compact",
+    )
     body = small.read_text().removesuffix("]}")
     large, other = tmp_path / "large.json", tmp_path / "other.json"
-    large.write_text(",".join([body] + [body[body.index("[") + 1 :]] * 150) + "]}")  # seconds of work, so that the interrupt meets it
+    large.write_text(
+        ",".join([body] + [body[body.index("[") + 1 :]] * 150) + "]}"
+    )  # seconds of work, so that the interrupt meets it
     os.link(large, other)
     out = tmp_path / "out"
     out.mkdir()
     command = [sys.executable, "-m", "tracediff_cli", "compare", large, other, "--jobs", jobs, "--json", out / "d.json"]
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV, start_new_session=True)
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENV,
+        start_new_session=True,
+    )
     time.sleep(1.0)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=20)
@@ -97,7 +121,10 @@ def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
 
 def test_help_and_import_load_nothing_heavy():
     heavy = "('torch', 'pandas', 'plotly', 'numpy', 'scipy', 'rich')"
-    code = f"import sys, tracediff; from tracediff_cli.main import cli; cli(['--help'], standalone_mode=False); print([m for m in {heavy} if m in sys.modules])"
+    code = (
+        f"import sys, tracediff; from tracediff_cli.main import cli; cli(['--help'], standalone_mode=False); "
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENV, check=True)
     assert result.stdout.splitlines()[-1] == "[]"
 
@@ -106,7 +133,8 @@ def test_the_terminal_answer_needs_neither_pandas_nor_scipy(tmp_path):
     fine = str(good(tmp_path))
     code = (
         "import sys; from tracediff_cli.main import cli; "
-        f"cli(['compare', {fine!r}, {fine!r}], standalone_mode=False); print([m for m in ('torch', 'pandas', 'plotly', 'scipy') if m in sys.modules])"
+        f"cli(['compare', {fine!r}, {fine!r}], standalone_mode=False); "
+        "print([m for m in ('torch', 'pandas', 'plotly', 'scipy') if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENV, check=True)
     assert result.stdout.splitlines()[-1] == "[]"

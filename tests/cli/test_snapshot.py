@@ -15,7 +15,9 @@ EAGER, COMPILED = str(SAMPLES / "vit/eager"), str(SAMPLES / "vit/compile")
 
 
 def run(*args):
-    return CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"}).invoke(cli, [str(a) for a in args], catch_exceptions=False, standalone_mode=False)
+    return CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"}).invoke(
+        cli, [str(a) for a in args], catch_exceptions=False, standalone_mode=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,9 @@ def base(tmp_path_factory):
 def test_compare_and_export_take_it(base):
     from_traces = run("compare", EAGER, COMPILED, "--json", "-", "--step", "ctrl=5..6").stdout
     assert run("compare", base, COMPILED, "--json", "-", "--step", "ctrl=5..6").stdout == from_traces
-    assert run("export", base, COMPILED, "--folded", "-").stdout == run("export", EAGER, COMPILED, "--folded", "-").stdout
+    assert (
+        run("export", base, COMPILED, "--folded", "-").stdout == run("export", EAGER, COMPILED, "--folded", "-").stdout
+    )
     assert run("compare", base, COMPILED).stdout == run("compare", EAGER, COMPILED).stdout
 
 

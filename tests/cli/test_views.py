@@ -11,12 +11,17 @@ EAGER, COMPILED = str(SAMPLES / "vit/eager"), str(SAMPLES / "vit/compile")
 
 
 def run(*args):
-    result = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"}).invoke(cli, args, catch_exceptions=False, standalone_mode=False)
+    result = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"}).invoke(
+        cli, args, catch_exceptions=False, standalone_mode=False
+    )
     assert result.return_value == 0
     return result.stdout
 
 
-@pytest.mark.parametrize(("view", "row"), [("family", "gemm"), ("phase", "backward"), ("op", "aten::mm"), ("kernel", "cpp_fused_"), ("cause", "fusion")])
+@pytest.mark.parametrize(
+    ("view", "row"),
+    [("family", "gemm"), ("phase", "backward"), ("op", "aten::mm"), ("kernel", "cpp_fused_"), ("cause", "fusion")],
+)
 def test_the_work_by(view, row):
     text = run("compare", EAGER, COMPILED, "--by", view)
     assert "Time of operators by" in text

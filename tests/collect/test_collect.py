@@ -71,7 +71,21 @@ def collect(folder, *arguments, **environment):
 
 
 def test_an_a_a_collection_has_equal_counts_and_complete_manifests(tmp_path):
-    result = collect(tmp_path, "train.py", "--variant", "eager", "--variant", "eager@again", "-o", "out", "--repeats", "2", *SHORT, "--", "6")
+    result = collect(
+        tmp_path,
+        "train.py",
+        "--variant",
+        "eager",
+        "--variant",
+        "eager@again",
+        "-o",
+        "out",
+        "--repeats",
+        "2",
+        *SHORT,
+        "--",
+        "6",
+    )
     assert result.returncode == 0, result.stderr
     assert "eager@again" in result.stdout
     control, test = load_sets([tmp_path / "out" / "eager", tmp_path / "out" / "eager@again"])
@@ -84,15 +98,25 @@ def test_an_a_a_collection_has_equal_counts_and_complete_manifests(tmp_path):
     runs = read_manifest(tmp_path / "out" / "eager").runs
     assert all(run.order == order for run, order in zip(runs, (1, 4), strict=True) if run.attempts == 1)  # ABBA
     assert all(len(r.unprofiled_steps) == len(r.profiled_steps) == 3 for r in manifest.runs)
-    assert manifest.modules == {"Net_0": "", "Sequential_0": "body", "Linear_0": "body.0", "ReLU_0": "body.1", "Linear_1": "head"}
+    assert manifest.modules == {
+        "Net_0": "",
+        "Sequential_0": "body",
+        "Linear_0": "body.0",
+        "ReLU_0": "body.1",
+        "Linear_1": "head",
+    }
     assert manifest.runs[0].compile is None
 
 
 def test_torch_compile_leaves_its_facts(tmp_path):
-    result = collect(tmp_path, "train.py:breaks", "--variant", "eager", "--variant", "compile", "-o", "out", "--repeats", "1", *SHORT)
+    result = collect(
+        tmp_path, "train.py:breaks", "--variant", "eager", "--variant", "compile", "-o", "out", "--repeats", "1", *SHORT
+    )
     assert result.returncode == 0, result.stderr
     (run,) = read_manifest(tmp_path / "out" / "compile").runs
-    assert [(b.file, TRAIN.splitlines()[b.line - 1].strip()) for b in run.compile.graph_breaks] == [("train.py", 'kept["sum"] = y.sum().item()')]
+    assert [(b.file, TRAIN.splitlines()[b.line - 1].strip()) for b in run.compile.graph_breaks] == [
+        ("train.py", 'kept["sum"] = y.sum().item()')
+    ]
     assert "item" in run.compile.graph_breaks[0].reason
     assert run.compile.graph_count >= 2
     assert run.first_step_s > 10 * run.unprofiled_steps[0].wall_us / 1e6
@@ -106,7 +130,9 @@ def test_torch_compile_leaves_its_facts(tmp_path):
 
 
 def test_a_variant_that_fails_is_told_and_loses_no_other(tmp_path):
-    result = collect(tmp_path, "train.py:fails", "--variant", "compile", "--variant", "eager", "-o", "out", "--repeats", "2", *SHORT)
+    result = collect(
+        tmp_path, "train.py:fails", "--variant", "compile", "--variant", "eager", "-o", "out", "--repeats", "2", *SHORT
+    )
     assert result.returncode == 1
     assert "Traceback" in result.stderr
     assert "compile failed: RuntimeError: the step fell over" in result.stdout
@@ -119,7 +145,10 @@ def test_a_variant_that_fails_is_told_and_loses_no_other(tmp_path):
     ("arguments", "said"),
     [
         (["train.py", "--variant", "quick", "-o", "out"], "unknown variant 'quick'; known are eager, compile"),
-        (["train.py", "--variant", "compile:speed=2", "-o", "out"], "unknown option 'speed' of compile; known are mode"),
+        (
+            ["train.py", "--variant", "compile:speed=2", "-o", "out"],
+            "unknown option 'speed' of compile; known are mode",
+        ),
         (["train.py", "--variant", "eager", "--variant", "eager", "-o", "out"], "eager@again"),
         (["--workload", "nothing", "-o", "out"], "unknown workload; known are vit"),
         (["-o", "out"], "one of the two"),
@@ -166,7 +195,9 @@ def test_overwrite_replaces_a_collection(tmp_path):
     assert len(list((tmp_path / "out").rglob("*.gz"))) == 1
 
 
-@pytest.mark.parametrize(("how", "scopes"), [("modules", {"module:body.0", "module:head"}), ("fx", {"fx:body_0", "fx:head", "fx:x"})])
+@pytest.mark.parametrize(
+    ("how", "scopes"), [("modules", {"module:body.0", "module:head"}), ("fx", {"fx:body_0", "fx:head", "fx:x"})]
+)
 def test_annotations_give_scopes(tmp_path, how, scopes):
     result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--annotate", how, *SHORT)
     assert result.returncode == 0, result.stderr
@@ -217,7 +248,22 @@ def test_the_table_tells_what_each_variant_costs(tmp_path):
 
 def test_onnx_runs_with_its_own_profile_which_loads(tmp_path):
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed (extra onnx)")
-    result = collect(tmp_path, "--workload", "mlp", "--size", "tiny", "--variant", "eager", "--variant", "onnx", "-o", "out", "--repeats", "1", *SHORT)
+    result = collect(
+        tmp_path,
+        "--workload",
+        "mlp",
+        "--size",
+        "tiny",
+        "--variant",
+        "eager",
+        "--variant",
+        "onnx",
+        "-o",
+        "out",
+        "--repeats",
+        "1",
+        *SHORT,
+    )
     assert result.returncode == 0, result.stderr
     (traces,) = load_sets([tmp_path / "out" / "onnx"])
     assert len(traces.profiles) == 1
@@ -240,9 +286,25 @@ def make_step(variant):
 
 def test_under_torchrun_each_rank_writes_its_own_file(tmp_path):
     (tmp_path / "ddp.py").write_text(DISTRIBUTED)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "tracediff.collect"]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "tracediff.collect",
+    ]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
-    result = subprocess.run([*command, "ddp.py", "-o", "out", "--repeats", "2", *SHORT], cwd=tmp_path, capture_output=True, text=True, env=env, check=False)
+    result = subprocess.run(
+        [*command, "ddp.py", "-o", "out", "--repeats", "2", *SHORT],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=env,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
     (traces,) = load_sets([tmp_path / "out" / "eager"])
     assert [(run.name, sorted(run.ranks)) for run in traces.runs] == [("run 1", [0, 1]), ("run 2", [0, 1])]

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from tracediff.collect.schema import occupancy
 
 from tracediff.collect.driver import ATTEMPTS, Collection
-from tracediff.collect.measure import occupancy
 from tracediff.collect.variant import parse_variant
 from tracediff.ingest.manifest import read_manifest
 
@@ -20,7 +20,9 @@ def samples(shares, threads=1):
 
 
 def collected(monkeypatch, out, *runs, **settings):
-    """The runs of a collection in which run k's attempts measure ``runs[k - 1]``: (unprofiled, profiled) shares, the last ones ever again."""
+    """The runs of a collection in which run k's attempts table ``runs[k - 1]``: (unprofiled, profiled) shares, the last
+    ones ever again.
+    """
 
     def measured(_self, _variant, run, order, attempt=1):
         unprofiled, profiled = map(samples, runs[run - 1][:attempt][-1])
@@ -45,7 +47,9 @@ def test_a_run_disturbed_in_either_pass_is_collected_again_and_marked(monkeypatc
     assert [r.contended for r in runs] == [False, True, False]
     assert [r.attempts for r in runs] == [1, ATTEMPTS, 1]
     assert capsys.readouterr().err.count("eager, run 2 again: other processes took") == ATTEMPTS - 1
-    assert (runs[1].occupancy, runs[1].profiled_occupancy) == tuple(pytest.approx(sum(shares) / 3) for shares in disturbed)
+    assert (runs[1].occupancy, runs[1].profiled_occupancy) == tuple(
+        pytest.approx(sum(shares) / 3) for shares in disturbed
+    )
 
 
 def test_a_run_that_was_calm_the_second_time_is_not_marked(monkeypatch, tmp_path):

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
+from tracediff.aggregate.averages import op_average
 from tracediff.engine import load_sets
-from tracediff.profile.average import op_average
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra collect)")
 
@@ -24,7 +24,9 @@ def train_step():
 
 def in_a_process(folder, code):
     """Profilers of one process share state: each test has its own."""
-    return subprocess.run([sys.executable, "-c", LOOP + textwrap.dedent(code), str(folder)], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", LOOP + textwrap.dedent(code), str(folder)], capture_output=True, text=True, check=False
+    )
 
 
 def counts(traces, name):
@@ -85,7 +87,8 @@ def test_export_chrome_trace_loads_as_it_is(tmp_path):
 def test_cycles_of_the_tensorboard_handler_are_one_run(tmp_path):
     code = """
     handler = torch.profiler.tensorboard_trace_handler(str(out), use_gzip=True)
-    with torch.profiler.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=3, repeat=2), on_trace_ready=handler) as p:
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=3, repeat=2)
+    with torch.profiler.profile(schedule=schedule, on_trace_ready=handler) as p:
         for _ in range(10):
             train_step()
             p.step()
@@ -110,7 +113,10 @@ def test_two_ranks_of_gloo_are_two_ranks_of_one_run(tmp_path):
     dist.destroy_process_group()
     """
     script = LOOP + textwrap.dedent(code)
-    ranks = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(r)], stderr=subprocess.PIPE, text=True) for r in range(2)]
+    ranks = [
+        subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(r)], stderr=subprocess.PIPE, text=True)
+        for r in range(2)
+    ]
     errors = [p.communicate(timeout=120)[1] for p in ranks]
     assert [p.returncode for p in ranks] == [0, 0], errors
     (traces,) = load_sets([str(tmp_path / "set")])

@@ -14,9 +14,16 @@ from tracediff.collect.workloads.resnet import ResNet  # noqa: E402
 from tracediff.collect.workloads.vit import Vit  # noqa: E402
 from tracediff.errors import TracediffError  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning", "ignore:This DataLoader will create")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*is deprecated:DeprecationWarning", "ignore:This DataLoader will create"
+)
 
-UNCOMPILED = [(name, text) for name in NAMES for text in workload(name).VARIANTS if not parse_variant(text, workload(name).OWN).compiles]
+UNCOMPILED = [
+    (name, text)
+    for name in NAMES
+    for text in workload(name).VARIANTS
+    if not parse_variant(text, workload(name).OWN).compiles
+]
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +129,9 @@ def test_four_breaks_make_five_graphs_and_a_sixth_in_the_caller(name, text, regi
     step = tiny(name, text).step
     for _ in range(3):
         step()
-    assert sum(count for event, count in counts_of(step).items() if event.startswith("Torch-Compiled Region")) == regions
+    assert (
+        sum(count for event, count in counts_of(step).items() if event.startswith("Torch-Compiled Region")) == regions
+    )
 
 
 def test_a_compiled_loss_needs_a_compiler():

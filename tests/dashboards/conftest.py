@@ -60,7 +60,9 @@ class Tab:
         return self
 
     def settle(self):
-        """Wait until nothing has been asked of the server for a while: the browser's own "networkidle" comes once a document."""
+        """Wait until nothing has been asked of the server for a while: the browser's own "networkidle" comes once a
+        document.
+        """
         quiet = 0
         while quiet < QUIET_MS:
             self.page.wait_for_timeout(LOOK_MS)
@@ -80,7 +82,8 @@ class Tab:
         """The names in the table, top to bottom."""
         return self.page.eval_on_selector_all(
             ".ag-pinned-left-cols-container .ag-row, .ag-center-cols-container .ag-row",
-            "all => all.filter(r => r.querySelector('[col-id=name]')).sort((a, b) => a.getAttribute('row-index') - b.getAttribute('row-index'))"
+            "all => all.filter(r => r.querySelector('[col-id=name]')).sort((a, b) => a.getAttribute('row-index') - "
+            "b.getAttribute('row-index'))"
             ".map(r => r.querySelector('[col-id=name]').textContent)",
         )
 
@@ -94,14 +97,26 @@ def tab(browser, dashboard):
         context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce", **options)
         contexts.append(context)
         one = Tab(context.new_page(), url)
-        one.page.on("console", lambda m: one.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None)
+        one.page.on(
+            "console",
+            lambda m: one.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None,
+        )
         one.page.on("pageerror", lambda e: one.complaints.append(f"exception: {e}"))
         one.page.on("dialog", lambda d: (one.complaints.append(f"dialog: {d.message}"), d.dismiss()))
-        one.page.on("request", lambda r: one.complaints.append(f"request: {r.url[:200]}") if not r.url.startswith((url, "data:", "blob:")) else None)
+        one.page.on(
+            "request",
+            lambda r: (
+                one.complaints.append(f"request: {r.url[:200]}")
+                if not r.url.startswith((url, "data:", "blob:"))
+                else None
+            ),
+        )
         one.page.on("request", one.asks)
         for answered in ("requestfinished", "requestfailed"):
             one.page.on(answered, one.is_answered)
-        one.page.on("response", lambda r: one.complaints.append(f"{r.status}: {r.url[:200]}") if r.status >= 400 else None)
+        one.page.on(
+            "response", lambda r: one.complaints.append(f"{r.status}: {r.url[:200]}") if r.status >= 400 else None
+        )
         return one
 
     yield opened

@@ -4,21 +4,31 @@ import json
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tracediff_dashboards.choices import changed, row_of
 from tracediff_dashboards.columns import CONDITIONS, HEADS, ORDERS, Arranged, sort_of, usual, where_of
 from tracediff_dashboards.filters import SIZES, TABS, Filters, View, view_of
+from tracediff_dashboards.url_state import changed, row_of
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 lists = st.lists(names, max_size=4, unique=True).map(tuple)
 filters = st.builds(
-    Filters, st.sampled_from([None, "gpu", "cpu"]), lists, lists, lists, st.sampled_from(["", "5", "5..10"]), st.sets(st.integers(0, 99)).map(sorted).map(tuple)
+    Filters,
+    st.sampled_from([None, "gpu", "cpu"]),
+    lists,
+    lists,
+    lists,
+    st.sampled_from(["", "5", "5..10"]),
+    st.sets(st.integers(0, 99)).map(sorted).map(tuple),
 )
 columns = st.lists(st.sampled_from(list(HEADS)), max_size=4, unique=True).map(tuple)
 sorts = columns.map(lambda some: tuple(f"{column}:{ORDERS[len(column) % 2]}" for column in some))
-conditions = st.fixed_dictionaries({"filterType": st.just("text"), "type": st.sampled_from(sorted(CONDITIONS)), "filter": names})
+conditions = st.fixed_dictionaries(
+    {"filterType": st.just("text"), "type": st.sampled_from(sorted(CONDITIONS)), "filter": names}
+)
 wheres = st.dictionaries(st.sampled_from(list(HEADS)), conditions, max_size=3).map(where_of)
 tables = st.builds(Arranged, sorts, columns, columns, wheres)
-views = st.builds(View, names, names, filters, st.booleans(), st.sampled_from(TABS), names, st.sampled_from(SIZES), table=tables)
+views = st.builds(
+    View, names, names, filters, st.booleans(), st.sampled_from(TABS), names, st.sampled_from(SIZES), table=tables
+)
 
 
 @given(views)
@@ -31,7 +41,9 @@ def test_a_view_is_read_as_it_was_written(view):
 @example("?sort=name&sort=x:asc&show=x&pin=__proto__&where=[")
 @example("?where=" + "[" * 5000)
 @example('?where={"name":{"filterType":"text","type":[]},"family":{"filterType":"text","type":{}}}')
-@example('?where={"name":{"filterType":"text","type":"contains","filter":5},"x":1,"delta_us":{"filterType":"number","type":"__proto__"}}')
+@example(
+    '?where={"name":{"filterType":"text","type":"contains","filter":5},"x":1,"delta_us":{"filterType":"number","type":"__proto__"}}'
+)
 @example("?rank=٣&rank=-1&rank=1e9&rank=99999999999&device=tpu&tab=x&size=x&steps=;")
 def test_any_address_is_a_view(search):
     view = view_of(search)
@@ -43,10 +55,18 @@ def test_any_address_is_a_view(search):
 
 
 def test_what_the_grid_says_is_kept_as_an_address_says_it():
-    joined = {"filterType": "number", "operator": "OR", "conditions": [{"filterType": "number", "type": "lessThan", "filter": 3}, {"type": "x"}]}
+    joined = {
+        "filterType": "number",
+        "operator": "OR",
+        "conditions": [{"filterType": "number", "type": "lessThan", "filter": 3}, {"type": "x"}],
+    }
     kept = json.loads(where_of({"delta_us": joined, "name": {"filterType": "date", "type": "equals"}, "other": joined}))
     assert kept == {"delta_us": {**joined, "conditions": joined["conditions"][:1]}}
-    state = [{"colId": "name", "sort": "asc", "sortIndex": 1}, {"colId": "delta_us", "sort": "desc", "sortIndex": 0}, {"colId": "family", "sort": None}]
+    state = [
+        {"colId": "name", "sort": "asc", "sortIndex": 1},
+        {"colId": "delta_us", "sort": "desc", "sortIndex": 0},
+        {"colId": "family", "sort": None},
+    ]
     assert sort_of(state) == ("delta_us:desc", "name:asc")
     view = View("a", "b", tab="ops", row="r")
     arranged = changed(view, {"columns", "pinned"}, {"columns": ["name", "family"], "pinned": []})
@@ -57,7 +77,16 @@ def test_what_the_grid_says_is_kept_as_an_address_says_it():
 
 def test_choices_change_what_they_say_and_no_more():
     view = View("a", "b", Filters("gpu", families=("gemm",)), row="r")
-    values = {"control": "a", "test": "b", "device": "gpu", "phase": [], "family": ["gemm"], "module": None, "steps": " 2..3 ", "rank": [3, 1]}
+    values = {
+        "control": "a",
+        "test": "b",
+        "device": "gpu",
+        "phase": [],
+        "family": ["gemm"],
+        "module": None,
+        "steps": " 2..3 ",
+        "rank": [3, 1],
+    }
     assert changed(view, {"steps"}, values).filters == Filters("gpu", families=("gemm",), steps="2..3", ranks=(1, 3))
     kept = {**values, "steps": "", "rank": []}
     assert changed(view, {"swap"}, kept) == View("b", "a", view.filters, row="r")
@@ -70,4 +99,12 @@ def test_choices_change_what_they_say_and_no_more():
     assert changed(view, {"dropped"}, {"dropped": ["x"]}) == View("a", "x")
     assert changed(view, {"grid"}, {"grid": [{"key": "k"}]}).row == "k"
     assert changed(view, {"grid"}, {"grid": []}) == view
-    assert [row_of(given) for given in ({"ids": ["k"]}, {"ids": []}, {}, None, [], [{}], "x")] == ["k", None, None, None, None, None, None]
+    assert [row_of(given) for given in ({"ids": ["k"]}, {"ids": []}, {}, None, [], [{}], "x")] == [
+        "k",
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+    ]

@@ -34,10 +34,24 @@ def test_a_missing_extra_is_named(runs, monkeypatch):
     assert refused(runs).endswith("pip install 'torch-tracediff[dashboard]'")
 
 
-@pytest.mark.parametrize(("guarded", "asked", "status"), [(False, signal.SIGINT, 0), (True, signal.SIGINT, 0), (False, signal.SIGTERM, 128 + signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("guarded", "asked", "status"),
+    [(False, signal.SIGINT, 0), (True, signal.SIGINT, 0), (False, signal.SIGTERM, 128 + signal.SIGTERM)],
+)
 def test_it_serves_until_it_is_interrupted(runs, guarded, asked, status):
     options = ["--host", "0.0.0.0", "--token", "0123456789abcdef"] if guarded else []
-    command = [sys.executable, "-u", "-m", "tracediff_cli", "dashboard", str(runs / "base"), str(runs / "faster"), "--port", "0", *options]
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "tracediff_cli",
+        "dashboard",
+        str(runs / "base"),
+        str(runs / "faster"),
+        "--port",
+        "0",
+        *options,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
     try:
         line = process.stdout.readline()

@@ -13,14 +13,14 @@ from dashboard_runs import events
 from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.filters import Filters, View
 from tracediff_dashboards.loading import CANCELLED, Load, Loader
-from tracediff_dashboards.recent import Recent
+from tracediff_dashboards.lru_cache import Recent
 from tracediff_dashboards.sets import Sets
 
+from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
-from tracediff.profile.snapshot import write_snapshot
-from tracediff.profile.traceset import Selection
+from tracediff.profile.selection import Selection
 
 
 @pytest.fixture
@@ -179,7 +179,11 @@ def test_nothing_is_left_of_a_load_that_ends_early(large, how):
     assert load.finished.wait(10)
     assert (CANCELLED if how == "cancelled" else "has died") in load.error
     for _ in range(100):
-        left = [pid for pid in workers if Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"]
+        left = [
+            pid
+            for pid in workers
+            if Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+        ]
         if not left:
             break
         time.sleep(0.05)

@@ -1,4 +1,6 @@
-"""The dashboard in a real browser: every page, filters, rows, links, change of sets, faults, and names that would run."""
+"""The dashboard in a real browser: every page, filters, rows, links, change of sets, faults, and names that would
+run.
+"""
 
 import re
 import threading
@@ -21,7 +23,9 @@ def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
         one.go(f"/{page}{PAIR}").settle()
         assert one.page.evaluate("document.documentElement.scrollWidth") <= width
         assert one.page.inner_text("nav a.current") == PAGES[page]
-    assert one.page.evaluate("getComputedStyle(document.body).backgroundColor") == ("rgb(23, 27, 33)" if scheme == "dark" else "rgb(255, 255, 255)")
+    assert one.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(23, 27, 33)" if scheme == "dark" else "rgb(255, 255, 255)"
+    )
     assert not one.complaints
 
 
@@ -91,7 +95,14 @@ def test_a_row_tells_its_partners_steps_and_stack_and_its_link_restores_it(tab):
     one.page.click(".ag-row [col-id=name] >> text=aten::mm")
     one.page.wait_for_selector("#details h2")
     told = one.page.inner_text("#details")
-    for said in ("aten::mm", "the same kernels below the same call", "mm_kernel", "[[2, 3]]", "unknown" if "unknown" in told else "forward", "Median step"):
+    for said in (
+        "aten::mm",
+        "the same kernels below the same call",
+        "mm_kernel",
+        "[[2, 3]]",
+        "unknown" if "unknown" in told else "forward",
+        "Median step",
+    ):
         assert said in told
     one.page.wait_for_selector("#details .main-svg")
     one.page.wait_for_function("() => location.search.includes('row=')")
@@ -135,8 +146,13 @@ def test_a_link_restores_how_the_table_is_arranged(tab):
     one.page.wait_for_function("() => location.search.includes('sort=name%3Aasc')")
     one.choose("columns", "family")
     one.choose("pinned", "change")
-    one.page.evaluate("dash_ag_grid.getApi('grid').setFilterModel({name: {filterType: 'text', type: 'contains', filter: 'u_k'}})")
-    one.page.wait_for_function("() => location.search.includes('where=') && location.search.includes('pin=') && location.search.includes('show=')")
+    one.page.evaluate(
+        "dash_ag_grid.getApi('grid').setFilterModel({name: {filterType: 'text', type: 'contains', filter: 'u_k'}})"
+    )
+    one.page.wait_for_function(
+        "() => location.search.includes('where=') && location.search.includes('pin=') && "
+        "location.search.includes('show=')"
+    )
     one.settle()
     assert one.rows() == ["relu_kernel"]
     other = tab().go(one.page.url.removeprefix(one.url), ".ag-row")
@@ -210,7 +226,10 @@ def test_what_cannot_be_compared_says_so_and_can_be_forced(tab):
     assert not one.complaints
 
 
-@pytest.mark.parametrize("name", ["../base", "/etc/passwd", "..%2F..%2Fetc", "base/../../x", "nosuch", "%00", "~root", "http://example.org/x.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["../base", "/etc/passwd", "..%2F..%2Fetc", "base/../../x", "nosuch", "%00", "~root", "http://example.org/x.json"],
+)
 def test_an_address_reads_nothing_but_sets_of_the_folder(tab, name):
     one = tab().go(f"/?control=base&test={name}", ".alert")
     assert "no such set below the folder" in one.page.inner_text(".alert")
@@ -298,8 +317,16 @@ def test_the_keyboard_reaches_everything(tab):
     assert one.page.evaluate("document.activeElement.id") == "page"
     one.page.focus("nav a >> nth=0")
     assert one.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    unlabelled = "all => all.filter(e => !e.labels?.length && !e.getAttribute('aria-label') && !e.textContent.trim() && e.offsetParent).map(e => e.outerHTML)"
-    assert one.page.eval_on_selector_all("header button, section button, section input[type=text], .tools button", unlabelled) == []
+    unlabelled = (
+        "all => all.filter(e => !e.labels?.length && !e.getAttribute('aria-label') && !e.textContent.trim() "
+        "&& e.offsetParent).map(e => e.outerHTML)"
+    )
+    assert (
+        one.page.eval_on_selector_all(
+            "header button, section button, section input[type=text], .tools button", unlabelled
+        )
+        == []
+    )
     one.page.click(".ag-row [col-id=name] >> nth=0")
     one.page.keyboard.press("ArrowDown")
     one.page.keyboard.press("Space")

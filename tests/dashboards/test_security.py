@@ -6,7 +6,16 @@ from tracediff_dashboards.security import is_loopback
 from tracediff_dashboards.sets import Sets
 
 TOKEN = "a-token-of-the-tests"
-PATHS = ["/", "/changes", "/palette.css", "/assets/dashboard.css", "/_dash-layout", "/_dash-dependencies", "/nosuch/../x", "/_favicon.ico"]
+PATHS = [
+    "/",
+    "/changes",
+    "/palette.css",
+    "/assets/dashboard.css",
+    "/_dash-layout",
+    "/_dash-dependencies",
+    "/nosuch/../x",
+    "/_favicon.ico",
+]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +55,9 @@ def test_the_page_loads_from_its_own_server_only(local):
     assert "--control:" in local.get("/palette.css").text
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8050", "127.0.0.1.evil.example", "169.254.1.1", "[::2]", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8050", "127.0.0.1.evil.example", "169.254.1.1", "[::2]", ""]
+)
 def test_another_name_for_this_machine_is_not_answered(local, host):
     assert local.get("/", headers={"Host": host}).status_code in (400, 403)
 
@@ -64,7 +75,13 @@ def test_other_sites_may_not_ask(local):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_is_told_without_the_token(guarded, path):
-    wrong = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Bearer {TOKEN}x"}, {"Cookie": "tracediff-token=é"}, {"Cookie": "tracediff-token="}]
+    wrong = [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Cookie": "tracediff-token=é"},
+        {"Cookie": "tracediff-token="},
+    ]
     for headers in wrong:
         answer = guarded.get(path, headers=headers)
         assert answer.status_code == 401
@@ -89,11 +106,14 @@ def test_the_token_moves_from_the_address_to_a_cookie(guarded):
 
 
 def test_a_request_is_bounded(local):
-    answer = local.post("/_dash-update-component", data=b"x", headers={"Content-Length": str(1 << 40)}, content_type="application/json")
+    answer = local.post(
+        "/_dash-update-component", data=b"x", headers={"Content-Length": str(1 << 40)}, content_type="application/json"
+    )
     assert answer.status_code in (400, 413)
 
 
 def test_loopback_is_known_by_address():
-    assert [is_loopback(host) for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1", "example.org")] == [True] * 4 + [
-        False
-    ] * 4
+    assert [
+        is_loopback(host)
+        for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1", "example.org")
+    ] == [True] * 4 + [False] * 4

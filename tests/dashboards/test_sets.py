@@ -134,7 +134,10 @@ def test_dropped_files_are_private_and_removed():
     assert kept.path(names[0]) is None
 
 
-@pytest.mark.parametrize("name", ["../../../x.json", "/etc/x.json", "..\\..\\x.json", "<img src=x onerror=alert(1)>.json", "\0x.json", ".x.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["../../../x.json", "/etc/x.json", "..\\..\\x.json", "<img src=x onerror=alert(1)>.json", "\0x.json", ".x.json"],
+)
 def test_a_dropped_files_name_leads_nowhere(name):
     kept = Uploads()
     path = kept.path(kept.add(name, data()))
@@ -145,7 +148,10 @@ def test_a_dropped_files_name_leads_nowhere(name):
 
 def test_dropped_files_are_bounded(monkeypatch):
     kept = Uploads()
-    for name, content, said in (("t.exe", data(), "no trace by its name"), ("t.json", "data:x;base64,%%%", "did not arrive whole")):
+    for name, content, said in (
+        ("t.exe", data(), "no trace by its name"),
+        ("t.json", "data:x;base64,%%%", "did not arrive whole"),
+    ):
         with pytest.raises(TracediffError, match=said):
             kept.add(name, content)
     monkeypatch.setattr(uploads, "MOST_BYTES", 1000)

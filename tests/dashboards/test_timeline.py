@@ -6,13 +6,13 @@ import pytest
 from build_trace import document, write
 from dashboard_runs import events
 from tracediff_dashboards.filters import view_of
-from tracediff_dashboards.looking import Looking, is_used, places, window_of
+from tracediff_dashboards.step_inspector import Looking, is_used, places, window_of
 
+from tracediff.aggregate.assemble import narrowed
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
-from tracediff.profile.arrange import narrowed
-from tracediff.profile.traceset import Selection
+from tracediff.profile.selection import Selection
 
 GRAPH = "#chart-timeline .js-plotly-plot"
 NAMES = f"() => document.querySelector('{GRAPH}').data.flatMap(t => t.customdata)"
@@ -60,9 +60,13 @@ def test_what_a_process_reads_is_the_same_and_leaves_nothing(runs, monkeypatch, 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     looking = Looking()
     far = looking.step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
-    assert [list(column) for column in vars(far.timeline.marks).values()] == [list(column) for column in vars(near.timeline.marks).values()]
+    assert [list(column) for column in vars(far.timeline.marks).values()] == [
+        list(column) for column in vars(near.timeline.marks).values()
+    ]
     event = int(far.timeline.marks.event.max())
-    assert looking.follow(control, "run 1|0|4", whole.control.typical, event) == Looking().follow(control, "run 1|0|4", whole.control.typical, event)
+    assert looking.follow(control, "run 1|0|4", whole.control.typical, event) == Looking().follow(
+        control, "run 1|0|4", whole.control.typical, event
+    )
     assert list(tmp_path.iterdir()) == []
     looking.close()
 
@@ -90,7 +94,11 @@ def test_a_mark_leads_to_what_hangs_together_with_it(runs):
     marks = whole.control.typical.timeline.marks
     event = int(marks.event[marks.name.index("mm_kernel")])
     found = Looking().follow(control, "", whole.control.typical, event)
-    assert [(f.what, f.name) for f in found] == [("GPU event", "mm_kernel"), ("launch", "cudaLaunchKernel"), ("around", "aten::mm")]
+    assert [(f.what, f.name) for f in found] == [
+        ("GPU event", "mm_kernel"),
+        ("launch", "cudaLaunchKernel"),
+        ("around", "aten::mm"),
+    ]
     assert Looking().follow(control, "", whole.control.typical, 10**9) == []
 
 
@@ -117,7 +125,9 @@ def test_steps_live_in_the_address():
     assert view.at_control == "run 1|0|4"
     assert view.window == (20_000, 60_000)
     assert view_of(view.query()) == view
-    assert [view_of(f"?window={said}").window for said in ("", "1", "2..1", "-1..2", "a..b", "1..2..3", f"1..{1 << 61}")] == [None] * 7
+    assert [
+        view_of(f"?window={said}").window for said in ("", "1", "2..1", "-1..2", "a..b", "1..2..3", f"1..{1 << 61}")
+    ] == [None] * 7
 
 
 def test_choose_zoom_and_follow_in_the_browser(tab):
@@ -128,16 +138,26 @@ def test_choose_zoom_and_follow_in_the_browser(tab):
     assert page.evaluate(f"document.querySelector('{GRAPH}').layout.xaxis.range[0]") == 0
     whole = page.evaluate(NAMES)
     point = page.evaluate(
-        f"""() => {{ const plot = document.querySelector('{GRAPH}'); const trace = plot.data.findIndex(t => t.customdata.some(c => c.includes('mm_kernel')));
-        const k = plot.data[trace].customdata.findIndex(c => c.includes('mm_kernel')); return [trace, k, plot.data[trace].ids[k]]; }}"""
+        f"""() => {{
+            const plot = document.querySelector('{GRAPH}'), named = c => c.includes('mm_kernel');
+            const trace = plot.data.findIndex(t => t.customdata.some(named));
+            const k = plot.data[trace].customdata.findIndex(named);
+            return [trace, k, plot.data[trace].ids[k]];
+        }}"""
     )
     assert point[2].startswith("0:")
     assert "step 4 of run 1, rank 0" in page.inner_text("#caption-timeline")
     page.evaluate(f"Plotly.relayout(document.querySelector('{GRAPH}'), {{'xaxis.range[0]': 20, 'xaxis.range[1]': 60}})")
-    page.wait_for_function(f"() => JSON.stringify(({NAMES})()) !== {json.dumps(json.dumps(whole, separators=(',', ':'), ensure_ascii=False))}")
+    page.wait_for_function(
+        f"() => JSON.stringify(({NAMES})()) !== "
+        f"{json.dumps(json.dumps(whole, separators=(',', ':'), ensure_ascii=False))}"
+    )
     one.settle()
     assert [round(v) for v in page.evaluate(f"document.querySelector('{GRAPH}').layout.xaxis.range")] == [20, 60]
-    page.evaluate(f"document.querySelector('{GRAPH}').emit('plotly_click', {{points: [{{curveNumber: 0, pointNumber: 0, id: '{point[2]}'}}], event: {{}}}})")
+    page.evaluate(
+        f"document.querySelector('{GRAPH}').emit('plotly_click', "
+        f"{{points: [{{curveNumber: 0, pointNumber: 0, id: '{point[2]}'}}], event: {{}}}})"
+    )
     page.wait_for_selector("#followed table")
     assert "cudaLaunchKernel" in page.inner_text("#followed")
     assert "aten::mm" in page.inner_text("#followed")

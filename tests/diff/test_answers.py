@@ -7,17 +7,23 @@ from build_trace import call, document, kernel, memcpy, op, step, write
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.groups import split_change
 from tracediff.engine import load_sets
-from tracediff.profile.traceset import Selection
+from tracediff.profile.selection import Selection
 
 
 def compare_events(folder, control, test, force=False):
-    paths = [write(folder / name / "trace.json", document(events)) for name, events in (("control", control), ("test", test))]
+    paths = [
+        write(folder / name / "trace.json", document(events)) for name, events in (("control", control), ("test", test))
+    ]
     return compare_sets(*load_sets([str(p) for p in paths]), force=force)
 
 
 def launched(name, at, length, correlation, op_name="aten::mm", **args):
     """A kernel with its op and launch at ``at``; it runs 10 µs later."""
-    return [op(op_name, at, 4, **args), call("cudaLaunchKernel", at + 1, 2, correlation=correlation), kernel(name, at + 10, length, correlation=correlation)]
+    return [
+        op(op_name, at, 4, **args),
+        call("cudaLaunchKernel", at + 1, 2, correlation=correlation),
+        kernel(name, at + 10, length, correlation=correlation),
+    ]
 
 
 def classes(comparison, category):
@@ -25,7 +31,14 @@ def classes(comparison, category):
 
 
 def test_the_five_classes_of_counts(tmp_path):
-    control = [step(1, 0, 100), op("same", 0, 5), op("more", 5, 5), op("less", 10, 5), op("less", 15, 5), op("gone", 20, 5)]
+    control = [
+        step(1, 0, 100),
+        op("same", 0, 5),
+        op("more", 5, 5),
+        op("less", 10, 5),
+        op("less", 15, 5),
+        op("gone", 20, 5),
+    ]
     test = [step(1, 0, 100), op("same", 0, 5), op("more", 5, 5), op("more", 10, 5), op("less", 15, 4), op("new", 20, 5)]
     assert classes(compare_events(tmp_path, control, test), "cpu_op") == {
         "same": "unchanged",
@@ -38,7 +51,9 @@ def test_the_five_classes_of_counts(tmp_path):
 
 def test_steps_of_other_numbers_are_the_same_op(tmp_path):
     ops = compare_events(tmp_path, [step(1, 0, 10), op("a", 1, 2)], [step(3, 0, 10), op("a", 1, 2)]).ops
-    assert [(o.name, o.counts_change) for o in ops if o.category == "user_annotation"] == [("ProfilerStep#", "unchanged")]
+    assert [(o.name, o.counts_change) for o in ops if o.category == "user_annotation"] == [
+        ("ProfilerStep#", "unchanged")
+    ]
 
 
 def test_a_change_splits_into_its_count_and_its_mean_part():
@@ -50,9 +65,19 @@ def test_a_change_splits_into_its_count_and_its_mean_part():
 
 def test_a_group_is_counted_in_the_operator_that_its_members_share(tmp_path):
     """One vendor's product is a memset and a kernel, another's a single kernel: one product on both sides."""
-    control = [step(1, 0, 100), op("aten::mm", 0, 20), call("launch", 1, 2, correlation=1), kernel("zero", 30, 2, correlation=1)]
+    control = [
+        step(1, 0, 100),
+        op("aten::mm", 0, 20),
+        call("launch", 1, 2, correlation=1),
+        kernel("zero", 30, 2, correlation=1),
+    ]
     control += [call("launch", 5, 2, correlation=2), kernel("gemm", 40, 10, correlation=2)]
-    test = [step(1, 0, 100), op("aten::mm", 0, 20), call("launch", 1, 2, correlation=1), kernel("other_gemm", 30, 20, correlation=1)]
+    test = [
+        step(1, 0, 100),
+        op("aten::mm", 0, 20),
+        call("launch", 1, 2, correlation=1),
+        kernel("other_gemm", 30, 20, correlation=1),
+    ]
     (group,) = compare_events(tmp_path, control, test).gpu_time.groups
     assert (group.level, group.control_count, group.test_count, group.counts) == ("op", 2, 1, (1, 1))
     assert [float(p) for p in group.parts] == [0, 8_000]
@@ -79,9 +104,16 @@ def test_another_batch_size_matches_by_operator_where_every_shape_differs_by_one
 
 def test_copies_match_by_direction_however_the_vendor_spells_it(tmp_path):
     def copy(name):
-        return [step(1, 0, 50), op("aten::copy_", 0, 4), call("cudaMemcpyAsync", 1, 2, correlation=1), memcpy(name, 10, 5, correlation=1)]
+        return [
+            step(1, 0, 50),
+            op("aten::copy_", 0, 4),
+            call("cudaMemcpyAsync", 1, 2, correlation=1),
+            memcpy(name, 10, 5, correlation=1),
+        ]
 
-    comparison = compare_events(tmp_path, copy("Memcpy HtoD (Pageable -> Device)"), copy("Memcpy HtoD (Host -> Device)"))
+    comparison = compare_events(
+        tmp_path, copy("Memcpy HtoD (Pageable -> Device)"), copy("Memcpy HtoD (Host -> Device)")
+    )
     assert [(g.level, g.name) for g in comparison.gpu_time.groups] == [("exact", "Memcpy HtoD")]
 
 
@@ -93,7 +125,10 @@ def test_generated_kernels_match_across_counters_but_stay_apart_by_grid(tmp_path
         b[2]["args"] |= {"grid": [8, 1, 1], "block": [64, 1, 1]}
         return [step(1, 0, 60), *a, *b]
 
-    control, test = two("triton_poi_fused_add_0", "triton_poi_fused_add_3"), two("triton_poi_fused_add_1", "triton_poi_fused_add_2")
+    control, test = (
+        two("triton_poi_fused_add_0", "triton_poi_fused_add_3"),
+        two("triton_poi_fused_add_1", "triton_poi_fused_add_2"),
+    )
     groups = compare_events(tmp_path, control, test).gpu_time.groups
     assert [(g.level, g.control_ns, g.test_ns) for g in groups] == [("exact", 5_000, 5_000), ("exact", 9_000, 9_000)]
 
@@ -115,7 +150,9 @@ def test_sets_with_nothing_in_common_are_refused(tmp_path):
 
 def test_two_steps_of_one_file_compare_with_caution(tmp_path):
     path = str(write(tmp_path / "t.json", document([step(1, 0, 10), op("a", 1, 2), step(2, 10, 30), op("a", 11, 4)])))
-    comparison = compare_sets(*load_sets([path, path], selections=[Selection(first=1, last=1), Selection(first=2, last=2)]))
+    comparison = compare_sets(
+        *load_sets([path, path], selections=[Selection(first=1, last=1), Selection(first=2, last=2)])
+    )
     assert (comparison.step_time.control, comparison.step_time.test) == (10_000, 30_000)
     assert [(r.code, r.level) for r in comparison.comparability.reasons] == [("same-set", "caution")]
 
@@ -149,7 +186,9 @@ def ms(comparison, name):
 )
 def test_step_times_of_the_real_pairs(control, test, step_ms):
     comparison = real(control, test)
-    assert [round(comparison.us(x) / 1000, 1) for x in (comparison.step_time.control, comparison.step_time.test)] == step_ms
+    assert [
+        round(comparison.us(x) / 1000, 1) for x in (comparison.step_time.control, comparison.step_time.test)
+    ] == step_ms
 
 
 @traces.needs_traces

@@ -2,12 +2,12 @@
 
 from build_trace import BACKWARD, call, document, event, kernel, op, step, write
 
+from tracediff.aggregate.averages import call_tree
+from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.compare import compare_sets
-from tracediff.diff.matching.calls import pair_calls
+from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.tree import folded, merge_trees
 from tracediff.engine import load_sets
-from tracediff.profile.average import call_tree
-from tracediff.profile.calltree import Call, CallTree
 
 
 def loaded(folder, **sides):
@@ -48,7 +48,14 @@ def test_the_same_call_of_every_step_is_one_node(tmp_path):
 
 
 def test_modules_are_paths_of_classes_with_ordinals_among_their_siblings(tmp_path):
-    events = [step(1, 0, 100), module("Net_0", 0, 90), module("Linear_3", 5, 10), module("Linear_7", 20, 10), op("aten::mm", 7, 2), op("aten::mm", 22, 2)]
+    events = [
+        step(1, 0, 100),
+        module("Net_0", 0, 90),
+        module("Linear_3", 5, 10),
+        module("Linear_7", 20, 10),
+        op("aten::mm", 7, 2),
+        op("aten::mm", 22, 2),
+    ]
     found = paths(tree_of(tmp_path, events))
     assert ("forward", "Net", "Linear[0]", "aten::mm") in found
     assert ("forward", "Net", "Linear[1]", "aten::mm") in found
@@ -79,14 +86,20 @@ def test_phases_and_the_users_annotations(tmp_path):
         op("aten::stack", 41, 2),
     ]
     found = paths(tree_of(tmp_path, events))
-    assert {("forward", "my loss", "aten::mul"), ("optimizer", "aten::_foreach_add_"), ("other", "aten::stack")} <= found.keys()
+    assert {
+        ("forward", "my loss", "aten::mul"),
+        ("optimizer", "aten::_foreach_add_"),
+        ("other", "aten::stack"),
+    } <= found.keys()
 
 
 def test_replayed_graph_work_hangs_below_its_scope_and_is_told_apart_by_order(tmp_path):
     events = [step(1, 0, 100), op("CompiledFunction", 0, 10), call("cudaGraphLaunch", 1, 2, correlation=5)]
     events += [kernel("gelu", 10 + 5 * i, 4, correlation=5) for i in range(3)]
     tree = tree_of(tmp_path, events)
-    assert [(tree.calls[w.node].name, w.name, w.ordinal, w.order) for w in tree.work] == [("forward", "gelu", k, k) for k in range(3)]
+    assert [(tree.calls[w.node].name, w.name, w.ordinal, w.order) for w in tree.work] == [
+        ("forward", "gelu", k, k) for k in range(3)
+    ]
 
 
 def tree_from(*calls):
@@ -113,8 +126,12 @@ def test_siblings_that_changed_places_are_paired_by_their_content():
 
 def test_a_layer_that_gained_an_operator_keeps_its_place():
     # the second of three equal layers gains one: its neighbours must not move up
-    control = tree_from(*((0, "f") if k == 0 else (3 * i + 1, x) for i in range(3) for k, x in enumerate(("f", "a", "b"))))
-    test = tree_from((0, "f"), (1, "a"), (1, "b"), (0, "f"), (4, "a"), (4, "new"), (4, "b"), (0, "f"), (8, "a"), (8, "b"))
+    control = tree_from(
+        *((0, "f") if k == 0 else (3 * i + 1, x) for i in range(3) for k, x in enumerate(("f", "a", "b")))
+    )
+    test = tree_from(
+        (0, "f"), (1, "a"), (1, "b"), (0, "f"), (4, "a"), (4, "new"), (4, "b"), (0, "f"), (8, "a"), (8, "b")
+    )
     pairing = pair_calls(control, test)
     assert [(pairing.test_of[n]) for n in (1, 4, 7)] == [1, 4, 8]
 
@@ -126,7 +143,9 @@ def test_one_of_many_is_no_partner_of_what_stands_for_all():
 
 def test_thousands_of_siblings_and_one_more():
     control = tree_from(*((0, f"op{i % 50}") for i in range(4000)))
-    test = tree_from(*((0, f"op{i % 50}") for i in range(2000)), (0, "new"), *((0, f"op{i % 50}") for i in range(2000, 4000)))
+    test = tree_from(
+        *((0, f"op{i % 50}") for i in range(2000)), (0, "new"), *((0, f"op{i % 50}") for i in range(2000, 4000))
+    )
     pairing = pair_calls(control, test)
     assert [pairing.test_of[i] for i in range(1, 4001)] == [*range(1, 2001), *range(2002, 4002)]
 
@@ -137,7 +156,11 @@ def test_the_merged_tree_holds_both_sides_and_adds_up(tmp_path):
     comparison = compare_sets(*loaded(tmp_path, control=control, test=test))
     nodes = merge_trees(comparison.trees, comparison.pairing, comparison.scale)
     ops = {n.name: (n.side, n.control_work, n.test_work) for n in nodes if n.kind == "op"}
-    assert ops == {"aten::mm": ("both", 10_000, 30_000), "aten::relu": ("control", 10_000, 0), "aten::gelu": ("test", 0, 10_000)}
+    assert ops == {
+        "aten::mm": ("both", 10_000, 30_000),
+        "aten::relu": ("control", 10_000, 0),
+        "aten::gelu": ("test", 0, 10_000),
+    }
     forward = next(n for n in nodes if n.name == "forward")
     assert (forward.control_work, forward.test_work) == (20_000, 40_000)
     assert ("forward;aten::mm;gemm", 10_000, 30_000) in folded(comparison.trees, comparison.scale)

@@ -1,4 +1,6 @@
-"""Both accounts close exactly, and diff(a, b) = −diff(b, a): on generated traces, on every real file against itself, on every real pair."""
+"""Both accounts close exactly, and diff(a, b) = −diff(b, a): on generated traces, on every real file against itself, on
+every real pair.
+"""
 
 from fractions import Fraction
 
@@ -31,7 +33,10 @@ def assert_closes(comparison):
         ops = [op for op in comparison.ops if op.category == category]
         assert all(op.control_self == op.control_total and op.test_self == op.test_total for op in ops)
     if gpu.groups:
-        assert sum(op.control_total for op in comparison.ops if op.category in ("kernel", "gpu_memcpy", "gpu_memset")) == gpu.control
+        assert (
+            sum(op.control_total for op in comparison.ops if op.category in ("kernel", "gpu_memcpy", "gpu_memset"))
+            == gpu.control
+        )
 
 
 def mirrored(comparison):
@@ -42,9 +47,26 @@ def mirrored(comparison):
         "states": {s.name: (Fraction(s.test, scale), Fraction(s.control, scale)) for s in d.step_time.states},
         "gpu": (Fraction(gpu.added, scale), Fraction(gpu.removed, scale), Fraction(gpu.matched, scale)),
         "groups": sorted(
-            (level.get(g.level, g.level), g.name, _members(g.test, scale), _members(g.control, scale), tuple(p / scale for p in g.parts)) for g in gpu.groups
+            (
+                level.get(g.level, g.level),
+                g.name,
+                _members(g.test, scale),
+                _members(g.control, scale),
+                tuple(p / scale for p in g.parts),
+            )
+            for g in gpu.groups
         ),
-        "ops": {(o.category, o.raw_name): (o.test_count, o.control_count, o.test_total, o.control_total, o.test_self, o.control_self) for o in d.ops},
+        "ops": {
+            (o.category, o.raw_name): (
+                o.test_count,
+                o.control_count,
+                o.test_total,
+                o.control_total,
+                o.test_self,
+                o.control_self,
+            )
+            for o in d.ops
+        },
         "classes": {(o.category, o.raw_name): (o.counts_change, o.time_change) for o in d.ops},
     }
 
@@ -53,14 +75,24 @@ def _members(members, scale):
     return tuple((m.name, m.op or "", Fraction(m.count, scale), Fraction(m.ns, scale)) for m in members)
 
 
-OPPOSITE = {"added": "deleted", "deleted": "added", "increased": "decreased", "decreased": "increased", "faster": "slower", "slower": "faster"}
+OPPOSITE = {
+    "added": "deleted",
+    "deleted": "added",
+    "increased": "decreased",
+    "decreased": "increased",
+    "faster": "slower",
+    "slower": "faster",
+}
 
 
 def assert_antisymmetric(forward, backward):
     there, back = mirrored(forward), mirrored(backward)
     assert there["states"] == {k: v[::-1] for k, v in back["states"].items()}
     assert there["gpu"] == (-back["gpu"][1], -back["gpu"][0], -back["gpu"][2])
-    swapped = [({"added": "removed", "removed": "added"}.get(lv, lv), n, t, c, tuple(-p for p in parts)) for lv, n, c, t, parts in back["groups"]]
+    swapped = [
+        ({"added": "removed", "removed": "added"}.get(lv, lv), n, t, c, tuple(-p for p in parts))
+        for lv, n, c, t, parts in back["groups"]
+    ]
     assert there["groups"] == sorted(swapped)
     assert there["ops"] == {k: (v[1], v[0], v[3], v[2], v[5], v[4]) for k, v in back["ops"].items()}
     assert there["classes"] == {k: tuple(OPPOSITE.get(c, c) for c in v) for k, v in back["classes"].items()}
@@ -69,7 +101,9 @@ def assert_antisymmetric(forward, backward):
 @traces.needs_traces
 @pytest.mark.parametrize(("control", "test"), traces.PAIRS)
 def test_a_real_pair_closes_and_mirrors(control, test):
-    forward, backward = (compare(traces.FOLDER / a, traces.FOLDER / b, force=True) for a, b in ((control, test), (test, control)))
+    forward, backward = (
+        compare(traces.FOLDER / a, traces.FOLDER / b, force=True) for a, b in ((control, test), (test, control))
+    )
     assert_closes(forward)
     assert_antisymmetric(forward, backward)
 
@@ -81,15 +115,22 @@ def test_a_real_file_against_itself_differs_by_nothing(name):
     assert_closes(comparison)
     assert [r.code for r in comparison.comparability.reasons] == ["same-set"]
     assert comparison.step_time.delta == 0
-    assert {g.level for g in comparison.gpu_time.groups} <= {"exact", "sequence"}  # graph replays have no operator to be exact about
+    assert {g.level for g in comparison.gpu_time.groups} <= {
+        "exact",
+        "sequence",
+    }  # graph replays have no operator to be exact about
     assert all(g.delta == 0 and g.control_count == g.test_count for g in comparison.gpu_time.groups)
     assert {(o.counts_change, o.time_change) for o in comparison.ops} <= {("unchanged", "untested")}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(trace_events(), trace_events())
 def test_any_pair_closes_and_mirrors(tmp_path, a, b):
-    paths = [write(tmp_path / f"{name}.json", document(events), layout="compact") for name, events in (("a", a), ("b", b))]
+    paths = [
+        write(tmp_path / f"{name}.json", document(events), layout="compact") for name, events in (("a", a), ("b", b))
+    ]
     forward, backward = compare(*paths, force=True), compare(*paths[::-1], force=True)
     assert_closes(forward)
     assert_antisymmetric(forward, backward)

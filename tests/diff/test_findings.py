@@ -17,7 +17,9 @@ def real(control, test):
 
 
 def compare_events(folder, control, test):
-    paths = [write(folder / name / "trace.json", document(events)) for name, events in (("control", control), ("test", test))]
+    paths = [
+        write(folder / name / "trace.json", document(events)) for name, events in (("control", control), ("test", test))
+    ]
     return compare_sets(*load_sets([str(p) for p in paths]))
 
 
@@ -31,7 +33,11 @@ def one(comparison, code):
 
 
 def launched(name, at, length, correlation, op_name="aten::mm", **args):
-    return [op(op_name, at, 4, **args), call("cudaLaunchKernel", at + 1, 2, correlation=correlation), kernel(name, at + 10, length, correlation=correlation)]
+    return [
+        op(op_name, at, 4, **args),
+        call("cudaLaunchKernel", at + 1, 2, correlation=correlation),
+        kernel(name, at + 10, length, correlation=correlation),
+    ]
 
 
 @traces.needs_traces
@@ -46,11 +52,23 @@ def test_resnet_got_faster_by_its_data_loader_and_not_by_cudnns_choices():
 
 
 @traces.needs_traces
-@pytest.mark.parametrize(("control", "test"), [("resnet50_workers0", "resnet50_workers0_repeat"), ("transformer_h100_run1", "transformer_h100_run2")])
+@pytest.mark.parametrize(
+    ("control", "test"),
+    [("resnet50_workers0", "resnet50_workers0_repeat"), ("transformer_h100_run1", "transformer_h100_run2")],
+)
 def test_nothing_changed_on_the_gpu_between_two_runs_of_one_program(control, test):
     comparison = real(control, test)
     assert {g.level for g in comparison.gpu_time.groups} == {"exact"}
-    about_kernels = {"algorithm-swap", "cudnn-choice", "slower-kernel", "faster-kernel", "count-change", "new-copies", "fused", "tensor-core-share"}
+    about_kernels = {
+        "algorithm-swap",
+        "cudnn-choice",
+        "slower-kernel",
+        "faster-kernel",
+        "count-change",
+        "new-copies",
+        "fused",
+        "tensor-core-share",
+    }
     assert not about_kernels & set(codes(comparison))
 
 
@@ -83,7 +101,9 @@ def test_two_machines_are_compared_with_caution():
 def test_the_rank_that_waits_least_comes_last():
     found = [f for f in real("dlrm_8ranks", "dlrm_8ranks").findings if f.code == "straggler"]
     assert len(found) == 2
-    assert [f.title for f in found] == [f"rank 7 of {side} comes late: the others wait for it" for side in ("the control", "the test")]
+    assert [f.title for f in found] == [
+        f"rank 7 of {side} comes late: the others wait for it" for side in ("the control", "the test")
+    ]
     assert found[0].evidence[-1].name.startswith("rank 1: 11.3")
 
 
@@ -115,7 +135,9 @@ def test_the_same_kernel_slower_and_faster(tmp_path):
 
 def test_other_kernels_of_the_same_operator(tmp_path):
     comparison = compare_events(
-        tmp_path, [step(1, 0, 100), *launched("ampere_sgemm_64x64_tn", 0, 30, 1)], [step(1, 0, 100), *launched("ampere_h16816gemm_64x64_tn", 0, 10, 1)]
+        tmp_path,
+        [step(1, 0, 100), *launched("ampere_sgemm_64x64_tn", 0, 30, 1)],
+        [step(1, 0, 100), *launched("ampere_h16816gemm_64x64_tn", 0, 10, 1)],
     )
     found = one(comparison, "algorithm-swap")
     assert (found.delta_us, found.evidence[0].control_us, found.evidence[0].test_us) == (-20, 30, 10)
@@ -153,9 +175,18 @@ def test_inputs_of_another_dtype_and_in_another_layout(tmp_path):
 
 def test_work_of_other_shapes(tmp_path):
     def products(*sizes):
-        return [step(1, 0, 200), *(e for k, n in enumerate(sizes) for e in launched("gemm", 40 * k, 10, k, **{"Input Dims": [[n, 8], [8, 8]]}))]
+        return [
+            step(1, 0, 200),
+            *(
+                e
+                for k, n in enumerate(sizes)
+                for e in launched("gemm", 40 * k, 10, k, **{"Input Dims": [[n, 8], [8, 8]]})
+            ),
+        ]
 
-    assert "50 % of the work" in one(compare_events(tmp_path, products(4, 16), products(4, 64)), "workload-changed").title
+    assert (
+        "50 % of the work" in one(compare_events(tmp_path, products(4, 16), products(4, 64)), "workload-changed").title
+    )
 
 
 def test_compiling_inside_of_the_steps_is_told(tmp_path):
@@ -179,7 +210,12 @@ def test_a_step_far_from_the_others_is_named_and_kept(tmp_path):
 
 def test_launches_that_the_step_waits_for(tmp_path):
     def slow_launch(us):
-        return [step(1, 0, 100 + us), op("aten::mm", 0, us + 4), call("cudaLaunchKernel", 1, us, correlation=1), kernel("gemm", us + 3, 10, correlation=1)]
+        return [
+            step(1, 0, 100 + us),
+            op("aten::mm", 0, us + 4),
+            call("cudaLaunchKernel", 1, us, correlation=1),
+            kernel("gemm", us + 3, 10, correlation=1),
+        ]
 
     assert one(compare_events(tmp_path, slow_launch(5), slow_launch(80)), "launch-bound").delta_us == 75
 

@@ -11,7 +11,7 @@ from tracediff.diff.gate.config import Settings, read_settings
 from tracediff.diff.gate.figures import Figure
 from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, _judge, on_interval
 from tracediff.diff.gate.limits import Limit, parse_limit
-from tracediff.diff.gate.settle import runs_to_detect, runs_to_part, spread_of_interval
+from tracediff.diff.gate.sample_size import runs_to_detect, runs_to_part, spread_of_interval
 from tracediff.diff.gate.waivers import Waiver, waiver_for
 from tracediff.errors import TracediffError
 
@@ -81,7 +81,10 @@ def test_swapped_sides_are_never_both_a_regression(control, middle, reach, bound
 @given(st.integers(0, 10**6), st.integers(0, 10**6), BOUNDS)
 def test_swapped_counts_are_never_both_a_regression(control, test, bound):
     limit = Limit("kernels", *bound)
-    results = [_judge(limit, Figure("kernels", float(a), float(b), exact=True)).result for a, b in ((control, test), (test, control))]
+    results = [
+        _judge(limit, Figure("kernels", float(a), float(b), exact=True)).result
+        for a, b in ((control, test), (test, control))
+    ]
     assert results.count(REGRESSION) < 2
     assert INCONCLUSIVE not in results
 
@@ -97,7 +100,15 @@ def test_a_looser_bound_never_decides_for_the_worse(control, middle, reach, boun
 
 @pytest.mark.parametrize(
     ("relative", "absolute", "result"),
-    [(0.03, 0, REGRESSION), (0.03, 39, REGRESSION), (0.03, 41, INCONCLUSIVE), (0.03, 61, PASS), (0.05, 0, INCONCLUSIVE), (0.06, 0, PASS), (0.07, 0, PASS)],
+    [
+        (0.03, 0, REGRESSION),
+        (0.03, 39, REGRESSION),
+        (0.03, 41, INCONCLUSIVE),
+        (0.03, 61, PASS),
+        (0.05, 0, INCONCLUSIVE),
+        (0.06, 0, PASS),
+        (0.07, 0, PASS),
+    ],
 )
 def test_both_parts_must_be_exceeded(relative, absolute, result):
     assert on_interval(Limit("step", relative, absolute), 1000.0, (0.04, 0.06)) == result
@@ -141,7 +152,11 @@ def test_runs_that_cannot_be_had():
 
 
 def test_the_waiver_that_lasts_longest_counts():
-    short, long, other = Waiver("op:*", "a", date(2026, 1, 1)), Waiver("op:aten::*", "b", date(2026, 6, 1)), Waiver("step", "c", date(2030, 1, 1))
+    short, long, other = (
+        Waiver("op:*", "a", date(2026, 1, 1)),
+        Waiver("op:aten::*", "b", date(2026, 6, 1)),
+        Waiver("step", "c", date(2030, 1, 1)),
+    )
     assert waiver_for("op:aten::mm", [short, long, other]) == long
     assert waiver_for("kernels", [short, long, other]) is None
     assert not long.has_expired(date(2026, 6, 1))
@@ -157,7 +172,9 @@ def test_settings_are_read(tmp_path):
         '[[check.waiver]]\npattern = "family:*"\nreason = "known"\nexpires = 2026-12-31\n'
     )
     limits = (Limit("memory", 0.02, 16e6), Limit("kernels", 0.0, 2.0))
-    assert read_settings(path) == Settings(0.03, 50.0, limits, frozenset({"gpu"}), (Waiver("family:*", "known", date(2026, 12, 31)),))
+    assert read_settings(path) == Settings(
+        0.03, 50.0, limits, frozenset({"gpu"}), (Waiver("family:*", "known", date(2026, 12, 31)),)
+    )
 
 
 @pytest.mark.parametrize(

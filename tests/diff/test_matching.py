@@ -11,12 +11,18 @@ from tracediff.report.explain import explain
 
 
 def compare_events(folder, control, test):
-    paths = [write(folder / name / "trace.json", document(events)) for name, events in (("control", control), ("test", test))]
+    paths = [
+        write(folder / name / "trace.json", document(events)) for name, events in (("control", control), ("test", test))
+    ]
     return compare_sets(*load_sets([str(p) for p in paths]))
 
 
 def launched(name, at, length, correlation, op_name, **args):
-    return [op(op_name, at, 4, **args), call("cudaLaunchKernel", at + 1, 2, correlation=correlation), kernel(name, at + 10, length, correlation=correlation)]
+    return [
+        op(op_name, at, 4, **args),
+        call("cudaLaunchKernel", at + 1, 2, correlation=correlation),
+        kernel(name, at + 10, length, correlation=correlation),
+    ]
 
 
 def told(comparison):
@@ -26,8 +32,17 @@ def told(comparison):
 
 def test_work_that_only_an_outer_operator_shares_joins_its_group(tmp_path):
     """One side's attention clears a buffer before: flash_attention > zeros > fill_."""
-    attention = [op("aten::flash_attention", 0, 30), call("launch", 20, 2, correlation=2), kernel("flash", 40, 20, correlation=2)]
-    clearing = [op("aten::zeros", 1, 10), op("aten::fill_", 2, 8), call("launch", 3, 2, correlation=1), kernel("fill", 8, 2, correlation=1)]
+    attention = [
+        op("aten::flash_attention", 0, 30),
+        call("launch", 20, 2, correlation=2),
+        kernel("flash", 40, 20, correlation=2),
+    ]
+    clearing = [
+        op("aten::zeros", 1, 10),
+        op("aten::fill_", 2, 8),
+        call("launch", 3, 2, correlation=1),
+        kernel("fill", 8, 2, correlation=1),
+    ]
     comparison = compare_events(tmp_path, [step(1, 0, 100), *attention, *clearing], [step(1, 0, 100), *attention])
     assert told(comparison) == [("op", ["flash", "fill"], ["flash"])]
 
@@ -42,7 +57,11 @@ def test_vendors_operators_match_below_what_they_share(tmp_path):
             kernel(name, 40, 10, correlation=1),
         ]
 
-    comparison = compare_events(tmp_path, convolution("aten::cudnn_convolution", "implicit_gemm"), convolution("aten::miopen_convolution", "igemm_fwd"))
+    comparison = compare_events(
+        tmp_path,
+        convolution("aten::cudnn_convolution", "implicit_gemm"),
+        convolution("aten::miopen_convolution", "igemm_fwd"),
+    )
     assert told(comparison) == [("op", ["implicit_gemm"], ["igemm_fwd"])]
 
 
@@ -50,14 +69,23 @@ def test_optional_arguments_that_one_side_leaves_out_do_not_count(tmp_path):
     def product(*shapes):
         return [step(1, 0, 100), *launched("gemm", 0, 10, 1, "aten::mm", **{"Input Dims": list(shapes)})]
 
-    comparison = compare_events(tmp_path, product([4, 4], [4, 4]), product([4, 4], [4, 4], [], [4, 4]))  # compiled code passes the output too
+    comparison = compare_events(
+        tmp_path, product([4, 4], [4, 4]), product([4, 4], [4, 4], [], [4, 4])
+    )  # compiled code passes the output too
     assert [g.level for g in comparison.gpu_time.groups] == ["exact"]
 
 
 def test_what_is_left_of_a_module_goes_together(tmp_path):
     def norm(*ops):
-        modules = [event("python_function", "nn.Module: Net_0", 0, 90, tid=100), event("python_function", "nn.Module: Norm_0", 1, 80, tid=100)]
-        return [step(1, 0, 100), *modules, *(e for k, name in enumerate(ops) for e in launched(f"kernel_{name}", 5 + 20 * k, 5, k, f"aten::{name}"))]
+        modules = [
+            event("python_function", "nn.Module: Net_0", 0, 90, tid=100),
+            event("python_function", "nn.Module: Norm_0", 1, 80, tid=100),
+        ]
+        return [
+            step(1, 0, 100),
+            *modules,
+            *(e for k, name in enumerate(ops) for e in launched(f"kernel_{name}", 5 + 20 * k, 5, k, f"aten::{name}")),
+        ]
 
     comparison = compare_events(tmp_path, norm("pow", "mean", "rsqrt"), norm("rms_norm"))
     (group,) = comparison.gpu_time.groups
@@ -68,8 +96,19 @@ def test_a_fused_kernel_against_the_operators_that_its_name_lists(tmp_path):
     def gemm(at, correlation, **args):
         return launched("gemm", at, 5, correlation, "aten::mm", **{"Input Dims": [[8, 8], [8, 8]]}, **args)
 
-    control = [step(1, 0, 200), *gemm(0, 1), *launched("add_kernel", 20, 6, 2, "aten::add"), *launched("gelu_kernel", 40, 7, 3, "aten::gelu"), *gemm(60, 4)]
-    test = [step(1, 0, 200), *gemm(0, 1), *launched("triton_poi_fused_add_gelu_0", 20, 4, 2, "triton_poi_fused_add_gelu_0"), *gemm(60, 4)]
+    control = [
+        step(1, 0, 200),
+        *gemm(0, 1),
+        *launched("add_kernel", 20, 6, 2, "aten::add"),
+        *launched("gelu_kernel", 40, 7, 3, "aten::gelu"),
+        *gemm(60, 4),
+    ]
+    test = [
+        step(1, 0, 200),
+        *gemm(0, 1),
+        *launched("triton_poi_fused_add_gelu_0", 20, 4, 2, "triton_poi_fused_add_gelu_0"),
+        *gemm(60, 4),
+    ]
     comparison = compare_events(tmp_path, control, test)
     assert ("fusion", ["gelu_kernel", "add_kernel"], ["triton_poi_fused_add_gelu_0"]) in told(comparison)
     (cause,) = [s for s in by_cause(comparison.gpu_time) if s.name == "fusion"]
@@ -98,19 +137,25 @@ def graph(names):
 
 
 def test_replayed_work_is_aligned_by_its_order(tmp_path):
-    comparison = compare_events(tmp_path, graph(["gemm", "relu", "gemm", "gelu"]), graph(["gemm", "new_elementwise", "relu", "gemm", "gelu"]))
+    comparison = compare_events(
+        tmp_path, graph(["gemm", "relu", "gemm", "gelu"]), graph(["gemm", "new_elementwise", "relu", "gemm", "gelu"])
+    )
     assert [g.level for g in comparison.gpu_time.groups].count("sequence") == 4
     assert ("added", [], ["new_elementwise"]) in told(comparison)
 
 
 def test_replayed_nodes_that_changed_places_are_still_partners(tmp_path):
-    comparison = compare_events(tmp_path, graph(["a", "dw_gemm", "dx_gemm", "b"]), graph(["a", "dx_gemm", "dw_gemm", "b"]))
+    comparison = compare_events(
+        tmp_path, graph(["a", "dw_gemm", "dx_gemm", "b"]), graph(["a", "dx_gemm", "dw_gemm", "b"])
+    )
     assert {g.level for g in comparison.gpu_time.groups} == {"sequence"}
     assert all([m.name for m in g.control] == [m.name for m in g.test] for g in comparison.gpu_time.groups)
 
 
 def test_between_two_anchors_work_of_one_family_goes_together(tmp_path):
-    comparison = compare_events(tmp_path, graph(["a", "ampere_sgemm_64x64_tn", "b"]), graph(["a", "ampere_sgemm_128x64_tn", "b"]))
+    comparison = compare_events(
+        tmp_path, graph(["a", "ampere_sgemm_64x64_tn", "b"]), graph(["a", "ampere_sgemm_128x64_tn", "b"])
+    )
     assert ("sequence~family", ["ampere_sgemm_64x64_tn"], ["ampere_sgemm_128x64_tn"]) in told(comparison)
 
 

@@ -13,15 +13,15 @@ from typing import NamedTuple
 import pytest
 import traces
 
-from tracediff.diff.matching.calls import pair_calls
+from tracediff.aggregate.averages import call_tree
+from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
-from tracediff.diff.matching.groups import Match
 from tracediff.diff.matching.items import Item, items_of
+from tracediff.diff.matching.match import Match
 from tracediff.diff.matching.origins import Origins
 from tracediff.engine import load_sets
-from tracediff.profile.average import call_tree
-from tracediff.profile.families import family_of_kernel
-from tracediff.profile.traceset import Selection
+from tracediff.profile.kernels.families import family_of_kernel
+from tracediff.profile.selection import Selection
 
 pytestmark = traces.needs_traces
 
@@ -53,7 +53,9 @@ class Events(NamedTuple):
 
 
 class Score(NamedTuple):
-    """What is made of a pair's table: rows with a partner, those the tool answers, those it answers rightly; what is wrong, in words."""
+    """What is made of a pair's table: rows with a partner, those the tool answers, those it answers rightly; what is
+    wrong, in words.
+    """
 
     partners: int
     answered: int
@@ -84,11 +86,19 @@ def events_of(folder: str, step: int) -> Events:
     launched = {
         e["args"]["correlation"]
         for e in events
-        if e.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in e.get("args", {}) and start <= float(e["ts"]) < end
+        if e.get("cat") in ("cuda_runtime", "cuda_driver")
+        and "correlation" in e.get("args", {})
+        and start <= float(e["ts"]) < end
     }
-    gpu = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and e["args"].get("correlation") in launched]
+    gpu = [
+        e
+        for e in events
+        if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") and e["args"].get("correlation") in launched
+    ]
     gpu.sort(key=lambda e: float(e["ts"]))
-    by_stream = sorted(range(len(gpu)), key=lambda i: (gpu[i]["args"]["device"], gpu[i]["args"]["stream"], float(gpu[i]["ts"])))
+    by_stream = sorted(
+        range(len(gpu)), key=lambda i: (gpu[i]["args"]["device"], gpu[i]["args"]["stream"], float(gpu[i]["ts"]))
+    )
     orders = [0] * len(gpu)
     for order, i in enumerate(by_stream):
         orders[i] = order
@@ -139,11 +149,16 @@ def score(pair: str) -> Score:
         if level in NO_PARTNER:
             continue
         answered += 1
-        wide = max(len({(i.work.name, i.op) for i in side}) for side in (control, test)) > WIDEST or max(len(control), len(test)) > 2 * WIDEST
+        wide = (
+            max(len({(i.work.name, i.op) for i in side}) for side in (control, test)) > WIDEST
+            or max(len(control), len(test)) > 2 * WIDEST
+        )
         if row.control and row.test and any(i is row.test for i in test) and not wide:
             right += 1
         else:
-            wrong.append(f"{pair} {row.text}; {level}, {len(control)} : {len(test)} with {[i.work.name[:60] for i in test][:3]}")
+            wrong.append(
+                f"{pair} {row.text}; {level}, {len(control)} : {len(test)} with {[i.work.name[:60] for i in test][:3]}"
+            )
     return Score(sum(1 for r in rows if r.control and r.test), answered, right, wrong)
 
 
@@ -154,8 +169,14 @@ def test_the_positions_of_the_table_name_the_work_that_it_means(pair):
     assert all(row.control or row.test for row in rows)
 
 
-FOUND = {"timesformer_h100:timesformer_mi300": 0.95, "tinylm_compile:tinylm_cudagraph": 0.95, "hta_control:hta_test": 0.75}
-"""Pair → part of the partners that must be found; the last compares other machines, eager against a CUDA graph, tables split otherwise by rank."""
+FOUND = {
+    "timesformer_h100:timesformer_mi300": 0.95,
+    "tinylm_compile:tinylm_cudagraph": 0.95,
+    "hta_control:hta_test": 0.75,
+}
+"""Pair → part of the partners that must be found; the last compares other machines, eager against a CUDA graph, tables
+split otherwise by rank.
+"""
 
 
 @pytest.mark.parametrize("pair", FOUND)

@@ -40,9 +40,13 @@ def test_rows_and_pairs(tmp_path):
     sets = load_sets([control, slower, same])
     assert [cell.result for cell in against_control(sets[0], sets[1:], Judging())] == ["slower", "same"]
     assert [cell.result for cell in every_pair(sets, Judging())] == ["slower", "same", "faster"]
-    run = CliRunner(env={"COLUMNS": "160"}).invoke(cli, ["matrix", control, slower, same, "--json", "-"], standalone_mode=False)
+    run = CliRunner(env={"COLUMNS": "160"}).invoke(
+        cli, ["matrix", control, slower, same, "--json", "-"], standalone_mode=False
+    )
     found = json.loads(run.stdout)
     assert [c["result"] for c in found["comparisons"]] == ["slower", "same"]
-    text = CliRunner(env={"COLUMNS": "160"}).invoke(cli, ["matrix", control, slower, same], standalone_mode=False).stdout
+    text = (
+        CliRunner(env={"COLUMNS": "160"}).invoke(cli, ["matrix", control, slower, same], standalone_mode=False).stdout
+    )
     assert "slower" in text
     assert "5 : 5" in text

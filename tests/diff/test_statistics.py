@@ -32,7 +32,12 @@ def found(one):
 
 def share_found(seed, n, m, times, effect=0.0, disturbed=0.0):
     random = np.random.default_rng(seed)
-    return np.mean([found(estimate(logs(random, n, disturbed).tolist(), (effect + logs(random, m, disturbed)).tolist())) for _ in range(times)])
+    return np.mean(
+        [
+            found(estimate(logs(random, n, disturbed).tolist(), (effect + logs(random, m, disturbed)).tolist()))
+            for _ in range(times)
+        ]
+    )
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])
@@ -60,7 +65,9 @@ def test_ranks_find_among_disturbed_runs_what_a_t_would_miss():
 
 def test_what_is_called_detectable_is_found_in_four_of_five():
     random = np.random.default_rng(600)
-    detectable = np.median([estimate(logs(random, 8).tolist(), logs(random, 8).tolist()).detectable for _ in range(300)])
+    detectable = np.median(
+        [estimate(logs(random, 8).tolist(), logs(random, 8).tolist()).detectable for _ in range(300)]
+    )
     assert 0.72 <= share_found(601, 8, 8, 1000, effect=detectable) <= 0.9
 
 
@@ -76,7 +83,9 @@ def test_swapping_the_sides_negates_the_effect(control, test, paired, assumed):
     assert (there.method, there.p is None) == (back.method, back.p is None)
     assert there.effect == pytest.approx(-back.effect, abs=1e-9)
     if there.low is not None:
-        assert (there.low, there.high, there.p, there.detectable) == pytest.approx((-back.high, -back.low, back.p, back.detectable), abs=1e-9)
+        assert (there.low, there.high, there.p, there.detectable) == pytest.approx(
+            (-back.high, -back.low, back.p, back.detectable), abs=1e-9
+        )
 
 
 @settings(max_examples=200, deadline=None)
@@ -107,7 +116,9 @@ def test_all_equal_values_are_no_difference(n, m):
     assert one.low == -one.high < 0
 
 
-@pytest.mark.parametrize(("n", "m", "change"), [(2, 2, 0.01), (3, 3, 0.01), (1, 3, 0.015), (1, 8, 0.01), (5, 5, 0.007), (8, 8, 0.005)])
+@pytest.mark.parametrize(
+    ("n", "m", "change"), [(2, 2, 0.01), (3, 3, 0.01), (1, 3, 0.015), (1, 8, 0.01), (5, 5, 0.007), (8, 8, 0.005)]
+)
 def test_constants_are_told_apart_only_by_more_than_the_least_spread(n, m, change):
     """No variance at all is no certainty: the sides are taken to spread by half a per cent."""
     assert not found(estimate([7.0] * n, [7 + change] * m))
@@ -166,7 +177,15 @@ def flagged(tested):
 @pytest.mark.parametrize("runs", [3, 5])
 def test_of_equal_sides_any_of_300_operators_is_flagged_in_at_most_six_per_cent(runs):
     random = np.random.default_rng(800 + runs)
-    assert np.mean([bool(flagged(compare_many(operators(random, 300, runs), operators(random, 300, runs)))) for _ in range(500)]) <= BOUND
+    assert (
+        np.mean(
+            [
+                bool(flagged(compare_many(operators(random, 300, runs), operators(random, 300, runs))))
+                for _ in range(500)
+            ]
+        )
+        <= BOUND
+    )
 
 
 def test_a_changed_operator_is_found_among_300():

@@ -21,9 +21,12 @@ def product(at, ns, number, size=1024, times=1):
     return events
 
 
-def found(folder, control, test, meta=H100, measures=("rates",)):
-    paths = [write(folder / name / "trace.json", document([step(1, 0, 5000), *events], **meta)) for name, events in (("control", control), ("test", test))]
-    comparison = compare_sets(*load_sets([str(p) for p in paths], measures=measures))
+def found(folder, control, test, meta=H100, tables=("rates",)):
+    paths = [
+        write(folder / name / "trace.json", document([step(1, 0, 5000), *events], **meta))
+        for name, events in (("control", control), ("test", test))
+    ]
+    comparison = compare_sets(*load_sets([str(p) for p in paths], tables=tables))
     return [f for f in comparison.findings if f.code == "efficiency"]
 
 
@@ -43,12 +46,16 @@ def test_an_unknown_device_has_rates_and_no_part_of_a_peak(tmp_path):
 
 
 def test_more_calls_at_the_same_rate_are_no_change_of_efficiency(tmp_path):
-    assert not found(tmp_path, product(0, 4, 1) + product(1000, 2, 2, size=64, times=9), product(0, 4, 1, times=9) + product(1000, 2, 2, size=64))
+    assert not found(
+        tmp_path,
+        product(0, 4, 1) + product(1000, 2, 2, size=64, times=9),
+        product(0, 4, 1, times=9) + product(1000, 2, 2, size=64),
+    )
 
 
 def test_nothing_is_told_of_other_work_or_without_the_table(tmp_path):
     assert not found(tmp_path / "a", product(0, 4, 1), product(0, 8, 1, size=512))
-    assert not found(tmp_path / "b", product(0, 4, 1), product(0, 8, 1), measures=())
+    assert not found(tmp_path / "b", product(0, 4, 1), product(0, 8, 1), tables=())
 
 
 def test_the_other_way_round_it_is_the_other_way_round(tmp_path):
@@ -59,12 +66,16 @@ def test_the_other_way_round_it_is_the_other_way_round(tmp_path):
 
 
 def real(control, test):
-    comparison = compare_sets(*load_sets([str(traces.FOLDER / control), str(traces.FOLDER / test)], measures=["rates"], jobs=1))
+    comparison = compare_sets(
+        *load_sets([str(traces.FOLDER / control), str(traces.FOLDER / test)], tables=["rates"], jobs=1)
+    )
     return [f.title for f in comparison.findings if f.code == "efficiency"]
 
 
 @traces.needs_traces
-@pytest.mark.parametrize("pair", [("resnet50_workers0", "resnet50_workers4"), ("transformer_h100_run1", "transformer_h100_run2")])
+@pytest.mark.parametrize(
+    "pair", [("resnet50_workers0", "resnet50_workers4"), ("transformer_h100_run1", "transformer_h100_run2")]
+)
 def test_two_runs_of_one_program_are_as_efficient(pair):
     assert real(*pair) == []
 

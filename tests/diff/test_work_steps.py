@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from traces import FOLDER, PAIRS, needs_traces
 
+from tracediff.aggregate.samples import work_per_step
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
-from tracediff.profile.samples import work_per_step
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces" / "vit"
 
@@ -19,7 +19,9 @@ def mean(steps):
     runs = []
     for _, run in groupby(steps, key=lambda s: s.run):
         of_rank = [list(rank) for _, rank in groupby(sorted(run, key=lambda s: s.rank), key=lambda s: s.rank)]
-        means = [[Fraction(sum(getattr(s, what) for s in rank), len(rank)) for rank in of_rank] for what in ("ns", "count")]
+        means = [
+            [Fraction(sum(getattr(s, what) for s in rank), len(rank)) for rank in of_rank] for what in ("ns", "count")
+        ]
         runs.append([sum(of) / len(of_rank) for of in means])
     return [sum(of) / len(runs) for of in zip(*runs, strict=True)]
 

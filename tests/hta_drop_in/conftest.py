@@ -20,7 +20,9 @@ from tracediff.hta import LabeledTrace
 @pytest.fixture(scope="session")
 def hta() -> ModuleType:
     """HTA's own module ``hta.trace_diff``."""
-    module = pytest.importorskip("hta.trace_diff", reason="Holistic Trace Analysis is not installed: pip install 'traceinsight>=0.6.1'")
+    module = pytest.importorskip(
+        "hta.trace_diff", reason="Holistic Trace Analysis is not installed: pip install 'traceinsight>=0.6.1'"
+    )
     logging.getLogger("hta").setLevel(logging.CRITICAL)
     return module
 
@@ -42,7 +44,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def theirs(hta: ModuleType, folder: Callable[..., str]) -> Callable[..., Any]:
-    """Real traces by name → HTA's LabeledTrace of them, labelled ``one``; parsed once a session, a copy each time since HTA changes labels."""
+    """Real traces by name → HTA's LabeledTrace of them, labelled ``one``; parsed once a session, a copy each time since
+    HTA changes labels.
+    """
     parsed = cache(lambda *names: hta.LabeledTrace("one", trace_dir=folder(*names)))
     return lambda *names: copy.copy(parsed(*names))
 

@@ -1,4 +1,6 @@
-"""HTA's analyses over our columns: the same as after HTA's own load where that is right; docs/hta.md lists where it is not, one test each."""
+"""HTA's analyses over our columns: the same as after HTA's own load where that is right; docs/hta.md lists where it is
+not, one test each.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from traces import FOLDER, NAMES, needs_traces, trace
 
 from tracediff.hta import analysis
 
-pytestmark = [needs_traces, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning", "ignore:.*inplace")]
+pytestmark = [
+    needs_traces,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning", "ignore:.*inplace"
+    ),
+]
 
 WHOLE = ["hta_tiny/base.json.gz", "hta_event_sync", "hta_backward_thread", "hta_sampled", "dlrm_8ranks"]
 """Small sets of whole microseconds, where HTA's own load is right."""
@@ -30,7 +37,9 @@ Load = Callable[..., Any]
 @pytest.fixture(scope="module", autouse=True)
 def quiet() -> Iterator[None]:
     """No figures, though one analysis always shows one, and no words."""
-    hta = pytest.importorskip("hta", reason="Holistic Trace Analysis is not installed: pip install 'traceinsight>=0.6.1'")
+    hta = pytest.importorskip(
+        "hta", reason="Holistic Trace Analysis is not installed: pip install 'traceinsight>=0.6.1'"
+    )
     assert hta
     logging.getLogger("hta").setLevel(logging.CRITICAL)
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
@@ -79,20 +88,30 @@ CALLS: dict[str, Callable[[Asked], Any]] = {
     "get_profiler_steps": lambda x: x.of.get_profiler_steps(),
     "get_temporal_breakdown": lambda x: x.of.get_temporal_breakdown(visualize=False),
     "get_gpu_kernel_breakdown": lambda x: x.of.get_gpu_kernel_breakdown(visualize=False),
-    "get_idle_time_breakdown": lambda x: x.of.get_idle_time_breakdown(x.ranks, visualize=False, show_idle_interval_stats=True),
+    "get_idle_time_breakdown": lambda x: x.of.get_idle_time_breakdown(
+        x.ranks, visualize=False, show_idle_interval_stats=True
+    ),
     "get_comm_comp_overlap": lambda x: x.of.get_comm_comp_overlap(visualize=False),
     "get_memory_bw_time_series": lambda x: x.of.get_memory_bw_time_series(x.ranks),
     "get_memory_bw_summary": lambda x: x.of.get_memory_bw_summary(x.ranks),
     "get_queue_length_time_series": lambda x: x.of.get_queue_length_time_series(x.ranks),
     "get_queue_length_summary": lambda x: x.of.get_queue_length_summary(x.ranks),
-    "get_queue_length_summary_from_time_series": lambda x: x.of.get_queue_length_summary_from_time_series(x.of.get_queue_length_time_series(x.ranks)),
-    "get_time_spent_blocked_on_full_queue": lambda x: x.of.get_time_spent_blocked_on_full_queue(x.of.get_queue_length_time_series(x.ranks), 8),
+    "get_queue_length_summary_from_time_series": lambda x: x.of.get_queue_length_summary_from_time_series(
+        x.of.get_queue_length_time_series(x.ranks)
+    ),
+    "get_time_spent_blocked_on_full_queue": lambda x: x.of.get_time_spent_blocked_on_full_queue(
+        x.of.get_queue_length_time_series(x.ranks), 8
+    ),
     "get_cuda_kernel_launch_stats": lambda x: x.of.get_cuda_kernel_launch_stats(x.ranks, visualize=False),
     "get_gpu_kernels_with_user_annotations": lambda x: x.of.get_gpu_kernels_with_user_annotations(x.ranks[0]),
-    "get_gpu_user_annotation_breakdown": lambda x: [x.of.get_gpu_user_annotation_breakdown(gpu, visualize=False) for gpu in (True, False)],
+    "get_gpu_user_annotation_breakdown": lambda x: [
+        x.of.get_gpu_user_annotation_breakdown(gpu, visualize=False) for gpu in (True, False)
+    ],
     "get_potential_stragglers": lambda x: x.of.get_potential_stragglers(),
     "get_cupti_counter_data_with_operators": lambda x: x.of.get_cupti_counter_data_with_operators(x.ranks),
-    "get_frequent_cuda_kernel_sequences": lambda x: x.of.get_frequent_cuda_kernel_sequences("aten::", x.folder, rank=x.ranks[0]),
+    "get_frequent_cuda_kernel_sequences": lambda x: x.of.get_frequent_cuda_kernel_sequences(
+        "aten::", x.folder, rank=x.ranks[0]
+    ),
     "get_aten_op_kernels_and_delay": lambda x: x.of.get_aten_op_kernels_and_delay(x.ranks[:1]),
     "critical_path_analysis": lambda x: critical(x.of, x.ranks[0]),
 }
@@ -100,7 +119,10 @@ CALLS: dict[str, Callable[[Asked], Any]] = {
 
 FAILS = {
     "get_potential_stragglers": {*WHOLE, *EXACT} - {"hta_sampled", "dlrm_8ranks"},  # one rank
-    "get_aten_op_kernels_and_delay": {"hta_tiny/base.json.gz", "hta_amd_mi250"},  # no op around any launch that it knows
+    "get_aten_op_kernels_and_delay": {
+        "hta_tiny/base.json.gz",
+        "hta_amd_mi250",
+    },  # no op around any launch that it knows
 }
 """Analysis → sets that HTA has no answer for, whoever loads them."""
 
@@ -112,8 +134,19 @@ def assert_same(real: Any, own: Any, near: float) -> None:
         assert set(real.columns) <= set(own.columns)
         own = own[real.columns]
         events = near and "ts" in real.columns  # codes of names differ, and what test_frames looks at
-        python = [c for c in ("name", "cat", "user_annotation", "python_parent_id", "iteration") if events and c in real.columns]
-        pd.testing.assert_frame_equal(real.drop(columns=python), own.drop(columns=python), check_dtype=False, check_index_type=False, rtol=1e-6, atol=near)
+        python = [
+            c
+            for c in ("name", "cat", "user_annotation", "python_parent_id", "iteration")
+            if events and c in real.columns
+        ]
+        pd.testing.assert_frame_equal(
+            real.drop(columns=python),
+            own.drop(columns=python),
+            check_dtype=False,
+            check_index_type=False,
+            rtol=1e-6,
+            atol=near,
+        )
     elif isinstance(real, pd.Series):
         pd.testing.assert_series_equal(real, own, check_dtype=False, rtol=1e-6, atol=near)
     elif isinstance(real, dict):
@@ -150,7 +183,10 @@ def test_analyses_are_those_of_hta(name: str, call: str, tmp_path: Path) -> None
     assert_same(*map(CALLS[call], asked), 0.02 if exact else 0)
 
 
-@pytest.mark.parametrize("call", ["get_temporal_breakdown", "get_idle_time_breakdown", "get_queue_length_summary", "get_cuda_kernel_launch_stats"])
+@pytest.mark.parametrize(
+    "call",
+    ["get_temporal_breakdown", "get_idle_time_breakdown", "get_queue_length_summary", "get_cuda_kernel_launch_stats"],
+)
 @pytest.mark.parametrize("name", ["hta_control", "resnet50_workers4"])
 def test_large_traces(name: str, call: str) -> None:
     real, own = theirs(name), ours(name)
@@ -163,7 +199,16 @@ def test_frames_are_those_of_hta(name: str) -> None:
     from hta.configs.parser_config import ParserConfig
 
     real, own = theirs(name, name in EXACT).t, ours(name).t
-    loaded = ["index", "pid", "tid", "ts", "dur", "iteration", "index_correlation", *(a.name for a in ParserConfig.get_default_cfg().get_args())]
+    loaded = [
+        "index",
+        "pid",
+        "tid",
+        "ts",
+        "dur",
+        "iteration",
+        "index_correlation",
+        *(a.name for a in ParserConfig.get_default_cfg().get_args()),
+    ]
     assert own.get_ranks() == real.get_ranks()
     assert own.min_ts == pytest.approx(real.min_ts)
     for rank in real.get_ranks():
@@ -171,7 +216,9 @@ def test_frames_are_those_of_hta(name: str) -> None:
         assert y.index.tolist() == x.index.tolist()
         if name not in EXACT:
             order = real.traces[rank].index.tolist()
-            assert own.traces[rank].index.tolist() == order or order == sorted(order)  # one step only: HTA leaves the file's order
+            assert own.traces[rank].index.tolist() == order or order == sorted(
+                order
+            )  # one step only: HTA leaves the file's order
             assert decoded(own, y["name"]) == decoded(real, x["name"])
         assert decoded(own, y["cat"]) == decoded(real, x["cat"])
         x.loc[x["stream"] == 0, "iteration"] = y["iteration"]
@@ -189,7 +236,11 @@ def decoded(of: Any, codes: Any) -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_trace_loads_with_wide_integers_and_no_negative_duration(name: str) -> None:
     (frame,) = analysis(FOLDER / name).t.traces.values()
-    assert frame.dtypes[["index", "index_correlation", "stream", "iteration", "name", "cat", "pid", "tid"]].eq(np.int64).all()
+    assert (
+        frame.dtypes[["index", "index_correlation", "stream", "iteration", "name", "cat", "pid", "tid"]]
+        .eq(np.int64)
+        .all()
+    )
     assert (frame["dur"] >= 0).all()
     assert ((frame["ts"] + frame["dur"]) == frame["end"]).all()
     assert frame["ts"].min() >= 0

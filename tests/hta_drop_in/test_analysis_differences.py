@@ -1,4 +1,6 @@
-"""Where HTA's own load is not right, or its analyses fail: what it says beside what it says over our columns; a test for each row of docs/hta.md."""
+"""Where HTA's own load is not right, or its analyses fail: what it says beside what it says over our columns; a test
+for each row of docs/hta.md.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ import tracediff
 from tracediff.errors import TracediffError
 from tracediff.hta import SECTIONS, analysis, sections
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning", "ignore:.*inplace")]
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning", "ignore:.*inplace"
+    )
+]
 PANDAS_3 = int(pd.__version__.split(".")[0]) >= 3
 
 
@@ -85,14 +91,19 @@ def test_steps_are_the_host_s() -> None:
     assert real.get_profiler_steps()[:-1] == own.get_profiler_steps() == [2, 3, 4, 5]
     frames = [of.t.traces[0].query("stream >= 0 and correlation > 0") for of in (real, own)]
     names = [[of.t.symbol_table.sym_table[c] for c in f["cat"]] for of, f in zip((real, own), frames, strict=True)]
-    counts = [f[np.isin(n, ["kernel", "gpu_memset"])]["iteration"].value_counts().to_dict() for f, n in zip(frames, names, strict=True)]
+    counts = [
+        f[np.isin(n, ["kernel", "gpu_memset"])]["iteration"].value_counts().to_dict()
+        for f, n in zip(frames, names, strict=True)
+    ]
     assert len(set(counts[1].values())) == 1  # each step launches the same work
     assert len(set(counts[0].values())) > 1
 
 
 @needs_traces
 def test_an_op_is_of_the_cpu_whatever_stream_it_names() -> None:
-    compute = [of("hta_triton").get_temporal_breakdown(visualize=False)["compute_time(us)"].item() for of in (theirs, ours)]
+    compute = [
+        of("hta_triton").get_temporal_breakdown(visualize=False)["compute_time(us)"].item() for of in (theirs, ours)
+    ]
     assert compute == [94, pytest.approx(1.76, abs=0.001)]
 
 
@@ -122,14 +133,23 @@ def test_ends_are_aligned_like_starts() -> None:
 
 
 def two_steps(folder: Path, rank: int = 0, seed: int | None = None, before: float = 0) -> Path:
-    """Steps 1 and 2 with an op and a kernel each, then an op behind them; times in µs and a half, events shuffled if there is a seed."""
+    """Steps 1 and 2 with an op and a kernel each, then an op behind them; times in µs and a half, events shuffled if
+    there is a seed.
+    """
     events = [b.op("aten::late", 200.5, 5)]
     for number, at in ((1, 0.5), (2, 100.5)):
         launch = b.call("cudaLaunchKernel", at + 20, 4, correlation=number)
-        events += [b.step(number, at, 90), b.op("aten::mm", at + 10, 30), launch, b.kernel("gemm", at + 30 + before, 40.5, correlation=number)]
+        events += [
+            b.step(number, at, 90),
+            b.op("aten::mm", at + 10, 30),
+            launch,
+            b.kernel("gemm", at + 30 + before, 40.5, correlation=number),
+        ]
     if seed is not None:
         random.Random(seed).shuffle(events)
-    return b.write(folder / f"rank{rank}.json", b.document(events, distributedInfo={"rank": rank}, env={"TOKEN": "secret"}))
+    return b.write(
+        folder / f"rank{rank}.json", b.document(events, distributedInfo={"rank": rank}, env={"TOKEN": "secret"})
+    )
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -146,7 +166,10 @@ def test_the_order_of_events_does_not_matter(tmp_path: Path, seed: int) -> None:
     plain, shuffled = (analysis(two_steps(tmp_path, seed=s), True) for s in (None, seed))
     for call in ("get_temporal_breakdown", "get_comm_comp_overlap"):
         pd.testing.assert_frame_equal(getattr(plain, call)(visualize=False), getattr(shuffled, call)(visualize=False))
-    launches = [of.get_cuda_kernel_launch_stats(visualize=False)[0].sort_values("correlation", ignore_index=True) for of in (plain, shuffled)]
+    launches = [
+        of.get_cuda_kernel_launch_stats(visualize=False)[0].sort_values("correlation", ignore_index=True)
+        for of in (plain, shuffled)
+    ]
     pd.testing.assert_frame_equal(*launches)
     assert launches[0]["launch_delay"].tolist() == [6, 6]
     assert launches[0]["gpu_duration"].tolist() == [40.5, 40.5]
@@ -191,7 +214,9 @@ def test_a_graph_launch_has_many_kernels(tmp_path: Path) -> None:
 
 
 @needs_traces
-@pytest.mark.parametrize("name", ["dlrm_8ranks", "tinylm_compile", "timesformer_mi300", "hta_no_gpu_ops", "sglang_decode_mi300"])
+@pytest.mark.parametrize(
+    "name", ["dlrm_8ranks", "tinylm_compile", "timesformer_mi300", "hta_no_gpu_ops", "sglang_decode_mi300"]
+)
 def test_sections_have_tables_or_say_why_not(name: str) -> None:
     found = sections(FOLDER / name, list(SECTIONS))
     assert [s.name for s in found] == list(SECTIONS)

@@ -18,13 +18,18 @@ from tracediff.hta import OUTSIDE, BadArgument, DeviceType, LabeledTrace, TraceD
 
 
 def two_steps(factor: float = 1, first: int = 1, copies: int = 1, rank: int = 0) -> b.Document:
-    """Two steps of 100 µs with an op and its kernel each, one kernel launched before them, one from before the capture, one GPU annotation."""
+    """Two steps of 100 µs with an op and its kernel each, one kernel launched before them, one from before the capture,
+    one GPU annotation.
+    """
     events = [b.call("cudaLaunchKernel", 1, 2, 90), b.kernel("early", 5, 3, 90), b.kernel("spilled", 2, 4, 91)]
     for i in range(2):
         at = 10 + 100 * i
         events.append(b.step(first + i, at, 100))
         for k in range(copies):
-            events += [b.op("aten::mm", at + 10 + 20 * k, 10 * factor), b.call("cudaLaunchKernel", at + 12 + 20 * k, 2, 10 * i + k)]
+            events += [
+                b.op("aten::mm", at + 10 + 20 * k, 10 * factor),
+                b.call("cudaLaunchKernel", at + 12 + 20 * k, 2, 10 * i + k),
+            ]
             events.append(b.kernel("void gemm<float>(int)", at + 40 + 20 * k, 7.25 * factor, 10 * i + k))
         events.append(b.event("gpu_user_annotation", f"ProfilerStep#{first + i}", at + 40, 90, pid=0, tid=7))
     return b.document(events, distributedInfo={"rank": rank})
@@ -53,13 +58,24 @@ def test_the_frame(control: Path, test: Path) -> None:
 
 def test_names_of_one_side_stand_behind(tmp_path: Path) -> None:
     for side, names in (("a", "zc"), ("b", "bz")):
-        b.write(tmp_path / side / "t.json", b.document([b.step(1, 0, 100), *(b.op(n, 10 * i, 5) for i, n in enumerate(names, 1))]))
+        b.write(
+            tmp_path / side / "t.json",
+            b.document([b.step(1, 0, 100), *(b.op(n, 10 * i, 5) for i, n in enumerate(names, 1))]),
+        )
     frame = TraceDiff.compare_traces(tmp_path / "a", tmp_path / "b")
     assert frame.index.tolist() == ["ProfilerStep#1", "c", "z", "b"]
     assert frame["counts_change_categories"].tolist() == ["=", "-", "=", "+"]
 
 
-@pytest.mark.parametrize("as_given", [lambda p: p, lambda p: [p], lambda p: LabeledTrace(t=load_sets([p])[0], label="Control"), lambda p: load_sets([p])[0]])
+@pytest.mark.parametrize(
+    "as_given",
+    [
+        lambda p: p,
+        lambda p: [p],
+        lambda p: LabeledTrace(t=load_sets([p])[0], label="Control"),
+        lambda p: load_sets([p])[0],
+    ],
+)
 def test_every_kind_of_input(control: Path, as_given: Any) -> None:
     frame = TraceDiff.compare_traces(as_given(control), control)
     assert frame.columns[[0, 2]].tolist() == ["Control_counts", "Test_counts"]
@@ -77,7 +93,13 @@ def test_ops_and_their_places(control: Path) -> None:
     ops = LabeledTrace(trace_dir=control).extract_ops(iteration=[1, 2], device_type=DeviceType.CPU)
     assert ops.columns.tolist() == ["rank", "iteration", "cat", "name", "counts", "total_duration"]
     assert ops[["iteration", "cat", "name"]].values.tolist() == [
-        [i, cat, name] for i in (1, 2) for cat, name in (("cpu_op", "aten::mm"), ("cuda_runtime", "cudaLaunchKernel"), ("user_annotation", f"ProfilerStep#{i}"))
+        [i, cat, name]
+        for i in (1, 2)
+        for cat, name in (
+            ("cpu_op", "aten::mm"),
+            ("cuda_runtime", "cudaLaunchKernel"),
+            ("user_annotation", f"ProfilerStep#{i}"),
+        )
     ]
 
 
@@ -115,7 +137,10 @@ def test_steps_are_one_row_only_where_their_numbers_differ(control: Path, tmp_pa
         ("aten::mm", "aten::mm"),
         ("Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pageable -> Device)"),
         ("void at::native::(anonymous namespace)::fill<4, F<float> >(int, F<float>)", "at::native::::fill"),
-        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "enumerate#_SingleProcessDataLoaderIter.__next__"),
+        (
+            "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+            "enumerate#_SingleProcessDataLoaderIter.__next__",
+        ),
         ("void f<(bool)1>(int) [clone .kd]", "f"),
         ("f(x) ", "f"),
         ("<built-in method mm of type object at 0x7f>", "<built-in method mm of type object at 0x7f>"),
@@ -154,8 +179,13 @@ def test_what_is_no_set(control: Path, tmp_path: Path) -> None:
 
 
 def test_importing_it_loads_nothing_heavy() -> None:
-    code = "import sys, tracediff.hta; print([m for m in ('pandas', 'plotly', 'torch', 'scipy', 'hta') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = (
+        "import sys, tracediff.hta; print([m for m in ('pandas', 'plotly', 'torch', 'scipy', 'hta') if m in "
+        "sys.modules])"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
 
 
 def test_figures(control: Path, test: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +212,14 @@ def test_figures_show_what_changed_most() -> None:
     from tracediff.charts.name_bars import counts_diff
 
     n = 60
-    columns = {"a_counts": 0, "a_total_duration": 0.0, "b_counts": range(n), "b_total_duration": 0.0, "diff_counts": range(n), "diff_duration": 0.0}
+    columns = {
+        "a_counts": 0,
+        "a_total_duration": 0.0,
+        "b_counts": range(n),
+        "b_total_duration": 0.0,
+        "diff_counts": range(n),
+        "diff_duration": 0.0,
+    }
     frame = pd.DataFrame(columns, index=[f"op{i}" for i in range(n)])
     figure = counts_diff(frame, top=3)
     assert list(figure.data[1].y) == [57, 58, 59]

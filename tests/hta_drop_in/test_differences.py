@@ -1,4 +1,6 @@
-"""Where the drop-in differs from HTA on purpose: both results side by side, one test for each row of docs/hta.md's table."""
+"""Where the drop-in differs from HTA on purpose: both results side by side, one test for each row of docs/hta.md's
+table.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +51,19 @@ def test_times_are_not_rounded(theirs: Load, ours: Load) -> None:
 
 def test_kernels_on_stream_0_are_there(theirs: Load, ours: Load) -> None:
     assert their_totals(theirs("bertsmall_mi300"), "GPU").empty
-    assert our_totals(ours("bertsmall_mi300"), "GPU")["counts"].sum() == int(steps_of("bertsmall_mi300", "step_gpu_n")[0])
+    assert our_totals(ours("bertsmall_mi300"), "GPU")["counts"].sum() == int(
+        steps_of("bertsmall_mi300", "step_gpu_n")[0]
+    )
 
 
 def test_steps_are_the_host_s(theirs: Load, ours: Load) -> None:
     real, own = theirs("tinylm_compile"), ours("tinylm_compile")
-    for number, gpu_ms, n in zip(own.iterations(), steps_of("tinylm_compile", "step_gpu_ms"), steps_of("tinylm_compile", "step_gpu_n"), strict=True):
+    for number, gpu_ms, n in zip(
+        own.iterations(),
+        steps_of("tinylm_compile", "step_gpu_ms"),
+        steps_of("tinylm_compile", "step_gpu_n"),
+        strict=True,
+    ):
         gpu = our_totals(own, "GPU", iteration=number)
         assert f"{gpu['total_duration'].sum() / 1000:.3f}" == gpu_ms
         assert gpu["counts"].sum() == int(n)
@@ -81,7 +90,10 @@ def test_waiting_for_a_stream_is_of_the_cpu(theirs: Load, ours: Load) -> None:
     assert "Stream Sync" in their_totals(theirs("hta_event_sync"), "GPU").index
     assert "Stream Sync" not in our_totals(ours("hta_event_sync"), "GPU").index
     assert our_totals(ours("hta_event_sync"), "CPU").loc["Stream Sync"].tolist() == [1, 5]
-    assert our_totals(ours("hta_event_sync"))["counts"].to_dict() == their_totals(theirs("hta_event_sync"))["counts"].to_dict()
+    assert (
+        our_totals(ours("hta_event_sync"))["counts"].to_dict()
+        == their_totals(theirs("hta_event_sync"))["counts"].to_dict()
+    )
 
 
 def test_traces_that_hta_cannot_read(hta: ModuleType, folder: Load, ours: Load) -> None:
@@ -96,7 +108,10 @@ def test_traces_that_hta_cannot_read(hta: ModuleType, folder: Load, ours: Load) 
 
 def test_some_of_the_ranks(theirs: Load) -> None:
     folder = FOLDER / "dlrm_8ranks"
-    real, own = theirs(*(f"dlrm_8ranks/{p.name}" for p in sorted(folder.iterdir()))), LabeledTrace("one", trace_dir=folder)
+    real, own = (
+        theirs(*(f"dlrm_8ranks/{p.name}" for p in sorted(folder.iterdir()))),
+        LabeledTrace("one", trace_dir=folder),
+    )
     if PANDAS_3:
         with pytest.raises(ValueError, match="length of the keys"):
             real.extract_ops([1, 3])
@@ -157,7 +172,11 @@ def test_what_was_launched_outside_every_step_is_said_and_to_be_had(theirs: Load
     real, own = theirs("tinylm_compile"), ours("tinylm_compile")
     with pytest.raises(ValueError, match="iteration"):
         their_totals(real, "GPU", iteration=-1)
-    assert our_totals(own, "GPU", iteration=OUTSIDE)["counts"].sum() == int(steps_of("tinylm_compile", "spill_n")[0]) == 164
+    assert (
+        our_totals(own, "GPU", iteration=OUTSIDE)["counts"].sum()
+        == int(steps_of("tinylm_compile", "spill_n")[0])
+        == 164
+    )
     everything = our_totals(own, "GPU", iteration=[*own.iterations(), OUTSIDE])
     assert everything["counts"].sum() == int(steps_of("tinylm_compile", "gpu_events")[0])
     notes = TraceDiff.compare_traces(own, own).attrs["notes"]["one"]

@@ -29,7 +29,9 @@ def raw_events(path: Path) -> list[dict[str, Any]]:
 
 
 def same(found: Any, written: Any) -> bool:
-    """Whether a value came back: numbers that ROCm wrote as text come back as numbers, lists and objects as their JSON."""
+    """Whether a value came back: numbers that ROCm wrote as text come back as numbers, lists and objects as their
+    JSON.
+    """
     if isinstance(written, str):
         return found == written or str(found) == written
     if isinstance(found, str):
@@ -77,32 +79,47 @@ def test_every_argument_of_a_real_trace_comes_back(path: Path) -> None:
 def test_lists_come_back_as_json_on_one_line_in_every_layout(read) -> None:
     events = [op("a", 0, 1, **{"Input Dims": [[2, 3], [], "x,  y"], "more": {"b": [1.50, None, True]}})]
     for layout in ("kineto", "compact", "indent", "crlf"):
-        assert read(text(document(events), layout)).arguments_of(0) == {"Input Dims": '[[2, 3], [], "x,  y"]', "more": '{"b": [1.5, null, true]}'}
+        assert read(text(document(events), layout)).arguments_of(0) == {
+            "Input Dims": '[[2, 3], [], "x,  y"]',
+            "more": '{"b": [1.5, null, true]}',
+        }
 
 
 def test_equal_texts_have_one_code_however_they_are_written(read) -> None:
     trace = read(
         b'{"traceEvents": [%s]}'
-        % b",".join(b'{"ph":"X","cat":"cpu_op","name":"a","ts":1,"dur":1,"args":{"s":%s}}' % s for s in (b"[1,2]", b"[1 ,  2]", b'"[1, 2]"'))
+        % b",".join(
+            b'{"ph":"X","cat":"cpu_op","name":"a","ts":1,"dur":1,"args":{"s":%s}}' % s
+            for s in (b"[1,2]", b"[1 ,  2]", b'"[1, 2]"')
+        )
     )
     assert len(set(trace.arguments[0].texts["s"].tolist())) == 1
 
 
 def test_arrows_keep_their_ids_whether_or_not_they_have_arguments(read) -> None:
-    events = [flow("s", 7, 1), {**flow("f", 8, 2), "args": {"id": "text"}}, {**flow("s", 2**63, 3)}, {**flow("s", 1, 4), "id": "0x1"}]
+    events = [
+        flow("s", 7, 1),
+        {**flow("f", 8, 2), "args": {"id": "text"}},
+        {**flow("s", 2**63, 3)},
+        {**flow("s", 1, 4), "id": "0x1"},
+    ]
     for chunk in (1, 1 << 20):
         trace = read(text(document(events)), chunk)
         assert [trace.arguments_of(i) for i in range(4)] == [{FLOW_ID: 7}, {FLOW_ID: 8, "id": "text"}, {}, {}]
 
 
 def test_integers_beyond_64_bits_are_left_out_and_counted(read, codes) -> None:
-    trace = read(text(document([op("a", 0, 1, **{"External id": v}) for v in (1, 2**63 - 1, 2**63, -(2**63) - 1, 2**200, -5)])))
+    trace = read(
+        text(document([op("a", 0, 1, **{"External id": v}) for v in (1, 2**63 - 1, 2**63, -(2**63) - 1, 2**200, -5)]))
+    )
     assert trace.integer(0, "External id")[1].tolist() == [1, 2**63 - 1, -5]
     assert codes(trace) == {"odd-arguments": 3}
 
 
 def test_values_of_an_unexpected_type_are_left_out_and_counted(read, codes) -> None:
-    trace = read(text(document([kernel("k", i, 1, i + 1, **{"shared memory": v}) for i, v in enumerate(("7", [7], None))])))
+    trace = read(
+        text(document([kernel("k", i, 1, i + 1, **{"shared memory": v}) for i, v in enumerate(("7", [7], None))]))
+    )
     assert [trace.arguments_of(i).get("shared memory") for i in range(3)] == [7, None, None]
     assert [trace.arguments_of(i)["correlation"] for i in range(3)] == [1, 2, 3]
     assert codes(trace) == {"odd-arguments": 1}
@@ -136,13 +153,23 @@ def test_argument_names_that_no_column_can_have_are_counted(read, codes, name: s
 
 def test_both_spellings_of_the_external_id_are_one_column(read) -> None:
     trace = read(
-        text(document([op("a", 0, 1, **{"external id": 1}), op("b", 1, 1, **{"External id": 2}), op("c", 2, 1, **{"External id": 3, "external id": 4})]))
+        text(
+            document(
+                [
+                    op("a", 0, 1, **{"external id": 1}),
+                    op("b", 1, 1, **{"External id": 2}),
+                    op("c", 2, 1, **{"External id": 3, "external id": 4}),
+                ]
+            )
+        )
     )
     assert trace.integer(0, "External id")[1].tolist() == [1, 2, 3]
 
 
 def test_of_equal_keys_the_last_counts(read) -> None:
-    trace = read(b'{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a","name":"b","ts":1,"ts":2,"dur":1,"args":{"n":1,"n":2}}]}')
+    trace = read(
+        b'{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a","name":"b","ts":1,"ts":2,"dur":1,"args":{"n":1,"n":2}}]}'
+    )
     assert (trace.names[trace.name[0]], int(trace.ts[0]), trace.arguments_of(0)) == ("b", 2000, {"n": "2"})
 
 

@@ -7,20 +7,39 @@ import json
 from typing import Any
 
 import pytest
-from build_trace import LAYOUTS, annotation, call, document, flow, kernel, memory, op, process_name, python, rows, step, text
+from build_trace import (
+    LAYOUTS,
+    annotation,
+    call,
+    document,
+    flow,
+    kernel,
+    memory,
+    op,
+    process_name,
+    python,
+    rows,
+    step,
+    text,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from traces import needs_traces, trace
 
 from tracediff.errors import TracediffError
 from tracediff.ingest import chunks
-from tracediff.ingest.nesting import brackets, top_level, value_end
+from tracediff.ingest.brackets import brackets, top_level, value_end
 
 META = {"distributedInfo": {"rank": 3, "world_size": 8, "backend": "nccl"}, "odd": [{"a": [1]}, {"b": "},{"}]}
 
 EVENTS = [
     step(1, 0, 100.5),
-    op("aten::mm", 10, 20.125, **{"External id": 1, "Input Dims": [[2, 3], [3]], "Concrete Inputs": ["{", "},{", "]", '"', "\\", ""]}),
+    op(
+        "aten::mm",
+        10,
+        20.125,
+        **{"External id": 1, "Input Dims": [[2, 3], [3]], "Concrete Inputs": ["{", "},{", "]", '"', "\\", ""]},
+    ),
     op("nested", 12, 1, items=[{"a": 1}, {"b": [{"c": {}}, []]}, {}]),
     call("cudaLaunchKernel", 12, 3, 1),
     kernel("void k<{lambda(int)#1}>(a[], b)", 30, 5.25, 1, grid=[1, 1, 1], **{"est. achieved occupancy %": 12.5}),
@@ -53,8 +72,12 @@ def test_the_layout_makes_no_difference(read, layout: str) -> None:
 @pytest.mark.parametrize("events", [EVENTS, NESTED_LISTS], ids=["all kinds", "lists of objects"])
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_the_chunk_size_makes_no_difference(read, layout: str, events: list[dict[str, Any]], data: st.DataObject) -> None:
-    content = text(data.draw(st.sampled_from([document, lambda e, **m: after(document(e, **m))]))(events, **META), layout)
+def test_the_chunk_size_makes_no_difference(
+    read, layout: str, events: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    content = text(
+        data.draw(st.sampled_from([document, lambda e, **m: after(document(e, **m))]))(events, **META), layout
+    )
     found = read(content, data.draw(st.integers(1, len(content) + 10)))
     expected = read(content)
     assert found.notes == expected.notes == []
@@ -63,13 +86,22 @@ def test_the_chunk_size_makes_no_difference(read, layout: str, events: list[dict
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 2**40) | st.text(alphabet='a{}[],:"\\ \n\u00e9', max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet='ab{}[]",', max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet='ab{}[]",', max_size=3), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
 
 @settings(deadline=None)
-@given(args=st.lists(st.dictionaries(st.sampled_from(["a", "b", "c{", "traceEvents", "ph"]), JSON, max_size=4), min_size=1, max_size=8), data=st.data())
+@given(
+    args=st.lists(
+        st.dictionaries(st.sampled_from(["a", "b", "c{", "traceEvents", "ph"]), JSON, max_size=4),
+        min_size=1,
+        max_size=8,
+    ),
+    data=st.data(),
+)
 def test_any_arguments_are_read_whatever_the_chunk(read, args: list[dict[str, Any]], data: st.DataObject) -> None:
     of = document([op(f"op {i}", i, 1, **a) for i, a in enumerate(args)], more=data.draw(JSON))
     content = text(of, data.draw(st.sampled_from(sorted(LAYOUTS))))
@@ -84,7 +116,17 @@ def test_any_arguments_are_read_whatever_the_chunk(read, args: list[dict[str, An
 
 
 @needs_traces
-@pytest.mark.parametrize("name", ["hta_tiny/base.json.gz", "hta_backward_thread", "hta_triton", "hta_event_sync", "hta_amd_mi250", "kineto_gpu_metrics"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hta_tiny/base.json.gz",
+        "hta_backward_thread",
+        "hta_triton",
+        "hta_event_sync",
+        "hta_amd_mi250",
+        "kineto_gpu_metrics",
+    ],
+)
 def test_the_chunk_size_makes_no_difference_to_real_traces(read, name: str) -> None:
     content = trace(name).read_bytes()
     content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
@@ -117,7 +159,10 @@ def test_events_may_come_before_or_between_the_metadata(read, chunk: int) -> Non
 )
 def test_only_the_root_key_traceEvents_holds_the_events(read, before: str) -> None:
     for chunk in (3, 1 << 20):
-        found = read(("{" + before + '"traceEvents" : [' + text(document(EVENTS[:1]), "list").decode()[1:-1] + "]}").encode(), chunk)
+        found = read(
+            ("{" + before + '"traceEvents" : [' + text(document(EVENTS[:1]), "list").decode()[1:-1] + "]}").encode(),
+            chunk,
+        )
         assert (found.names, found.notes) == (["ProfilerStep#1"], [])
 
 
@@ -155,7 +200,9 @@ def test_an_event_beyond_all_bounds_is_refused_in_one_line(read, monkeypatch: py
         read(text(document([op("long", 1, 1, text="x" * 400_000)])), 1000)
 
 
-def test_metadata_beyond_all_bounds_is_refused_in_front_and_left_out_behind(read, codes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_beyond_all_bounds_is_refused_in_front_and_left_out_behind(
+    read, codes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chunks, "LARGEST_HEAD", 100_000)
     large = document(EVENTS, large=["x" * 1000] * 400)
     with pytest.raises(TracediffError, match="without traceEvents"):

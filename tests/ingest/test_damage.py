@@ -1,4 +1,6 @@
-"""Damaged files: what can be read is read, what cannot is counted or refused in one line, and no event is ever made up."""
+"""Damaged files: what can be read is read, what cannot is counted or refused in one line, and no event is ever made
+up.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import chunks, salvage
-from tracediff.ingest.nesting import brackets
+from tracediff.ingest.brackets import brackets
 from tracediff.ingest.syntax import repaired
 from tracediff.ingest.trace import Trace
 
@@ -26,7 +28,11 @@ SMALL = [
 MANY = [
     e
     for i in range(12)
-    for e in (op(f"aten::mm{i}", 100 * i, 20.125, items=[{"a": 1}, {"b": ["},{"]}]), call("launch", 100 * i + 2, 3, i), kernel(f"k{i}", 100 * i + 3, 5, i))
+    for e in (
+        op(f"aten::mm{i}", 100 * i, 20.125, items=[{"a": 1}, {"b": ["},{"]}]),
+        call("launch", 100 * i + 2, 3, i),
+        kernel(f"k{i}", 100 * i + 3, 5, i),
+    )
 ]
 
 
@@ -88,12 +94,33 @@ def is_json(content: bytes) -> bool:
     return True
 
 
-NASTY = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\", b"\x00", b"\xff", b"},{", b"a", b"nan", b"\n", b"0", b"{{{", b'"}', b"\xf0\x9f"]
+NASTY = [
+    b'"',
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\\",
+    b"\x00",
+    b"\xff",
+    b"},{",
+    b"a",
+    b"nan",
+    b"\n",
+    b"0",
+    b"{{{",
+    b'"}',
+    b"\xf0\x9f",
+]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_damage_costs_no_event_but_those_it_touches(read, layout: str) -> None:
-    """A stretch of the file is replaced by garbage, at a hundred places: every untouched event is read, and nothing is said to be whole that is not."""
+    """A stretch of the file is replaced by garbage, at a hundred places: every untouched event is read, and nothing is
+    said to be whole that is not.
+    """
     content = text(document(MANY), layout)
     whole, places = rows(read(content)), spans(content, layout)
     assert len(places) == len(MANY)
@@ -109,9 +136,13 @@ def test_damage_costs_no_event_but_those_it_touches(read, layout: str) -> None:
         untouched = [row for row, (a, z) in zip(whole, places, strict=True) if z <= start or a >= stop]
         read_back = rows(found)
         assert [row for row in read_back if row in untouched] == untouched, (start, stop, garbage)
-        assert len(read_back) <= len(untouched) + sum(z > start and a < max(stop, start + 1) for a, z in places) + garbage.count(b"{")
+        assert len(read_back) <= len(untouched) + sum(
+            z > start and a < max(stop, start + 1) for a, z in places
+        ) + garbage.count(b"{")
         if not is_json(damaged):
-            harmless = b"," in garbage or not garbage.isascii()  # a comma too many, invalid UTF-8 in a key that is not read
+            harmless = (
+                b"," in garbage or not garbage.isascii()
+            )  # a comma too many, invalid UTF-8 in a key that is not read
             assert found.notes or harmless, (start, stop, garbage)
 
 
@@ -129,15 +160,30 @@ def test_damage_costs_no_event_but_those_it_touches(read, layout: str) -> None:
 )
 @pytest.mark.parametrize("layout", ["kineto", "compact"])
 def test_broken_events_are_left_out_and_counted(read, codes, written: str, lost: int, layout: str) -> None:
-    content = text(document([op("first", 0, 1), op("broken", 1, 1, mark="here"), op("after", 2, 1), op("broken", 3, 1, mark="here"), op("last", 4, 1)]), layout)
+    content = text(
+        document(
+            [
+                op("first", 0, 1),
+                op("broken", 1, 1, mark="here"),
+                op("after", 2, 1),
+                op("broken", 3, 1, mark="here"),
+                op("last", 4, 1),
+            ]
+        ),
+        layout,
+    )
     found = read(content.replace(b'"mark": "here"', written.encode()).replace(b'"mark":"here"', written.encode()))
     assert found.names == ["first", "after", "last"]
     assert codes(found) == {"damaged": 2 * lost}
 
 
-@pytest.mark.parametrize("bad", ["nan", "NaN", "-nan", "inf", "-inf", "Infinity", "-Infinity", "-nan(ind)", "1.#INF", "-1.#QNAN"])
+@pytest.mark.parametrize(
+    "bad", ["nan", "NaN", "-nan", "inf", "-inf", "Infinity", "-Infinity", "-nan(ind)", "1.#INF", "-1.#QNAN"]
+)
 def test_numbers_that_json_does_not_know_are_taken_as_absent_and_counted(read, codes, bad: str) -> None:
-    content = text(document([op("a", 0, 1.5), kernel("k", 1, 2.125, 7, **{"est. achieved occupancy %": "BAD"}), op("nan", 2, 1)]))
+    content = text(
+        document([op("a", 0, 1.5), kernel("k", 1, 2.125, 7, **{"est. achieved occupancy %": "BAD"}), op("nan", 2, 1)])
+    )
     found = read(content.replace(b'"BAD"', bad.encode()))
     assert [row[:3] for row in rows(found)] == [(0, 1500, "a"), (1000, 2125, "k"), (2000, 1000, "nan")]
     assert found.arguments_of(1) == {"device": 0, "stream": 7, "correlation": 7}
@@ -158,8 +204,14 @@ def test_numbers_that_json_does_not_know_are_taken_as_absent_and_counted(read, c
     ],
 )
 @pytest.mark.parametrize("where", ["name", "argument"])
-def test_text_that_is_no_valid_json_is_repaired_and_counted(read, codes, written: bytes, meant: str, where: str) -> None:
-    events = [op("before", 0, 1), op("HERE", 1, 1.125) if where == "name" else op("name", 1, 1.125, text="HERE"), op("behind", 2, 1)]
+def test_text_that_is_no_valid_json_is_repaired_and_counted(
+    read, codes, written: bytes, meant: str, where: str
+) -> None:
+    events = [
+        op("before", 0, 1),
+        op("HERE", 1, 1.125) if where == "name" else op("name", 1, 1.125, text="HERE"),
+        op("behind", 2, 1),
+    ]
     for layout in ("kineto", "compact"):
         found = read(text(document(events), layout).replace(b"HERE", written))
         assert len(found) == 3
@@ -175,7 +227,10 @@ def test_argument_names_that_are_no_utf8_are_repaired_and_counted(read, codes) -
 
 
 def test_repair_changes_no_number_and_no_valid_text() -> None:
-    written = rb'{"ts": 1712195495519689.047, "big": 123456789012345678901234567890, "s": "\u00e9\n\\ \ud83d\ude00 nan", "nan": nan}'
+    written = (
+        rb'{"ts": 1712195495519689.047, "big": 123456789012345678901234567890, "s": "\u00e9\n\\ \ud83d\ude00 '
+        rb'nan", "nan": nan}'
+    )
     assert repaired(written) == written.replace(b": nan}", b": null}")
 
 
@@ -195,7 +250,9 @@ def test_entries_that_are_no_objects_are_left_out_and_counted(read, codes, betwe
 
 def test_events_nested_too_deep_are_left_out_and_counted(read, codes) -> None:
     deep = "[" * 20_000 + "]" * 20_000
-    content = text(document([op("a", 0, 1), op("deep", 1, 1, at="HERE"), op("b", 2, 1)])).replace(b'"HERE"', deep.encode())
+    content = text(document([op("a", 0, 1), op("deep", 1, 1, at="HERE"), op("b", 2, 1)])).replace(
+        b'"HERE"', deep.encode()
+    )
     for chunk in (1000, 1 << 20):
         found = read(content, chunk)
         assert found.names == ["a", "b"]
@@ -206,7 +263,10 @@ def test_metadata_may_be_damaged_in_front_and_behind(read, codes) -> None:
     events = text(document(SMALL), "list").decode()
     head = read(f'{{"a": {{"b": 1]}}, "distributedInfo": {{"rank": 1}}, "traceEvents": {events}}}'.encode())
     tail = read(f'{{"traceEvents": {events}, "distributedInfo": {{"rank": 1]}}}}'.encode())
-    path = read(rf'{{"path": "C:\Users", "distributedInfo": {{"rank": 1}}, "traceEvents": {events}, "path": "C:\Users"}}'.encode())
+    path = read(
+        rf'{{"path": "C:\Users", "distributedInfo": {{"rank": 1}}, "traceEvents": {events}, '.encode()
+        + rb'"path": "C:\Users"}'
+    )
     assert [len(head), len(tail), len(path)] == [len(SMALL)] * 3
     assert (codes(head), head.meta.distributed_info) == ({"head-damaged": 1}, None)
     assert (codes(tail), tail.meta.distributed_info) == ({"tail-damaged": 1}, None)
@@ -215,7 +275,11 @@ def test_metadata_may_be_damaged_in_front_and_behind(read, codes) -> None:
 
 @pytest.mark.parametrize("rank", ['"one"', "[1]", "1.5", '"\\ud800"', "{}"])
 def test_metadata_of_another_type_is_left_out_and_counted(read, codes, rank: str) -> None:
-    found = read(f'{{"distributedInfo": {{"rank": {rank}}}, "schemaVersion": 1, "traceEvents": {text(document(SMALL), "list").decode()}}}'.encode())
+    found = read(
+        f'{{"distributedInfo": {{"rank": {rank}}}, "schemaVersion": 1, "traceEvents": '.encode()
+        + text(document(SMALL), "list")
+        + b"}"
+    )
     assert (found.meta.distributed_info, found.meta.schema_version) == (None, 1)
     assert "odd-metadata" in codes(found) or "repaired" in codes(found)
 
@@ -258,7 +322,9 @@ def test_a_file_with_more_damage_than_is_bearable_is_refused_in_one_line(read, m
 
 @pytest.mark.parametrize("broken", ['{"a": "say "hi", "b": [{"c": 1}]}', '{"a": [', '{"a": {"b": ', '{"a": 1'])
 def test_searching_hopeless_text_ends(read, codes, broken: str) -> None:
-    """Every event is broken so that its end cannot be told: the search gives up after a bounded effort, and says how much was lost."""
+    """Every event is broken so that its end cannot be told: the search gives up after a bounded effort, and says how
+    much was lost.
+    """
     good = json.dumps(op("good", 0, 1))
     bad = [json.dumps(op("bad", i, 1, mark="here")).replace('{"mark": "here"}', broken) for i in range(400)]
     found = read(f"[{good}, {', '.join(bad)}]".encode())

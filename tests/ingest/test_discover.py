@@ -19,7 +19,15 @@ TRACE = document([op("a", 0, 1)])
 def folder(tmp_path: Path) -> Path:
     for name in ("run2/rank0.json", "run1/rank1.json.gz", "run1/rank0.json", "top.pt.trace.json", "z.json.zst"):
         write(tmp_path / name, TRACE)
-    for name in (".hidden.json", ".cache/t.json", "run1/manifest.json", "collection.json", "notes.txt", "trace.json.tmp", "picture.png"):
+    for name in (
+        ".hidden.json",
+        ".cache/t.json",
+        "run1/manifest.json",
+        "collection.json",
+        "notes.txt",
+        "trace.json.tmp",
+        "picture.png",
+    ):
         write(tmp_path / name, TRACE)
     return tmp_path
 
@@ -29,7 +37,13 @@ def names(files: list[TraceFile], below: Path) -> list[str]:
 
 
 def test_a_folder_is_searched_below_in_order_of_name_and_other_files_passed_over(folder: Path) -> None:
-    assert names(find_traces(folder), folder) == ["top.pt.trace.json", "z.json.zst", "run1/rank0.json", "run1/rank1.json.gz", "run2/rank0.json"]
+    assert names(find_traces(folder), folder) == [
+        "top.pt.trace.json",
+        "z.json.zst",
+        "run1/rank0.json",
+        "run1/rank1.json.gz",
+        "run2/rank0.json",
+    ]
 
 
 def test_a_hidden_folder_or_file_is_read_when_asked_for_by_name(folder: Path) -> None:
@@ -40,7 +54,10 @@ def test_a_hidden_folder_or_file_is_read_when_asked_for_by_name(folder: Path) ->
 def test_a_pattern_a_list_and_a_file_give_their_files_once(folder: Path) -> None:
     assert names(find_traces(f"{folder}/run*/rank0.json"), folder) == ["run1/rank0.json", "run2/rank0.json"]
     assert names(find_traces(f"{folder}/**/*.gz"), folder) == ["run1/rank1.json.gz"]
-    assert names(find_traces([folder / "run2", f"{folder}/run2/*.json", folder / "notes.txt"]), folder) == ["run2/rank0.json", "notes.txt"]
+    assert names(find_traces([folder / "run2", f"{folder}/run2/*.json", folder / "notes.txt"]), folder) == [
+        "run2/rank0.json",
+        "notes.txt",
+    ]
     assert names(find_traces(folder / "notes.txt"), folder) == ["notes.txt"]
 
 
@@ -135,7 +152,11 @@ def test_the_run_is_read_from_the_nearest_folder_called_run(path: str, run: int 
 
 
 def test_the_worker_is_the_path_less_the_time_stamp() -> None:
-    cycles = [worker_of(TraceFile(f"log/host_77.{stamp}.pt.trace.json{end}")) for stamp in (1752181589738, 1752181590999) for end in ("", ".gz")]
+    cycles = [
+        worker_of(TraceFile(f"log/host_77.{stamp}.pt.trace.json{end}"))
+        for stamp in (1752181589738, 1752181590999)
+        for end in ("", ".gz")
+    ]
     assert set(cycles) == {"log/host_77"}
     assert worker_of(TraceFile("log/host_78.1752181589738.pt.trace.json")) != cycles[0]
     assert worker_of(TraceFile("log/rank0.json")) == "log/rank0"

@@ -21,7 +21,8 @@ from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, sc
 torch.set_num_threads(1)
 model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 10))
 observer = ExecutionTraceObserver().register_callback(sys.argv[1] + "/et.json")
-with profile(activities=[ProfilerActivity.CPU], record_shapes=True, schedule=schedule(wait=1, warmup=1, active=2, repeat=1),
+steps = schedule(wait=1, warmup=1, active=2, repeat=1)
+with profile(activities=[ProfilerActivity.CPU], record_shapes=True, schedule=steps,
              execution_trace_observer=observer) as p:
     for _ in range(4):
         y = model(torch.randn(32, 3, 8, 8))
@@ -83,7 +84,10 @@ def test_a_folder_with_an_execution_trace_loads_and_says_what_was_taken_from_it(
     shutil.copy(recorded / "et.json", tmp_path)
     (filled,) = load_sets([tmp_path])
     assert notes(filled)["shapes of operators were taken from et.json"] > 50
-    calls = [[p.texts[c] if c >= 0 else None for c in p.calls.shapes.tolist()] for p in (whole.profiles[0], filled.profiles[0])]
+    calls = [
+        [p.texts[c] if c >= 0 else None for c in p.calls.shapes.tolist()]
+        for p in (whole.profiles[0], filled.profiles[0])
+    ]
     assert calls[0] == calls[1]
 
 
@@ -109,7 +113,10 @@ def observed(pid=PROCESS, **changes):
     ],
 )
 def test_only_the_same_operator_of_the_same_process_is_taken_and_damage_is_no_fault(tmp_path, content, shapes):
-    write(tmp_path / "trace.json", document([step(1, 0, 100), op("aten::mm", 10, 20, **{"Record function id": 7}), op("aten::mm", 40, 20)]))
+    write(
+        tmp_path / "trace.json",
+        document([step(1, 0, 100), op("aten::mm", 10, 20, **{"Record function id": 7}), op("aten::mm", 40, 20)]),
+    )
     (tmp_path / "et.json").write_text(content)
     (traces,) = load_sets([tmp_path])
     (profile,) = traces.profiles
@@ -126,7 +133,14 @@ def test_execution_traces_alone_are_no_set(tmp_path):
         load_sets([tmp_path / "a.json"])
 
 
-@pytest.mark.parametrize("content", ["[[1, 2], [[3, 4], [5, 6]]]", '[[12, "CREATE", 4, 0]]', '{"segments": [], "device_traces": [[{"action": "alloc"}]]}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[[1, 2], [[3, 4], [5, 6]]]",
+        '[[12, "CREATE", 4, 0]]',
+        '{"segments": [], "device_traces": [[{"action": "alloc"}]]}',
+    ],
+)
 def test_memory_in_other_forms_of_json_is_passed_over(tmp_path, content):
     write(tmp_path / "trace.json", document([step(1, 0, 100), op("aten::mm", 10, 20)]))
     (tmp_path / "memory.json").write_text(content)

@@ -13,7 +13,9 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.times import MISSING
 
 
-@pytest.mark.parametrize("name", ["a" * 10_000, "", "\x00\x07\x1b[31m\u202e", "<script>alert(1)</script>", "名前 ✓ \U0001f600"])
+@pytest.mark.parametrize(
+    "name", ["a" * 10_000, "", "\x00\x07\x1b[31m\u202e", "<script>alert(1)</script>", "名前 ✓ \U0001f600"]
+)
 def test_any_name_is_kept_as_it_is(read, name: str) -> None:
     for layout in ("kineto", "compact"):
         found = read(text(document([op(name, 0, 1), kernel(name, 1, 1, 1)]), layout), 4096)
@@ -41,7 +43,10 @@ def test_fields_of_any_type_are_kept_as_text(read, codes, field: str, value: Any
 
 def test_numbers_written_as_text_are_numbers(read, codes) -> None:
     """ROCm's older tracer quotes them."""
-    events = [{k: str(v) if k in ("ts", "dur") else v for k, v in e.items()} for e in (step(1, 0, 100.5), kernel("k", 1712195495519689, 2.125, 3))]
+    events = [
+        {k: str(v) if k in ("ts", "dur") else v for k, v in e.items()}
+        for e in (step(1, 0, 100.5), kernel("k", 1712195495519689, 2.125, 3))
+    ]
     events[1]["ts"] = "1712195495519689.047"
     events[1]["args"] = {k: str(v) for k, v in events[1]["args"].items()}
     found = read(text(document(events)))
@@ -51,19 +56,38 @@ def test_numbers_written_as_text_are_numbers(read, codes) -> None:
 
 
 def test_pointers_as_stream_of_a_hip_call_are_kept_as_text(read) -> None:
-    found = read(text(document([event("cuda_runtime", "hipLaunchKernel", 0, 1, stream="0x7f00", correlation=1), event("cuda_runtime", "x", 1, 1, stream=7)])))
+    found = read(
+        text(
+            document(
+                [
+                    event("cuda_runtime", "hipLaunchKernel", 0, 1, stream="0x7f00", correlation=1),
+                    event("cuda_runtime", "x", 1, 1, stream=7),
+                ]
+            )
+        )
+    )
     assert [found.arguments_of(i)["stream"] for i in range(2)] == ["0x7f00", "7"]
     assert found.notes == []
 
 
 def test_unknown_keys_of_an_event_are_passed_over_and_keys_may_come_in_any_order(read) -> None:
     one = op("a", 5, 1.5, **{"External id": 1})
-    for event_ in ({**one, "sf": 1, "stack": ["a", {"b": 1}], "cname": "x"}, dict(reversed(one.items())), {"args": one["args"], **one}):
+    for event_ in (
+        {**one, "sf": 1, "stack": ["a", {"b": 1}], "cname": "x"},
+        dict(reversed(one.items())),
+        {"args": one["args"], **one},
+    ):
         assert rows(read(text(document([event_])))) == rows(read(text(document([one]))))
 
 
 def test_old_categories_mean_todays(read) -> None:
-    old = {"Operator": "cpu_op", "Kernel": "kernel", "Runtime": "cuda_runtime", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}
+    old = {
+        "Operator": "cpu_op",
+        "Kernel": "kernel",
+        "Runtime": "cuda_runtime",
+        "Memcpy": "gpu_memcpy",
+        "Memset": "gpu_memset",
+    }
     found = read(text(document([event(o, "x", i, 1) for i, o in enumerate(old)]), "list"))
     assert [found.categories[c] for c in found.category.tolist()] == list(old.values())
     annotations = ["ProfilerStep#5", "Optimizer.step#SGD.step", "enumerate(DataLoader)#_next", "aten::mm"]
@@ -75,7 +99,22 @@ def test_events_without_a_category_are_told_by_their_phase(read) -> None:
     def bare(ph: str, name: str = "x") -> dict[str, Any]:
         return {"ph": ph, "name": name, "pid": 1, "tid": 1, "ts": 1, "dur": 1}
 
-    found = read(text(document([bare("X"), bare("M"), bare("C"), bare("i"), bare("I"), bare("i", "[memory]"), bare(""), {"name": "no phase", "ts": 1}])))
+    found = read(
+        text(
+            document(
+                [
+                    bare("X"),
+                    bare("M"),
+                    bare("C"),
+                    bare("i"),
+                    bare("I"),
+                    bare("i", "[memory]"),
+                    bare(""),
+                    {"name": "no phase", "ts": 1},
+                ]
+            )
+        )
+    )
     named = ["unknown", "metadata", "counter", "instant", "instant", "cpu_instant_event", "instant", "instant"]
     assert [found.categories[c] for c in found.category.tolist()] == named
 
@@ -88,8 +127,15 @@ def test_devices_and_phases_without_a_reader_are_named_and_counted(read) -> None
         {**op("b", 3, 0), "ph": "E"},
         event("xpu_runtime", "x", 4, 1),
     ]
-    notes = {(n.code, n.message.split()[2] if n.code == "unread-device" else ""): n.count for n in read(text(document(events))).notes}
-    assert notes == {("unread-device", "xpu_runtime"): 2, ("unread-device", "mtia_ccp_events"): 1, ("unread-phase", ""): 2}
+    notes = {
+        (n.code, n.message.split()[2] if n.code == "unread-device" else ""): n.count
+        for n in read(text(document(events))).notes
+    }
+    assert notes == {
+        ("unread-device", "xpu_runtime"): 2,
+        ("unread-device", "mtia_ccp_events"): 1,
+        ("unread-phase", ""): 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -112,12 +158,26 @@ def test_python_names_lose_the_folders_of_their_file(read, written: str, reduced
 
 
 def test_columns_have_the_types_and_lengths_they_promise(read) -> None:
-    found = read(text(document([op("a", 0, 1, **{"External id": 1, "Input Dims": []}), kernel("k", 1.5, 1, 1, **{"blocks per SM": 0.5}), step(1, 0, 1)])))
+    found = read(
+        text(
+            document(
+                [
+                    op("a", 0, 1, **{"External id": 1, "Input Dims": []}),
+                    kernel("k", 1.5, 1, 1, **{"blocks per SM": 0.5}),
+                    step(1, 0, 1),
+                ]
+            )
+        )
+    )
     assert {c.dtype for c in (found.ts, found.dur)} == {np.dtype(np.int64)}
     assert {c.dtype for c in (found.name, found.category, found.pid, found.tid, found.phase)} == {np.dtype(np.int32)}
     assert {len(c) for c in (found.ts, found.dur, found.name, found.category, found.pid, found.tid, found.phase)} == {3}
     kernels = found.arguments[cat.KERNEL]
-    assert (kernels.ints["correlation"].dtype, kernels.floats["blocks per SM"].dtype, found.arguments[0].texts["Input Dims"].dtype) == (
+    assert (
+        kernels.ints["correlation"].dtype,
+        kernels.floats["blocks per SM"].dtype,
+        found.arguments[0].texts["Input Dims"].dtype,
+    ) == (
         np.int64,
         np.float64,
         np.int32,

@@ -1,4 +1,6 @@
-"""Bytes come from plain, gzip, zstd and zip files and from URLs, told by content; every fault of the medium is one line."""
+"""Bytes come from plain, gzip, zstd and zip files and from URLs, told by content; every fault of the medium is one
+line.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def in_zip(content: bytes, method: int = zipfile.ZIP_DEFLATED, member: str = "ra
 PACKED: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
     "gzip": gzip.compress,
-    "gzip of several members": lambda c: gzip.compress(c[:1000]) + gzip.compress(c[1000:2001]) + gzip.compress(c[2001:]),
+    "gzip of several members": lambda c: (
+        gzip.compress(c[:1000]) + gzip.compress(c[1000:2001]) + gzip.compress(c[2001:])
+    ),
     "gzip with padding": lambda c: gzip.compress(c) + b"\0" * 512,
     "zstd": zstd.compress,
     "zstd of several frames": lambda c: zstd.compress(c[:1000]) + zstd.compress(c[1000:]),
@@ -190,7 +194,9 @@ def test_damage_to_a_packed_file_is_refused_in_one_line_or_harmless(tmp_path: Pa
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd.compress, in_zip], ids=["gzip", "zstd", "zip"])
-def test_decompression_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]) -> None:
+def test_decompression_bombs_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
     monkeypatch.setattr(source, "BOMB_BYTES", 1 << 20)
     path = tmp_path / "bomb"
     path.write_bytes(pack(text(document([op("a" * 1000, 1, 1)] * 4000), "compact")))
@@ -204,7 +210,9 @@ def test_an_ordinary_ratio_is_no_bomb(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(read_first(path)) == 300
 
 
-def test_missing_folder_and_unreadable_paths_are_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_folder_and_unreadable_paths_are_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused(tmp_path / "no such", "no such file or folder")
     with pytest.raises(TracediffError, match="cannot be read"):
         read_trace(str(tmp_path / "no such"))
@@ -242,7 +250,10 @@ def test_reads_are_whole_though_the_medium_gives_little_at_a_time() -> None:
 @pytest.mark.parametrize("member", ["missing.json", "folder/"])
 def test_a_missing_member_is_refused_in_one_line(tmp_path: Path, member: str) -> None:
     (tmp_path / "a.zip").write_bytes(in_zip(CONTENT))
-    with pytest.raises(TracediffError, match="cannot be opened"), open_trace(TraceFile(str(tmp_path / "a.zip"), member)):
+    with (
+        pytest.raises(TracediffError, match="cannot be opened"),
+        open_trace(TraceFile(str(tmp_path / "a.zip"), member)),
+    ):
         pass
 
 

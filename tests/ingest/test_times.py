@@ -43,7 +43,19 @@ def test_text_is_exact_whatever_its_form(us: Decimal, form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "beyond", [float(EXACT_US) + 0.5, -float(EXACT_US), LARGEST_US, -LARGEST_US, 2**63, 2**64, -(2**70), 10**400, float("nan"), float("inf")]
+    "beyond",
+    [
+        float(EXACT_US) + 0.5,
+        -float(EXACT_US),
+        LARGEST_US,
+        -LARGEST_US,
+        2**63,
+        2**64,
+        -(2**70),
+        10**400,
+        float("nan"),
+        float("inf"),
+    ],
 )
 def test_what_numbers_cannot_hold_is_never_rounded(beyond: float) -> None:
     for values in ([beyond], [1.5, beyond], [1, beyond]):
@@ -51,7 +63,22 @@ def test_what_numbers_cannot_hold_is_never_rounded(beyond: float) -> None:
             from_numbers(values)
 
 
-NO_TIMES = [b"", b"null", b"true", b'"abc"', b"[1]", b"NaN", b"Infinity", b"1e400", b"-1e400", str(LARGEST_US).encode(), b"1_0", b"9" * 30, b'"\xff"', b"1 2"]
+NO_TIMES = [
+    b"",
+    b"null",
+    b"true",
+    b'"abc"',
+    b"[1]",
+    b"NaN",
+    b"Infinity",
+    b"1e400",
+    b"-1e400",
+    str(LARGEST_US).encode(),
+    b"1_0",
+    b"9" * 30,
+    b'"\xff"',
+    b"1 2",
+]
 
 
 @pytest.mark.parametrize("written", NO_TIMES)
@@ -60,7 +87,17 @@ def test_text_that_is_no_time_is_missing(written: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "found"), [(b"5", 5), (b'"5"', 5), (b"-5.25", -5.25), (b'"1e3"', 1000.0), (b"1e400", None), (b"nan", None), (b"1_0", None), (b"", None)]
+    ("written", "found"),
+    [
+        (b"5", 5),
+        (b'"5"', 5),
+        (b"-5.25", -5.25),
+        (b'"1e3"', 1000.0),
+        (b"1e400", None),
+        (b"nan", None),
+        (b"1_0", None),
+        (b"", None),
+    ],
 )
 def test_numbers_are_read_also_from_strings(written: bytes, found: float | None) -> None:
     assert number(written) == found
@@ -72,11 +109,17 @@ SMALL = st.decimals(0, 10**9, places=3)
 
 @pytest.mark.parametrize("spelling", ["number", "text"])
 @settings(deadline=None)
-@given(starts=st.lists(EPOCH | SMALL | EPOCH.map(int), min_size=1, max_size=20), dur=SMALL, chunk=st.integers(200, 3000))
-def test_a_trace_is_exact_whatever_clock_it_has(read, codes, spelling: str, starts: list[Decimal], dur: Decimal, chunk: int) -> None:
+@given(
+    starts=st.lists(EPOCH | SMALL | EPOCH.map(int), min_size=1, max_size=20), dur=SMALL, chunk=st.integers(200, 3000)
+)
+def test_a_trace_is_exact_whatever_clock_it_has(
+    read, codes, spelling: str, starts: list[Decimal], dur: Decimal, chunk: int
+) -> None:
     """Small and epoch times mixed, so that the switch from numbers to text falls anywhere."""
     quote = '"' if spelling == "text" else ""
-    events = ",".join(f'{{"ph":"X","cat":"cpu_op","name":"a","ts":{quote}{s}{quote},"dur":{quote}{dur}{quote}}}' for s in starts)
+    events = ",".join(
+        f'{{"ph":"X","cat":"cpu_op","name":"a","ts":{quote}{s}{quote},"dur":{quote}{dur}{quote}}}' for s in starts
+    )
     found = read(f'{{"traceEvents":[{events}]}}'.encode(), chunk)
     assert found.ts.dtype == found.dur.dtype == np.int64
     assert found.ts.tolist() == [nanoseconds(str(s)) for s in starts]
@@ -103,7 +146,11 @@ def test_events_without_a_usable_start_are_left_out_and_counted(read, codes, sta
 
 
 def test_a_missing_start_is_left_out_and_a_missing_duration_is_zero_and_both_are_counted(read, codes) -> None:
-    events = [op("a", 1, 1), {k: v for k, v in op("b", 2, 1).items() if k != "ts"}, {k: v for k, v in op("c", 3, 1).items() if k != "dur"}]
+    events = [
+        op("a", 1, 1),
+        {k: v for k, v in op("b", 2, 1).items() if k != "ts"},
+        {k: v for k, v in op("c", 3, 1).items() if k != "dur"},
+    ]
     found = read(text(document(events)))
     assert (found.ts.tolist(), found.dur.tolist()) == ([1000, 3000], [1000, 0])
     assert codes(found) == {"no-time": 1, "no-duration": 1}
@@ -114,7 +161,8 @@ def test_a_missing_start_is_left_out_and_a_missing_duration_is_zero_and_both_are
     [
         (None, "no-duration"), ("long", "no-duration"), ([1], "no-duration"),
         (-1, "negative-duration"), (-0.5, "negative-duration"), (-(2**62), "negative-duration"),
-        (LONGEST_US + 1, "endless"), (float(2**60), "endless"), (2**63, "endless"), (18446744073709551615, "endless"), (10**400, "endless"),
+        (LONGEST_US + 1, "endless"), (float(2**60), "endless"),
+        (2**63, "endless"), (18446744073709551615, "endless"), (10**400, "endless"),
     ],
 )  # fmt: skip
 def test_impossible_durations_are_zero_and_counted(read, codes, dur: object, code: str) -> None:

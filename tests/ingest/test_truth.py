@@ -1,4 +1,6 @@
-"""Every fact of TRUTH.tsv (computed from the raw JSON by a slow, plain reader), from our columns, to the last printed digit."""
+"""Every fact of TRUTH.tsv (computed from the raw JSON by a slow, plain reader), from our columns, to the last printed
+digit.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.trace import Trace
+from tracediff.profile.arrays.intervals import union
 from tracediff.profile.build import build_profile
-from tracediff.profile.intervals import union
-from tracediff.profile.launches import SPILLED, gpu_events
-from tracediff.profile.profile import Profile
-from tracediff.profile.steps import NO_STEP, find_steps
+from tracediff.profile.model import Profile
+from tracediff.profile.placement.gpu_events import SPILLED, gpu_events
+from tracediff.profile.placement.steps import NO_STEP, find_steps
 
 
 def ms(nanoseconds: int) -> str:
@@ -40,14 +42,18 @@ def event_facts(trace: Trace) -> dict[str, object]:
     kernels, gpu, calls = complete(cat.KERNEL), complete(*cat.GPU), complete(*cat.CALLS)
     nccl = named(trace, kernels, "nccl|rccl")
     device = trace.integer_column("device", cat.GPU)[gpu]
-    annotations = [cat.ANNOTATION] if "oldformat_listroot" in trace.file.path else []  # which that file, and so TRUTH, has as operators
+    annotations = (
+        [cat.ANNOTATION] if "oldformat_listroot" in trace.file.path else []
+    )  # which that file, and so TRUTH, has as operators
     host = complete(cat.CPU_OP, cat.PYTHON, *cat.CALLS, *annotations)
     return {
         "events": len(trace),
         "kernels": len(kernels),
         "gpu_events": len(gpu),
         "kernel_ms": ms(trace.dur[kernels].sum()),
-        "gpu_busy_ms": ms(sum(union(trace.ts[gpu[device == d]], end[gpu[device == d]]).total for d in np.unique(device))),
+        "gpu_busy_ms": ms(
+            sum(union(trace.ts[gpu[device == d]], end[gpu[device == d]]).total for d in np.unique(device))
+        ),
         "nccl_n": len(nccl),
         "nccl_ms": ms(trace.dur[nccl].sum()),
         "launches": len(named(trace, calls, "Launch(Cooperative)?Kernel|ModuleLaunchKernel")),
@@ -122,7 +128,18 @@ def test_the_profile_keeps_every_gpu_event_and_every_step(case: tuple[Trace, Pro
 
 @needs_traces
 def test_real_traces_are_read_without_damage(case: tuple[Trace, Profile, dict[str, str]]) -> None:
-    dropped = {"damaged", "repaired", "truncated", "tail-damaged", "head-damaged", "no-time", "no-duration", "odd-arguments", "odd-metadata", "odd-fields"}
+    dropped = {
+        "damaged",
+        "repaired",
+        "truncated",
+        "tail-damaged",
+        "head-damaged",
+        "no-time",
+        "no-duration",
+        "odd-arguments",
+        "odd-metadata",
+        "odd-fields",
+    }
     assert not [note for note in case[0].notes if note.code in dropped]
 
 

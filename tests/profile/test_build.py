@@ -6,17 +6,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_traces import trace_events
 
+from tracediff.aggregate.averages import call_tree, kernel_average, op_average, step_average
 from tracediff.engine import load_sets, profile_file
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.average import call_tree, kernel_average, op_average, step_average
-from tracediff.profile.calls import OP
+from tracediff.profile.placement.calls import OP
 
 
 def kernels_of(folder, events):
     profile = profile_file(TraceFile(str(write(folder / "trace.json", document(events)))))
     table, calls = profile.kernels, profile.calls
     rows = []
-    for step_, node, name, count, ns in zip(*(c.tolist() for c in (table.step, table.node, table.name, table.count, table.total_ns)), strict=True):
+    for step_, node, name, count, ns in zip(
+        *(c.tolist() for c in (table.step, table.node, table.name, table.count, table.total_ns)), strict=True
+    ):
         op = node if node >= 0 and calls.kind[node] == OP else -1
         shapes = profile.texts[calls.shapes[op]] if op >= 0 and calls.shapes[op] >= 0 else None
         rows.append((step_, profile.names[name], profile.names[calls.name[op]] if op >= 0 else None, shapes, count, ns))
@@ -45,7 +47,11 @@ def test_a_kernel_belongs_to_the_innermost_op_around_its_launch_that_is_no_wrapp
 
 
 def test_one_graph_launch_stands_for_many_kernels(tmp_path):
-    events = [step(1, 0, 10), call("cudaGraphLaunch", 1, 2, correlation=5), *(kernel(f"k{i}", 10 + i, 1, correlation=5) for i in range(3))]
+    events = [
+        step(1, 0, 10),
+        call("cudaGraphLaunch", 1, 2, correlation=5),
+        *(kernel(f"k{i}", 10 + i, 1, correlation=5) for i in range(3)),
+    ]
     assert [(k[0], k[1]) for k in kernels_of(tmp_path, events)] == [(0, "k0"), (0, "k1"), (0, "k2")]
 
 
@@ -57,11 +63,18 @@ def test_events_before_the_capture_and_outside_steps_stand_apart(tmp_path):
         kernel("outside", 12, 1, correlation=1),
         memcpy("Memcpy HtoD (Pinned -> Device)", 1, 2, correlation=9),
     ]
-    assert sorted((k[0], k[1]) for k in kernels_of(tmp_path, events)) == [(-2, "Memcpy HtoD (Pinned -> Device)"), (-1, "outside")]
+    assert sorted((k[0], k[1]) for k in kernels_of(tmp_path, events)) == [
+        (-2, "Memcpy HtoD (Pinned -> Device)"),
+        (-1, "outside"),
+    ]
 
 
 def test_stream_zero_counts_like_any_other(tmp_path):
-    events = [step(1, 0, 10), call("hipLaunchKernel", 1, 1, correlation=1), kernel("gemm", 3, 4, correlation=1, stream=0)]
+    events = [
+        step(1, 0, 10),
+        call("hipLaunchKernel", 1, 1, correlation=1),
+        kernel("gemm", 3, 4, correlation=1, stream=0),
+    ]
     assert [k[0] for k in kernels_of(tmp_path, events)] == [0]
 
 
@@ -83,7 +96,9 @@ def told(tree):
     return calls, sorted(map(repr, ((path(w.node), w.category, w.name, w.ordinal, w.count, w.ns) for w in tree.work)))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(trace_events(), st.randoms())
 def test_the_order_of_events_does_not_matter(tmp_path, events, random):
     before = averages(write(tmp_path / "trace.json", document(events), layout="compact"))

@@ -11,15 +11,28 @@ from tracediff.errors import TracediffError
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.read import read_trace
-from tracediff.profile.families import DEFAULT, RULES, Families, family_of, family_of_kernel, read_rules
-from tracediff.profile.lanes import LANES, build_lane
-from tracediff.profile.launches import gpu_events
-from tracediff.profile.names import is_wrapper
-from tracediff.profile.steps import find_steps
+from tracediff.profile.kernels.families import DEFAULT, RULES, Families, family_of, family_of_kernel, read_rules
+from tracediff.profile.kernels.match_names import is_wrapper
+from tracediff.profile.placement.gpu_events import gpu_events
+from tracediff.profile.placement.nesting import LANES, build_lane
+from tracediff.profile.placement.steps import find_steps
 
-DEFINED = frozenset(("gemm", "conv", "attention", "norm", "softmax", "pointwise", "reduction", "pool", "loss", "embedding", "optimizer", "quantise")) | {
-    *("copy", "memset", "communication", "rng", "sort", "wait", "fused", "other")
-}
+DEFINED = frozenset(
+    (
+        "gemm",
+        "conv",
+        "attention",
+        "norm",
+        "softmax",
+        "pointwise",
+        "reduction",
+        "pool",
+        "loss",
+        "embedding",
+        "optimizer",
+        "quantise",
+    )
+) | {*("copy", "memset", "communication", "rng", "sort", "wait", "fused", "other")}
 
 
 def kernels_with_ops(path):
@@ -96,10 +109,17 @@ LOOP = "void at::native::vectorized_elementwise_kernel<4, at::native::{}, std::a
         ("volta_scudnn_128x64_relu_medium_nn_v1", "conv"),
         ("void cudnn::ops::nchwToNhwcKernel<float, float>", "copy"),
         ("igemm_wrw_gtcx2_nhwc_bf16", "conv"),
-        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::NormTwoOps<float, float, float> > >", "reduction"),
+        (
+            "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::NormTwoOps<float, float, "
+            "float> > >",
+            "reduction",
+        ),
         ("void at::native::index_elementwise_kernel<128, 4, X>", "copy"),
         ("void cub::DeviceRadixSortOnesweepKernel<X>", "sort"),
-        ("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<A, FusedAdamMathFunctor<float, 4> >", "optimizer"),
+        (
+            "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<A, FusedAdamMathFunctor<float, 4> >",
+            "optimizer",
+        ),
         ("aten::addmm", "gemm"),
         ("aten::linear", "gemm"),
         ("aten::add_", "pointwise"),
@@ -144,9 +164,18 @@ def rules(tmp_path, text):
 
 
 def test_own_rules_come_first_and_the_built_in_ones_stay(tmp_path):
-    text = '[[family]]\nname = "gemm"\npatterns = ["my gemm", "^corp_.*_mm$"]\n[[family]]\nname = "router"\npatterns = ["softmax"]\n'
+    text = (
+        '[[family]]\nname = "gemm"\npatterns = ["my gemm", "^corp_.*_mm$"]\n[[family]]\nname = "router"\npatterns '
+        '= ["softmax"]\n'
+    )
     own = read_rules(rules(tmp_path, text))
-    assert [own.of(n) for n in ("a my gemm b", "corp_x_mm", "x_corp_mm_", "softmax_warp", "aten::sum")] == ["gemm", "gemm", "other", "router", "reduction"]
+    assert [own.of(n) for n in ("a my gemm b", "corp_x_mm", "x_corp_mm_", "softmax_warp", "aten::sum")] == [
+        "gemm",
+        "gemm",
+        "other",
+        "router",
+        "reduction",
+    ]
     assert own.of_kernel("silent", "corp_x_mm") == "gemm"
     assert DEFAULT.of("softmax_warp") == "softmax"
 

@@ -37,7 +37,7 @@ def test_each_state_holds_where_nothing_before_it_does(tmp_path):
         "gpu_compute": 20_000,
         "gpu_comm": 10_000,
         "gpu_copy": 5_000,
-        "gpu_queued": 5_000,  # 25–30; the launch returned at 25 also for the later two, whose waiting lies under the first kernel
+        "gpu_queued": 5_000,  # 25–30; the later two, also launched by 25, wait under the first kernel
         "synchronising": 15_000,
         "python": 5_000 + 10_000,
     }
@@ -47,7 +47,11 @@ def test_a_host_that_runs_ahead_pays_with_the_period_not_with_its_own_step(tmp_p
     events = []
     for n in range(4):
         launch = 10 * n + 1
-        events += [step(n, 10 * n, 10), call("cudaLaunchKernel", launch, 1, correlation=n + 1), kernel("gemm", 5 + 50 * n, 50, correlation=n + 1)]
+        events += [
+            step(n, 10 * n, 10),
+            call("cudaLaunchKernel", launch, 1, correlation=n + 1),
+            kernel("gemm", 5 + 50 * n, 50, correlation=n + 1),
+        ]
     profile = profile_of(tmp_path, events)
     assert profile.host_ns.tolist() == [10_000] * 4
     assert profile.periods.tolist() == [55_000, 50_000, 50_000, 50_000]
@@ -55,7 +59,13 @@ def test_a_host_that_runs_ahead_pays_with_the_period_not_with_its_own_step(tmp_p
 
 
 def test_a_later_step_that_ends_earlier_has_a_period_of_zero(tmp_path):
-    events = [step(1, 0, 10), call("cudaLaunchKernel", 1, 1, correlation=1), kernel("gemm", 5, 100, correlation=1), step(2, 10, 10), op("aten::add", 11, 2)]
+    events = [
+        step(1, 0, 10),
+        call("cudaLaunchKernel", 1, 1, correlation=1),
+        kernel("gemm", 5, 100, correlation=1),
+        step(2, 10, 10),
+        op("aten::add", 11, 2),
+    ]
     assert profile_of(tmp_path, events).periods.tolist() == [105_000, 0]
 
 
@@ -75,8 +85,19 @@ def test_the_earliest_of_equal_steps_counts_and_a_gpu_side_step_does_not(tmp_pat
 
 
 def test_without_a_gpu_an_instant_is_the_family_of_the_innermost_op(tmp_path):
-    events = [step(1, 0, 100), op("aten::linear", 0, 50), op("aten::addmm", 10, 30), op("aten::copy_", 12, 5), op("aten::softmax", 40, 30, tid=BACKWARD)]
-    assert states_of(profile_of(tmp_path, events)) == {"op:gemm": 45_000, "op:copy": 5_000, "op:softmax": 20_000, "python": 30_000}
+    events = [
+        step(1, 0, 100),
+        op("aten::linear", 0, 50),
+        op("aten::addmm", 10, 30),
+        op("aten::copy_", 12, 5),
+        op("aten::softmax", 40, 30, tid=BACKWARD),
+    ]
+    assert states_of(profile_of(tmp_path, events)) == {
+        "op:gemm": 45_000,
+        "op:copy": 5_000,
+        "op:softmax": 20_000,
+        "python": 30_000,
+    }
 
 
 def test_work_of_other_steps_in_a_period_is_foreign(tmp_path):
@@ -87,7 +108,10 @@ def test_work_of_other_steps_in_a_period_is_foreign(tmp_path):
         kernel("gemm", 10, 20, correlation=1),
     ]
     profile = profile_of(tmp_path, events)
-    assert {(step, owner): ns for step, state, owner, ns in profile.owned.tolist() if state == 0} == {(0, -1): 10_000, (0, 0): 20_000}
+    assert {(step, owner): ns for step, state, owner, ns in profile.owned.tolist() if state == 0} == {
+        (0, -1): 10_000,
+        (0, 0): 20_000,
+    }
 
 
 def test_a_file_without_steps_is_one_step(tmp_path):
@@ -96,10 +120,15 @@ def test_a_file_without_steps_is_one_step(tmp_path):
     profile = profile_of(tmp_path, events)
     assert profile.whole_file
     assert profile.completions.tolist() == [10_000, 70_000]
-    assert dict(zip([profile.names[n] for n in profile.kernels.name], profile.kernels.step.tolist(), strict=True)) == {"gemm": 0, "late": -2}
+    assert dict(zip([profile.names[n] for n in profile.kernels.name], profile.kernels.step.tolist(), strict=True)) == {
+        "gemm": 0,
+        "late": -2,
+    }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(trace_events(), st.randoms())
 def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, random):
     random.shuffle(events)

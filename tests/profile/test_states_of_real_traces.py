@@ -16,5 +16,7 @@ def test_states_and_periods_equal_the_slow_reference(name):
     assert profile.step_numbers.tolist() == numbers
     assert profile.periods.tolist() == periods
     fast = [dict(zip(profile.state_names, row, strict=True)) for row in profile.state_ns.tolist()]
-    assert [{k: v for k, v in step.items() if v} for step in fast] == [{k: v for k, v in step.items() if v} for step in states]
+    assert [{k: v for k, v in step.items() if v} for step in fast] == [
+        {k: v for k, v in step.items() if v} for step in states
+    ]
     assert [sum(step.values()) for step in fast] == periods

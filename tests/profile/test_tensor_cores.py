@@ -2,10 +2,13 @@
 
 import pytest
 
-from tracediff.profile.tensor_cores import uses_tensor_cores
+from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 
 USE = [
-    "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_tn_align4>(cutlass_80_tensorop_s1688gemm_256x64_16x4_tn_align4::Params)",
+    (
+        "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_tn_align4>"
+        "(cutlass_80_tensorop_s1688gemm_256x64_16x4_tn_align4::Params)"
+    ),
     "void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_32x1_nn_align8>(X::Params)",
     "cutlass_tensorop_s1688wgrad_optimized_tf32_256x64_16x4_nhwc_align4",
     "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize64x128x32_stage5_warpsize2x2x1_g1_tensor16x8x8_execute_kernel_cudnn_infer",
@@ -18,13 +21,17 @@ USE = [
     "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT32x32x256_MI16x16x1_SN_LDSB1_AFC1_ISA942",
     "igemm_bwd_gtcx2_nhwc_bf16_bx0_ex1_bt128x128x32_wt32x32x8_ws1x1_wr2x2",
     "void paged_attention_ll4mi_QKV_mfma16_kernel<false, __hip_bfloat16>",
-    "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4, false, false, cutlass::bfloat16_t> >(Params)",
+    "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4, false, false, "
+    "cutlass::bfloat16_t> >(Params)",
     "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(X::Params)",
 ]
 USE_NOT = [
     "ampere_sgemm_32x32_sliced1x4_nn",
     "volta_sgemm_128x64_tn",
-    "void cutlass::Kernel<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(cutlass_80_simt_sgemm_128x32_8x5_nn_align1::Params)",
+    (
+        "void cutlass::Kernel<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>"
+        "(cutlass_80_simt_sgemm_128x32_8x5_nn_align1::Params)"
+    ),
     "volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1",
     "cudnn_infer_ampere_scudnn_128x64_relu_xregs_large_nn_v1",
     "void implicit_convolve_sgemm<float, float, 128, 5, 5, 3, 3, 3, 1, false, false, true>(int)",
@@ -48,6 +55,8 @@ SAY_NOTHING = [
 ]
 
 
-@pytest.mark.parametrize(("name", "answer"), [*((n, True) for n in USE), *((n, False) for n in USE_NOT), *((n, None) for n in SAY_NOTHING)])
+@pytest.mark.parametrize(
+    ("name", "answer"), [*((n, True) for n in USE), *((n, False) for n in USE_NOT), *((n, None) for n in SAY_NOTHING)]
+)
 def test_a_name_says_yes_no_or_nothing(name, answer):
     assert uses_tensor_cores(name) is answer

@@ -1,4 +1,6 @@
-"""The timeline of one step: nothing of it is lost by putting short events together (µs in the events, ns in the marks)."""
+"""The timeline of one step: nothing of it is lost by putting short events together (µs in the events, ns in the
+marks).
+"""
 
 from collections import Counter
 
@@ -13,9 +15,9 @@ from traces import FILES, NAMES, needs_traces
 import tracediff
 from tracediff.engine import load_sets, profile_file
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.profile import Timeline
+from tracediff.profile.model import Timeline
+from tracediff.profile.selection import Selection
 from tracediff.profile.timeline import KINDS, MOST_MARKS, MOST_SAMPLES
-from tracediff.profile.traceset import Selection
 
 
 def profile_of(folder, events, **meta):
@@ -80,7 +82,11 @@ def test_short_events_become_one_mark_that_counts_them(tmp_path):
 def test_the_typical_step_is_the_used_one_nearest_to_the_median(tmp_path):
     lengths = [90, 20, 40, 30, 31, 60]
     starts = [sum(lengths[:k]) for k in range(6)]
-    events = [e for k, (at, dur) in enumerate(zip(starts, lengths, strict=True)) for e in (step(k, at, dur), op("aten::add", at + 1, 3))]
+    events = [
+        e
+        for k, (at, dur) in enumerate(zip(starts, lengths, strict=True))
+        for e in (step(k, at, dur), op("aten::add", at + 1, 3))
+    ]
     file = TraceFile(str(write(tmp_path / "trace.json", document(events))))
     assert profile_file(file).timeline.step == 4  # of 1–5: 20, 40, 30, 31, 60
     assert profile_file(file, selection=Selection(first=5, last=5)).timeline.step == 5
@@ -108,9 +114,21 @@ def test_marks_hold_every_event_and_the_order_of_the_file_does_not_matter(tmp_pa
 
 
 def test_memory_is_what_the_allocator_had_given_out(tmp_path):
-    events = [step(1, 0, 100), op("aten::empty", 1, 2), memory(-5, 100, 100), memory(10, 400, 500), memory(20, -100, 400), memory(30, 8, 8, device=1)]
+    events = [
+        step(1, 0, 100),
+        op("aten::empty", 1, 2),
+        memory(-5, 100, 100),
+        memory(10, 400, 500),
+        memory(20, -100, 400),
+        memory(30, 8, 8, device=1),
+    ]
     first, second = profile_of(tmp_path, events).timeline.memory
-    assert (first.device, first.at.tolist(), first.allocated.tolist(), first.from_zero) == ("GPU 0", [0, 10_000, 20_000], [100, 500, 400], True)
+    assert (first.device, first.at.tolist(), first.allocated.tolist(), first.from_zero) == (
+        "GPU 0",
+        [0, 10_000, 20_000],
+        [100, 500, 400],
+        True,
+    )
     assert (second.device, second.at.tolist(), second.allocated.tolist()) == ("GPU 1", [30_000], [8])
 
 
@@ -132,7 +150,7 @@ def test_of_many_allocations_the_largest_amounts_are_kept(tmp_path):
 
 
 def test_a_snapshot_has_no_timeline_and_the_chart_says_so(tmp_path):
-    from tracediff.profile.snapshot import write_snapshot
+    from tracediff.aggregate.snapshot import write_snapshot
 
     path = write(tmp_path / "trace.json", document(one_step()))
     snapshot = tmp_path / "base.tdprof.gz"
@@ -141,7 +159,9 @@ def test_a_snapshot_has_no_timeline_and_the_chart_says_so(tmp_path):
     assert diff.comparison.control.typical is None
     assert diff.comparison.test.typical.timeline.step == 1
     assert "A snapshot holds no events" in diff.charts.timeline().layout.title.text.replace("<br>", " ")
-    assert "A snapshot holds no events" in tracediff.compare(snapshot, snapshot).charts.timeline().layout.annotations[0].text.replace("<br>", " ")
+    assert "A snapshot holds no events" in tracediff.compare(snapshot, snapshot).charts.timeline().layout.annotations[
+        0
+    ].text.replace("<br>", " ")
 
 
 @needs_traces

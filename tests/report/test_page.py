@@ -1,4 +1,6 @@
-"""The HTML report, in a real browser: every section is there, tables sort and search, links land, and nothing recorded is ever run."""
+"""The HTML report, in a real browser: every section is there, tables sort and search, links land, and nothing recorded
+is ever run.
+"""
 
 import json
 from copy import deepcopy
@@ -26,7 +28,19 @@ HOSTILE = (
     "\u202ertl\x00\x07\x1b[31m\ud800",
     "n" * 10_000,
 )
-SECTIONS = ("answer", "step", "changes", "findings", "work", "tree", "timeline", "distributions", "ranks", "preflight", "made")
+SECTIONS = (
+    "answer",
+    "step",
+    "changes",
+    "findings",
+    "work",
+    "tree",
+    "timeline",
+    "distributions",
+    "ranks",
+    "preflight",
+    "made",
+)
 
 
 def events(scale=1, names=("gemm", "add")):
@@ -69,7 +83,9 @@ def scrolled(page):
 
 def rows(page, table):
     """The names of the rows of a table that exist now."""
-    return page.eval_on_selector_all(f"#{table} tbody tr[data-place] td:first-child", "cells => cells.map(c => c.textContent)")
+    return page.eval_on_selector_all(
+        f"#{table} tbody tr[data-place] td:first-child", "cells => cells.map(c => c.textContent)"
+    )
 
 
 @needs_traces
@@ -82,7 +98,9 @@ def test_every_section_and_chart_is_drawn_without_a_complaint(visit, resnet, wid
     assert not visited.complaints
     assert set(page.eval_on_selector_all("[data-chart]", "all => all.map(c => c.dataset.chart)")) == set(charts.NAMES)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ("rgb(23, 27, 33)" if dark else "rgb(255, 255, 255)")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(23, 27, 33)" if dark else "rgb(255, 255, 255)"
+    )
     levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(h => Number(h.tagName[1]))")
     assert levels[0] == 1
     assert all(b <= a + 1 for a, b in pairwise(levels))
@@ -95,7 +113,13 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
     body = text[text.index("<main") : text.index('id="data"')]
     order = [body.index(f'id="{key}"') for key in SECTIONS]
     assert order == sorted(order)
-    for said in ("24 % faster per step: 175.5 → 132.8 ms", "waiting for the DataLoader fell", "−56.2", "Adds up: 0 ns left over", "steps 6–10 of 5–10"):
+    for said in (
+        "24 % faster per step: 175.5 → 132.8 ms",
+        "waiting for the DataLoader fell",
+        "−56.2",
+        "Adds up: 0 ns left over",
+        "steps 6–10 of 5–10",
+    ):
         assert said in body
     assert "tracediff compare control/ test/ --html report.html" in body
     assert len(text.encode()) < MOST_BYTES
@@ -175,7 +199,9 @@ def test_a_narrow_window_shows_names_and_changes_whole(visit, resnet):
     for table in ("ops", "groups"):
         assert page.evaluate(f"(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#{table} .rows'))")
         assert page.is_visible(f"#{table} tbody tr[data-place='0'] td[data-column=delta]")
-        assert not page.eval_on_selector_all(f"#{table} .number", "cells => cells.filter(c => c.scrollWidth > c.clientWidth).map(c => c.textContent)")
+        assert not page.eval_on_selector_all(
+            f"#{table} .number", "cells => cells.filter(c => c.scrollWidth > c.clientWidth).map(c => c.textContent)"
+        )
     titles = "[...document.querySelectorAll('figcaption')].every(c => c.scrollWidth <= c.clientWidth)"
     assert page.evaluate(titles)
 
@@ -183,9 +209,21 @@ def test_a_narrow_window_shows_names_and_changes_whole(visit, resnet):
 def test_words_are_whole_beside_long_file_names(visit, tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     many = tuple(f"worker{k}_step_12.1694128201545.pt.trace.json.gz" for k in range(8))
-    page = visit(written(tmp_path, replace(comparison, control=replace(comparison.control, files=many), test=replace(comparison.test, files=many)))).page
-    lines = "(cell => cell.getClientRects().length && cell.clientHeight / parseFloat(getComputedStyle(cell).lineHeight))"
-    assert page.evaluate(f"{lines}([...document.querySelectorAll('#made th')].find(c => c.textContent === 'made with'))") < 2
+    page = visit(
+        written(
+            tmp_path,
+            replace(
+                comparison, control=replace(comparison.control, files=many), test=replace(comparison.test, files=many)
+            ),
+        )
+    ).page
+    lines = (
+        "(cell => cell.getClientRects().length && cell.clientHeight / parseFloat(getComputedStyle(cell).lineHeight))"
+    )
+    assert (
+        page.evaluate(f"{lines}([...document.querySelectorAll('#made th')].find(c => c.textContent === 'made with'))")
+        < 2
+    )
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
@@ -206,7 +244,9 @@ def test_tables_are_used_by_keyboard(visit, resnet):
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.textContent") == names[2]
     page.keyboard.press("End")
-    assert page.evaluate("document.activeElement.closest('tr').getAttribute('aria-rowindex')") == page.get_attribute("#groups table", "aria-rowcount")
+    assert page.evaluate("document.activeElement.closest('tr').getAttribute('aria-rowindex')") == page.get_attribute(
+        "#groups table", "aria-rowcount"
+    )
 
 
 @needs_traces
@@ -221,7 +261,9 @@ def test_a_click_zooms_the_tree(visit, resnet):
     zoomed = page.evaluate(level)
     assert page.eval_on_selector_all("#chart-tree g.slice", "all => all.length") != before
     page.click("#theme")
-    page.wait_for_function("() => document.querySelector('#chart-tree').layout.template.layout.paper_bgcolor === '#171B21'")
+    page.wait_for_function(
+        "() => document.querySelector('#chart-tree').layout.template.layout.paper_bgcolor === '#171B21'"
+    )
     assert page.evaluate(level) == zoomed
 
 
@@ -282,7 +324,8 @@ def test_nothing_recorded_is_run_or_lost(visit, tmp_path):
         one.append(annotation(HOSTILE[0], 1, 2))
     comparison = compared(tmp_path, control, test, force=True)
     sides = [
-        replace(side, label=HOSTILE[k], files=HOSTILE, torch=HOSTILE[1], gpu=(HOSTILE[0],)) for k, side in enumerate((comparison.control, comparison.test))
+        replace(side, label=HOSTILE[k], files=HOSTILE, torch=HOSTILE[1], gpu=(HOSTILE[0],))
+        for k, side in enumerate((comparison.control, comparison.test))
     ]
     hostile = replace(comparison, control=sides[0], test=sides[1])
     path = tmp_path / "report.html"
@@ -305,7 +348,9 @@ def test_nothing_recorded_is_run_or_lost(visit, tmp_path):
 def test_hostile_names_are_text_in_fragments_too(visit, tmp_path):
     comparison = compared(tmp_path, events(names=HOSTILE), events(2, names=HOSTILE[::-1]))
     del comparison
-    result = CliRunner().invoke(cli, ["export", str(tmp_path / "control"), str(tmp_path / "test"), "--charts", str(tmp_path / "charts")])
+    result = CliRunner().invoke(
+        cli, ["export", str(tmp_path / "control"), str(tmp_path / "test"), "--charts", str(tmp_path / "charts")]
+    )
     assert result.exit_code == 0
     for name in ("duration_diff", "tree", "timeline", "step_waterfall"):
         visited = visit(tmp_path / "charts" / f"{name}.html", ready=".main-svg")
@@ -315,7 +360,9 @@ def test_hostile_names_are_text_in_fragments_too(visit, tmp_path):
 def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(visit, tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     op = next(o for o in comparison.ops if o.category == "kernel")
-    many = replace(comparison, ops=tuple(replace(op, name=f"k{k}", raw_name=f"k{k}", control_self=1000 * k) for k in range(12_000)))
+    many = replace(
+        comparison, ops=tuple(replace(op, name=f"k{k}", raw_name=f"k{k}", control_self=1000 * k) for k in range(12_000))
+    )
     page = visit(written(tmp_path, many)).page
     assert page.inner_text("#ops .found").strip().startswith("10,000 of 12,000")
     assert "2,000 with the smallest change are left out" in page.inner_text("#ops .found")
@@ -331,7 +378,10 @@ def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
     group = comparison.work.groups[0]
     crowd = replace(group, control=group.control * 40, test=group.test * 40, call=name)
     groups = tuple(replace(crowd, name=f"{name}{k}", module=f"{k}{name}") for k in range(9_000))
-    ops = tuple(Op(f"{k}{name}", f"{name}{k}", "gpu", "kernel", "pointwise", 5, 6, 1000 + k, 2000 + k, 1000 + k, 2000 + k) for k in range(9_000))
+    ops = tuple(
+        Op(f"{k}{name}", f"{name}{k}", "gpu", "kernel", "pointwise", 5, 6, 1000 + k, 2000 + k, 1000 + k, 2000 + k)
+        for k in range(9_000)
+    )
     large = replace(comparison, ops=ops, gpu_time=replace(comparison.gpu_time, groups=groups))
     page = to_html(large)
     assert len(page.encode()) < MOST_BYTES
@@ -354,7 +404,9 @@ def test_a_refused_comparison_says_why(visit, tmp_path):
 def test_the_command_writes_the_page(tmp_path):
     compared(tmp_path, events(), events(2))
     target = tmp_path / "out.html"
-    result = CliRunner().invoke(cli, ["compare", str(tmp_path / "control"), str(tmp_path / "test"), "--html", str(target)])
+    result = CliRunner().invoke(
+        cli, ["compare", str(tmp_path / "control"), str(tmp_path / "test"), "--html", str(target)]
+    )
     assert result.exit_code == 0
     assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     diff = tracediff.compare(tmp_path / "control", tmp_path / "test")

@@ -1,4 +1,6 @@
-"""``tracediff export --perfetto``: what is written is what viewers take, and our own reader finds the events of both steps in it again."""
+"""``tracediff export --perfetto``: what is written is what viewers take, and our own reader finds the events of both
+steps in it again.
+"""
 
 import gzip
 import json
@@ -20,7 +22,12 @@ from tracediff.ingest.times import MISSING
 from tracediff.report import perfetto_step
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
-PAIRS = [("hta_control", "hta_test"), ("timesformer_h100", "timesformer_mi300"), ("resnet50_workers0", "resnet50_workers4"), ("tinylm_compile", "hta_nccl")]
+PAIRS = [
+    ("hta_control", "hta_test"),
+    ("timesformer_h100", "timesformer_mi300"),
+    ("resnet50_workers0", "resnet50_workers4"),
+    ("tinylm_compile", "hta_nccl"),
+]
 KEYS = {
     "M": {"ph", "name", "pid", "tid", "args"},
     "X": {"ph", "name", "cat", "pid", "tid", "ts", "dur", "args"},
@@ -48,7 +55,9 @@ def ns_of(text):
 
 
 def sets(folder, control, test):
-    return str(write(folder / "control" / "trace.json", document(control))), str(write(folder / "test" / "trace.json", document(test)))
+    return str(write(folder / "control" / "trace.json", document(control))), str(
+        write(folder / "test" / "trace.json", document(test))
+    )
 
 
 def one_step(ns=10, **names):
@@ -81,7 +90,9 @@ def check(doc):
 
 
 def check_tracks(events):
-    """Every track is named once and belongs to one process; its slices, in the order of the file, are outer before inner and nest."""
+    """Every track is named once and belongs to one process; its slices, in the order of the file, are outer before
+    inner and nest.
+    """
     named = Counter((e["name"], e["pid"], e["tid"]) for e in events if e["ph"] == "M")
     assert set(named.values()) == {1}
     tracks = {(e["pid"], e["tid"]) for e in events if e["ph"] in "Xi"}
@@ -120,11 +131,15 @@ def check_arrows(events):
 
 
 def in_window(typical):
-    """(name, start, duration) in ns of the complete events of the step's file that overlap its period, cut to it; and of its instants."""
+    """(name, start, duration) in ns of the complete events of the step's file that overlap its period, cut to it; and
+    of its instants.
+    """
     of = read_trace(typical.file)
     first, last = typical.timeline.start, typical.timeline.end
     found = Counter()
-    for ts, dur, name, category, phase in zip(of.ts.tolist(), of.dur.tolist(), of.name, of.category, of.phase, strict=True):
+    for ts, dur, name, category, phase in zip(
+        of.ts.tolist(), of.dur.tolist(), of.name, of.category, of.phase, strict=True
+    ):
         if of.categories[category] in ("Trace", "metadata", "counter") or of.phases[phase] not in "Xi":
             continue
         start, end = max(ts, first), min(ts + max(dur, 0), last)
@@ -135,10 +150,16 @@ def in_window(typical):
 
 def read_back(path, doc, side):
     """The same of what our reader finds in the merged file of one side's processes."""
-    pids = {e["pid"] for e in doc["traceEvents"] if e["name"] == "process_name" and e["args"]["name"].startswith(f"{side}: ")}
+    pids = {
+        e["pid"]
+        for e in doc["traceEvents"]
+        if e["name"] == "process_name" and e["args"]["name"].startswith(f"{side}: ")
+    }
     of = read_trace(str(path))
     columns = zip(of.ts.tolist(), of.dur.tolist(), of.name, of.pid, of.phase, strict=True)
-    return Counter((of.names[n], ts, dur) for ts, dur, n, pid, ph in columns if of.ids[pid] in pids and of.phases[ph] in "Xi")
+    return Counter(
+        (of.names[n], ts, dur) for ts, dur, n, pid, ph in columns if of.ids[pid] in pids and of.phases[ph] in "Xi"
+    )
 
 
 def check_all(comparison, doc, path):
@@ -152,7 +173,9 @@ def check_all(comparison, doc, path):
         (period,) = [e for e in doc["traceEvents"] if e.get("cat") == "step" and e["tid"] == 100_001 + (side == "test")]
         assert (period["ts"], period["dur"]) == (0, typical.timeline.end - typical.timeline.start)
     marks = [e for e in doc["traceEvents"] if e.get("cat") == "finding"]
-    assert [(e["args"]["code"], e["args"]["title"], e["args"]["detail"]) for e in marks] == [(f.code, f.title, f.detail) for f in comparison.findings]
+    assert [(e["args"]["code"], e["args"]["title"], e["args"]["detail"]) for e in marks] == [
+        (f.code, f.title, f.detail) for f in comparison.findings
+    ]
     assert all(e["ts"] == 0 and e["ph"] == "i" for e in marks)
     tracediff.load(path)
 
@@ -176,7 +199,13 @@ def test_random_traces(control, test, tmp_path):
 
 
 def test_an_event_that_begins_before_the_step_is_cut_and_says_so(tmp_path):
-    events = [step(1, 0, 100), op("aten::mm", 1, 2), step(2, 100, 50), op("aten::add", 90, 20), op("aten::relu", 120, 5)]
+    events = [
+        step(1, 0, 100),
+        op("aten::mm", 1, 2),
+        step(2, 100, 50),
+        op("aten::add", 90, 20),
+        op("aten::relu", 120, 5),
+    ]
     diff = tracediff.compare(*sets(tmp_path, events, events))
     doc = json.loads(diff.to_perfetto())
     (period,) = {(e["name"], e["dur"]) for e in doc["traceEvents"] if e.get("cat") == "step"}
@@ -191,7 +220,11 @@ def test_events_that_overlap_get_rows_of_their_own_up_to_a_bound(tmp_path):
     events = [step(1, 0, 100), op("aten::mm", 1, 2), *overlapping]
     doc = json.loads(tracediff.compare(*sets(tmp_path, events, events)).to_perfetto(), parse_float=ns_of)
     check(doc)
-    rows = [e["args"]["name"] for e in doc["traceEvents"] if e["name"] == "thread_name" and e["args"]["name"].startswith("stream")]
+    rows = [
+        e["args"]["name"]
+        for e in doc["traceEvents"]
+        if e["name"] == "thread_name" and e["args"]["name"].startswith("stream")
+    ]
     assert rows == 2 * ["stream 7", *(f"stream 7, overlapping {i}" for i in range(1, perfetto_step.MOST_ROWS))]
     kernels = [e for e in doc["traceEvents"] if e.get("cat") == "kernel"]
     assert len(kernels) == 2 * len(overlapping)
@@ -208,7 +241,16 @@ def test_arguments_memory_and_instants_are_kept_and_folders_are_not(tmp_path):
     assert by_name["control: allocated on GPU 0"]["args"] == {"bytes": 500}
 
 
-HOSTILE = ["<script>alert(1)</script>", "{{x}}", "a" * 10_000, "\u202egnp.exe", "\x00\x1b[31m\n\u2028", 'quote " back \\ slash', "\ud800", "</traceEvents>]}"]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "{{x}}",
+    "a" * 10_000,
+    "\u202egnp.exe",
+    "\x00\x1b[31m\n\u2028",
+    'quote " back \\ slash',
+    "\ud800",
+    "</traceEvents>]}",
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
@@ -221,7 +263,9 @@ def test_hostile_names_are_text(name, tmp_path):
     text.encode()
     assert all(c.isprintable() or c == "\n" for c in text)
     assert not any(word in text for word in ("secret", "me.example", "/home/me"))
-    assert max(len(e["name"]) for e in json.loads(text)["traceEvents"]) == (perfetto_step.MOST_CHARACTERS if len(name) > 4000 else pytest.approx(60, abs=60))
+    assert max(len(e["name"]) for e in json.loads(text)["traceEvents"]) == (
+        perfetto_step.MOST_CHARACTERS if len(name) > 4000 else pytest.approx(60, abs=60)
+    )
     if name.isprintable() and len(name) < 100:
         assert Counter(e["name"] for e in json.loads(text)["traceEvents"])[name] == 6
 
@@ -247,21 +291,26 @@ def test_old_instants_stand_on_the_thread_whose_id_is_text(tmp_path):
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, "-m", "tracediff_cli", "export", *map(str, arguments)], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-m", "tracediff_cli", "export", *map(str, arguments)], capture_output=True, text=True
+    )
 
 
 def test_the_command_writes_plain_and_compressed_files(tmp_path):
     pair = sets(tmp_path, one_step(), one_step(20))
     done = run(*pair, "--perfetto", tmp_path / "both.json.gz")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"wrote step 1 of control (5 events) and step 1 of test (5 events) to {tmp_path / 'both.json.gz'}\n"
+    assert (
+        done.stdout
+        == f"wrote step 1 of control (5 events) and step 1 of test (5 events) to {tmp_path / 'both.json.gz'}\n"
+    )
     plain = run(*pair, "--perfetto", "-")
     assert plain.stdout == gzip.decompress((tmp_path / "both.json.gz").read_bytes()).decode()
     check(json.loads(plain.stdout, parse_float=ns_of))
 
 
 def test_a_snapshot_is_one_line(tmp_path):
-    from tracediff.profile.snapshot import write_snapshot
+    from tracediff.aggregate.snapshot import write_snapshot
 
     control, test = sets(tmp_path, one_step(), one_step(20))
     write_snapshot(tracediff.load(control), tmp_path / "base.tdprof.gz")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tracediff.aggregate.side import Side
 from tracediff.analysis.shares import Operation, Share
-from tracediff.diff.comparison import Side
 from tracediff.diff.findings.finding import Finding
-from tracediff.profile.measures.measure import Measure
+from tracediff.profile.tables.schema import TableSchema
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,13 @@ class Analysis:
         scale: the common denominator.
         side: what the set was made of.
         period: the step. states: name → time; they sum to it. foreign: GPU time of work launched in no used step.
-        work: Σ durations of GPU events, without a GPU of the self time of operators. busy: union of GPU events per GPU, summed.
+        work: Σ durations of GPU events, without a GPU of the self time of operators. busy: union of GPU events per GPU,
+            summed.
         unattributed: the part of `work` that a health note keeps out of the views.
         tensor_cores: part of kernel time on tensor cores, None without kernels.
         views: family, phase, module, op, kernel → the work summed by it, largest first.
-        operations: by self time. measures: further tables, those that the set was loaded with: (measure, rows of key and numerators).
+        operations: by self time. tables: further tables, those that the set was loaded with: (schema, rows of key and
+            numerators).
         findings: what stands out.
     """
 
@@ -37,7 +39,7 @@ class Analysis:
     tensor_cores: float | None
     views: dict[str, tuple[Share, ...]]
     operations: tuple[Operation, ...]
-    measures: tuple[tuple[Measure, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]], ...]
+    tables: tuple[tuple[TableSchema, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]], ...]
     findings: tuple[Finding, ...] = ()
 
     def us(self, numerator: int) -> float:

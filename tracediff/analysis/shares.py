@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from tracediff.aggregate.averages import OpAverage
 from tracediff.diff.groups import Member
 from tracediff.diff.ops import by_name, gpu_or_cpu
-from tracediff.profile.average import OpAverage
-from tracediff.profile.families import Families
-from tracediff.profile.readable import readable
+from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.families import Families
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracediff.charts.labels import broken, full_name, label, percent_text
-from tracediff.diff.wording import plural
+from tracediff.diff.formatting import plural
 
 if TYPE_CHECKING:
     from tracediff.charts.theme import Palette
@@ -42,7 +42,9 @@ class Box:
 
 
 def pruned(boxes: list[Box], least: float = LEAST, most: int = MOST) -> list[Box]:
-    """The boxes that are at least ``least`` of the whole, at most ``most`` (and as many rests): the others of one parent are one box, “…”."""
+    """The boxes that are at least ``least`` of the whole, at most ``most`` (and as many rests): the others of one
+    parent are one box, “…”.
+    """
     _set_sizes(boxes)
     limit = least * (boxes[0].size if boxes else 0)
     kept = _kept(boxes, limit)
@@ -53,7 +55,9 @@ def pruned(boxes: list[Box], least: float = LEAST, most: int = MOST) -> list[Box
 
 
 def joined(boxes: list[Box]) -> list[Box]:
-    """The boxes with each that holds one other and nothing else put together with it: ``Model/Encoder/Layer[0]`` is one level."""
+    """The boxes with each that holds one other and nothing else put together with it: ``Model/Encoder/Layer[0]`` is one
+    level.
+    """
     inside = [0] * len(boxes)
     for box in boxes:
         if box.parent >= 0:
@@ -100,12 +104,17 @@ def _with_rests(boxes: list[Box], kept: list[bool]) -> list[Box]:
             rests.setdefault(box.parent, []).append(box)
     for parent, small in rests.items():
         sums = sum(b.control for b in small), sum(b.test for b in small)
-        out.append(Box(at[parent], "…", *sums, f"{plural(len(small), 'smaller part')} together", sum(b.size for b in small)))
+        out.append(
+            Box(at[parent], "…", *sums, f"{plural(len(small), 'smaller part')} together", sum(b.size for b in small))
+        )
     return out
 
 
-def arrays(comparison: Comparison, boxes: list[Box], of: Palette, unit_us: float, heads: bool, told: Callable[[int], str]) -> dict[str, Any]:
-    """Arguments for `go.Icicle` and `go.Treemap`. A box's value is what its parts leave of it, so that sums close without rounding.
+def arrays(
+    comparison: Comparison, boxes: list[Box], of: Palette, unit_us: float, heads: bool, told: Callable[[int], str]
+) -> dict[str, Any]:
+    """Arguments for `go.Icicle` and `go.Treemap`. A box's value is what its parts leave of it, so that sums close
+    without rounding.
 
     Args:
         unit_us: µs of the unit of values.
@@ -158,7 +167,8 @@ def _hover(box: Box, told: Callable[[int], str]) -> str:
     detail = f"<br>{full_name(box.detail, LONGEST_HOVER)}" if box.detail else ""
     return (
         f"<b>{full_name(box.name, LONGEST_HOVER)}</b>{detail}"
-        f"<br>control {told(box.control)}<br>test {told(box.test)}<br>change {'+' if delta > 0 else ''}{told(delta)} per step ({change})"
+        f"<br>control {told(box.control)}<br>test {told(box.test)}"
+        f"<br>change {'+' if delta > 0 else ''}{told(delta)} per step ({change})"
     )
 
 

@@ -1,4 +1,6 @@
-"""How charts word names, times and sides. Names come from traces: everything that a figure shows of them goes through `label` or `full_name`."""
+"""How charts word names, times and sides. Names come from traces: everything that a figure shows of them goes through
+`label` or `full_name`.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,12 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 
+from tracediff.aggregate.side import Side
 from tracediff.analysis.analysis import Analysis
-from tracediff.diff.comparison import Comparison, Side
-from tracediff.diff.wording import MINUS, count
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.formatting import MINUS, count
 from tracediff.errors import TracediffError, printable
-from tracediff.profile.states import GPU_STATES
+from tracediff.profile.step_states import GPU_STATES
 
 LONGEST_LABEL = 28
 """Characters of a name beside its bar; the whole name is in the hover."""
@@ -89,7 +92,9 @@ def _digits(value: float) -> str:
 
 
 def safe(text: str) -> str:
-    """``text`` as plotly shows it letter by letter: no markup, no entity, no control character, no TeX between dollars."""
+    """``text`` as plotly shows it letter by letter: no markup, no entity, no control character, no TeX between
+    dollars.
+    """
     return escape(printable(text), quote=False).replace("$", "&#36;")
 
 
@@ -101,7 +106,9 @@ def label(name: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def full_name(name: str, longest: int = LONGEST_HOVER) -> str:
-    """The whole ``name`` for a hover: safe, in lines; beyond ``longest`` characters cut with a note of how many are left out."""
+    """The whole ``name`` for a hover: safe, in lines; beyond ``longest`` characters cut with a note of how many are
+    left out.
+    """
     cut = printable(name[:longest])
     lines = [safe(cut[at : at + HOVER_WIDTH]) for at in range(0, len(cut), HOVER_WIDTH)] or ["(no name)"]
     if len(name) > longest:
@@ -121,7 +128,9 @@ def lines(text: str, width: int) -> str:
 
 
 def broken(name: str, width: int = 18, longest: int = 36) -> str:
-    """``name`` for inside a box: safe, shortened, in lines of about ``width`` characters that end after a separator where there is one."""
+    """``name`` for inside a box: safe, shortened, in lines of about ``width`` characters that end after a separator
+    where there is one.
+    """
     half = longest // 2
     text = printable(name.strip() or "(no name)")
     text = text if len(text) <= longest else f"{text[: half - 1]}…{text[-half:]}"

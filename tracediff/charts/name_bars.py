@@ -34,7 +34,9 @@ def duration_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figure:
     return _grouped_bars(frame, DURATION, "diff_duration", top, "Total duration by name", "total duration (µs)")
 
 
-def _grouped_bars(frame: pd.DataFrame, suffix: str, difference: str, top: int | None, title: str, unit: str) -> go.Figure:
+def _grouped_bars(
+    frame: pd.DataFrame, suffix: str, difference: str, top: int | None, title: str, unit: str
+) -> go.Figure:
     import plotly.graph_objects as go
 
     labels = _labels(frame)
@@ -43,7 +45,13 @@ def _grouped_bars(frame: pd.DataFrame, suffix: str, difference: str, top: int | 
     places = list(range(len(names)))
     columns = {**{label: label + suffix for label in labels}, "Difference": difference}
     bars: list[Any] = [
-        go.Bar(name=escape(label, quote=False), x=places, y=shown[column].tolist(), customdata=names, hovertemplate="%{customdata}<br>%{y:,}")
+        go.Bar(
+            name=escape(label, quote=False),
+            x=places,
+            y=shown[column].tolist(),
+            customdata=names,
+            hovertemplate="%{customdata}<br>%{y:,}",
+        )
         for label, column in columns.items()
     ]
     if len(shown) < len(frame):
@@ -59,7 +67,11 @@ def _labels(frame: pd.DataFrame) -> list[str]:
     """The two sides' labels, control first."""
     labels = [column.removesuffix(DURATION) for column in frame.columns if column.endswith(DURATION)]
     if len(labels) != 2:
-        raise TracediffError("the frame", f"has {len(labels)} columns that end in {DURATION}, not 2", "give a frame from TraceDiff.compare_traces")
+        raise TracediffError(
+            "the frame",
+            f"has {len(labels)} columns that end in {DURATION}, not 2",
+            "give a frame from TraceDiff.compare_traces",
+        )
     return labels
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tracediff.aggregate.samples import StepSum
 from tracediff.charts.labels import SIDES, count_text, label, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.profile.samples import StepSum
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -17,8 +17,12 @@ MOST = 4000
 """Dots a side; of more steps evenly chosen ones are drawn."""
 
 
-def name_steps(steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, time: str = "self time", theme: str = "light") -> go.Figure:
-    """``time`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control and test, a dot a step."""
+def name_steps(
+    steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, time: str = "self time", theme: str = "light"
+) -> go.Figure:
+    """``time`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control and test,
+    a dot a step.
+    """
     import plotly.graph_objects as go
 
     if not any(step.count for side in steps for step in side):
@@ -35,14 +39,23 @@ def name_steps(steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, time: str 
             boxpoints="all",
             jitter=0.5,
             pointpos=0,
-            marker={"color": (colours.control, colours.test)[which], "size": 6, "line": {"color": colours.text, "width": 0.5}},
+            marker={
+                "color": (colours.control, colours.test)[which],
+                "size": 6,
+                "line": {"color": colours.text, "width": 0.5},
+            },
             line={"color": colours.text, "width": 1},
             fillcolor="rgba(0,0,0,0)",
-            customdata=[f"{label(s.run, 40)}, rank {s.rank}, step {s.step}<br>{count_text(s.count)} ×, {time_text(s.ns / 1000)}" for s in drawn],
+            customdata=[
+                f"{label(s.run, 40)}, rank {s.rank}, step {s.step}<br>{count_text(s.count)} ×, {time_text(s.ns / 1000)}"
+                for s in drawn
+            ],
             hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
         )
     figure.update_yaxes(title_text=f"{time} in a step ({unit.name})", rangemode="tozero")
     figure.update_xaxes(showgrid=False)
     medians = [time_text(median(step.ns / 1000 for step in side)) if side else "no step" for side in steps]
-    return finish(figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "A dot a step.", 260)
+    return finish(
+        figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "A dot a step.", 260
+    )

@@ -1,4 +1,4 @@
-"""Counts and durations per operation on both sides, and their differences: the pair of figures that HTA's users know."""
+"""Bars of operations: control, test and difference, as the figures of durations and of counts draw them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import both_names, change_text, choice, count_text, label, not_compared, side_names, time_text, unit_for
+from tracediff.charts.labels import (
+    both_names,
+    change_text,
+    choice,
+    count_text,
+    label,
+    not_compared,
+    side_names,
+    time_text,
+)
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.diff.formatting import plural
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
-from tracediff.diff.wording import plural
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -49,39 +58,6 @@ SORTS: dict[str, Callable[[Bar], tuple[float | str, ...]]] = {
 """Orders of the bars."""
 
 
-def duration_diff(
-    comparison: Comparison, top: int = TOP, sort: str = "change", device: str | None = None, time: str = "self", *, theme: str = "light"
-) -> go.Figure:
-    """Time of each operation per step on both sides, and the difference.
-
-    Args:
-        top: how many. sort: one of SORTS.
-        device: gpu or cpu; by default gpu where there is any.
-        time: ``self`` (without what it calls) or ``total``; on the GPU they are the same.
-    """
-    device = which_device(comparison, device)
-    choice("time", time, ("self", "total"))
-    us = comparison.us
-    bars = [
-        Bar(op, *((us(op.control_self), us(op.test_self)) if time == "self" else (us(op.control_total), us(op.test_total))), _hover(comparison, op))
-        for op in ops_of(comparison, device)
-    ]
-    of = palette(theme)
-    unit = unit_for(v for b in bars for v in (b.control, b.test))
-    what = "GPU time" if device == "gpu" else f"{time} time on the CPU"
-    return _draw(comparison, bars, (top, sort, theme), (what, "changed"), unit, [of.change(1), of.change(-1)])
-
-
-def counts_diff(comparison: Comparison, top: int = TOP, sort: str = "change", device: str | None = None, *, theme: str = "light") -> go.Figure:
-    """Occurrences of each operation per step on both sides, and the difference. Arguments as `duration_diff`."""
-    device = which_device(comparison, device)
-    number = comparison.number
-    bars = [Bar(op, number(op.control_count), number(op.test_count), _hover(comparison, op)) for op in ops_of(comparison, device)]
-    of = palette(theme)
-    what = f"Count of {'GPU work' if device == 'gpu' else 'operators and calls'}"
-    return _draw(comparison, bars, (top, sort, theme), (what, "changed"), None, [of.neutral, of.neutral])
-
-
 def which_device(comparison: Comparison, device: str | None) -> str:
     """``device``, by default gpu where there is any work on it.
 
@@ -99,17 +75,26 @@ def ops_of(comparison: Comparison, device: str) -> list[Op]:
     return [op for op in comparison.ops if op.category in work]
 
 
-def _hover(comparison: Comparison, op: Op) -> str:
+def op_hover(comparison: Comparison, op: Op) -> str:
+    """What a bar of ``op`` says when it is pointed at; safe."""
     us, number = comparison.us, comparison.number
     said = "" if op.time_change == "untested" else f"<br>tested: {op.time_change}"
     return (
         f"{both_names(op.name, op.raw_name)}<br>{label(op.family)}"
         f"<br>count {count_text(number(op.control_count))} → {count_text(number(op.test_count))}"
-        f"<br>self time {time_text(us(op.control_self))} → {time_text(us(op.test_self))} ({change_text(us(op.delta))}){said}"
+        f"<br>self time {time_text(us(op.control_self))} → {time_text(us(op.test_self))} "
+        f"({change_text(us(op.delta))}){said}"
     )
 
 
-def _draw(comparison: Comparison, bars: list[Bar], order: tuple[int, str, str], words: tuple[str, str], unit: Unit | None, colours: list[str]) -> go.Figure:
+def draw_op_bars(
+    comparison: Comparison,
+    bars: list[Bar],
+    order: tuple[int, str, str],
+    words: tuple[str, str],
+    unit: Unit | None,
+    colours: list[str],
+) -> go.Figure:
     """Three bars an operation, on one axis."""
     import plotly.graph_objects as go
 
@@ -119,7 +104,10 @@ def _draw(comparison: Comparison, bars: list[Bar], order: tuple[int, str, str], 
     shown = [b for b in shown if b.delta or sort not in ("change", "increase", "decrease")]
     if not shown:
         refused = not_compared(comparison)
-        return empty(theme, refused or (f"{words[0]}: nothing {words[1]}." if bars else "There are no operations on this device."))
+        return empty(
+            theme,
+            refused or (f"{words[0]}: nothing {words[1]}." if bars else "There are no operations on this device."),
+        )
     of = palette(theme)
     names = side_names(comparison)
     figure = go.Figure()
@@ -127,18 +115,45 @@ def _draw(comparison: Comparison, bars: list[Bar], order: tuple[int, str, str], 
     _bars(figure, names[0], of.control, "control", [(k, b, b.control) for k, b in rows], unit)
     _bars(figure, names[1], of.test, "test", [(k, b, b.test) for k, b in rows], unit)
     if unit:
-        _bars(figure, "difference: slower", colours[0], "difference", [(k, b, b.delta) for k, b in rows if b.delta > 0], unit)
-        _bars(figure, "difference: faster", colours[1], "difference", [(k, b, b.delta) for k, b in rows if b.delta < 0], unit)
+        _bars(
+            figure,
+            "difference: slower",
+            colours[0],
+            "difference",
+            [(k, b, b.delta) for k, b in rows if b.delta > 0],
+            unit,
+        )
+        _bars(
+            figure,
+            "difference: faster",
+            colours[1],
+            "difference",
+            [(k, b, b.delta) for k, b in rows if b.delta < 0],
+            unit,
+        )
     else:
         _bars(figure, "difference", colours[0], "difference", [(k, b, b.delta) for k, b in rows], unit)
     ticks = [label(b.op.name) for b in shown]
-    figure.update_yaxes(tickmode="array", tickvals=list(range(len(shown))), ticktext=ticks, range=[len(shown) - 0.4, -0.6], showgrid=False, zeroline=False)
-    figure.update_xaxes(title_text=f"{'time' if unit else 'count'} per step{f' ({unit.name})' if unit else ''}", rangemode="tozero")
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(len(shown))),
+        ticktext=ticks,
+        range=[len(shown) - 0.4, -0.6],
+        showgrid=False,
+        zeroline=False,
+    )
+    figure.update_xaxes(
+        title_text=f"{'time' if unit else 'count'} per step{f' ({unit.name})' if unit else ''}", rangemode="tozero"
+    )
     figure.update_layout(barmode="group")
-    return finish(figure, theme, _title(shown, words[0], unit), _subtitle(len(shown), len(bars), sort), 80 + 36 * len(shown))
+    return finish(
+        figure, theme, _title(shown, words[0], unit), _subtitle(len(shown), len(bars), sort), 80 + 36 * len(shown)
+    )
 
 
-def _bars(figure: go.Figure, name: str, colour: str, group: str, rows: list[tuple[int, Bar, float]], unit: Unit | None) -> None:
+def _bars(
+    figure: go.Figure, name: str, colour: str, group: str, rows: list[tuple[int, Bar, float]], unit: Unit | None
+) -> None:
     """One colour of bars; ``rows`` are (place, bar, value)."""
     if not rows:
         return
@@ -162,6 +177,11 @@ def _title(shown: list[Bar], what: str, unit: Unit | None) -> str:
 
 
 def _subtitle(shown: int, of: int, sort: str) -> str:
-    orders = {"change": "by change", "increase": "largest increase first", "decrease": "largest decrease first", "name": "by name"}
+    orders = {
+        "change": "by change",
+        "increase": "largest increase first",
+        "decrease": "largest decrease first",
+        "name": "by name",
+    }
     which = plural(of, "operation") if shown == of else f"{shown:,} of {plural(of, 'operation')}"
     return f"{which}, {orders.get(sort, f'largest in {sort} first')}."

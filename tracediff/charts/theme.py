@@ -1,4 +1,6 @@
-"""One look for all charts, light and dark. A colour has one meaning, and those that meet in a chart differ for colour-blind eyes too (after Okabe and Ito)."""
+"""One look for all charts, light and dark. A colour has one meaning, and those that meet in a chart differ for
+colour-blind eyes too (after Okabe and Ito).
+"""
 
 from __future__ import annotations
 
@@ -65,12 +67,34 @@ class Palette:
 PARTS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#7A6FC0", "#B98B5E", "#8FD3C8", "#C5B26B", "#9AA83A")
 PALETTES = {
     "light": Palette(
-        "#B3B9C1", "#8F3F77", "#0072B2", "#D55E00", "#4D5763", "#9AA1A9", "#1F2530", "#5A6270", "#E3E6EA", "#FFFFFF", "#E6E9ED", PARTS
+        "#B3B9C1",
+        "#8F3F77",
+        "#0072B2",
+        "#D55E00",
+        "#4D5763",
+        "#9AA1A9",
+        "#1F2530",
+        "#5A6270",
+        "#E3E6EA",
+        "#FFFFFF",
+        "#E6E9ED",
+        PARTS,
     ),
     "dark": Palette(
-        "#737C88", "#E9B3D6", "#4FA9E6", "#F07C35", "#C3CAD3", "#8C949E", "#E8EBEF", "#A9B1BC", "#363D47", "#171B21", "#343A43", PARTS
+        "#737C88",
+        "#E9B3D6",
+        "#4FA9E6",
+        "#F07C35",
+        "#C3CAD3",
+        "#8C949E",
+        "#E8EBEF",
+        "#A9B1BC",
+        "#363D47",
+        "#171B21",
+        "#343A43",
+        PARTS,
     ),
-}  # fmt: skip
+}
 
 
 def faint(colour: str, opacity: float) -> str:
@@ -106,15 +130,35 @@ def template(theme: str) -> go.layout.Template:
     return go.layout.Template(
         layout={
             "font": {"family": FONT, "size": 13, "color": of.text},
-            "title": {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top", "pad": {"l": 12}},
+            "title": {
+                "x": 0,
+                "xref": "container",
+                "xanchor": "left",
+                "y": 1,
+                "yref": "container",
+                "yanchor": "top",
+                "pad": {"l": 12},
+            },
             "paper_bgcolor": of.paper,
             "plot_bgcolor": of.paper,
             "colorway": list(of.parts),
             "margin": {"l": 12, "r": 16, "t": 96, "b": 12, "autoexpand": True},
             "xaxis": axis,
             "yaxis": axis,
-            "legend": {"orientation": "h", "x": 0, "xanchor": "left", "yanchor": "top", "font": {"size": 12}, "traceorder": "normal"},
-            "hoverlabel": {"bgcolor": of.paper, "bordercolor": of.muted, "font": {"color": of.text, "family": FONT, "size": 12}, "align": "left"},
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "yanchor": "top",
+                "font": {"size": 12},
+                "traceorder": "normal",
+            },
+            "hoverlabel": {
+                "bgcolor": of.paper,
+                "bordercolor": of.muted,
+                "font": {"color": of.text, "family": FONT, "size": 12},
+                "align": "left",
+            },
             "bargap": 0.25,
             "bargroupgap": 0.05,
             "separators": ".,",
@@ -138,7 +182,13 @@ def finish(figure: go.Figure, theme: str, title: str, subtitle: str = "", height
     legend = 40 if _has_legend(figure) else 0
     size = height + top + legend
     title_at = {"text": text, "font": {"size": 14}, "y": 1 - 22 / size}
-    figure.update_layout(template=template(theme), title=title_at, height=size, margin={"t": top}, legend={"y": -BELOW_AXIS / (height - BELOW_AXIS)})
+    figure.update_layout(
+        template=template(theme),
+        title=title_at,
+        height=size,
+        margin={"t": top},
+        legend={"y": -BELOW_AXIS / (height - BELOW_AXIS)},
+    )
     return figure
 
 
@@ -155,7 +205,9 @@ def empty(theme: str, sentence: str) -> go.Figure:
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    figure.add_annotation(text=lines(sentence, TITLE_WIDTH), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14})
+    figure.add_annotation(
+        text=lines(sentence, TITLE_WIDTH), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14}
+    )
     figure.update_layout(template=template(theme), height=180, margin={"t": 12})
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)

@@ -12,7 +12,9 @@ from tracediff.errors import TracediffError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Collect; returns the exit code: 0, 1 where a variant failed, 2 for a request that cannot be served, 130 interrupted."""
+    """Collect; returns the exit code: 0, 1 where a variant failed, 2 for a request that cannot be served, 130
+    interrupted.
+    """
     try:
         collection = collection_of(sys.argv[1:] if arguments is None else arguments)
         if collection is None:
@@ -30,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_table(out: str) -> None:
-    """The table of the collection, where the rest of tracediff is installed: a program of its own, since this one has only torch."""
+    """The table of the collection, where the rest of tracediff is installed: a program of its own, since this one has
+    only torch.
+    """
     sys.stdout.flush()
     if find_spec("tracediff_cli") and find_spec("msgspec") and find_spec("rich"):
         subprocess.run([sys.executable, "-m", "tracediff_cli", "table", out], check=False)

@@ -10,7 +10,11 @@ from typing import Any, ClassVar
 
 from tracediff.errors import TracediffError
 
-COMPILERS: dict[str, dict[str, str]] = {"compile": {}, "aot_eager": {"backend": "aot_eager"}, "cudagraphs": {"mode": "reduce-overhead"}}
+COMPILERS: dict[str, dict[str, str]] = {
+    "compile": {},
+    "aot_eager": {"backend": "aot_eager"},
+    "cudagraphs": {"mode": "reduce-overhead"},
+}
 """Parts that compile, and what each means for torch.compile; ``compile`` takes further options."""
 
 CAPTURES = ("script", "trace", "export", "onnx")
@@ -47,7 +51,9 @@ def _captured(variant: str, capture: str, model: Any, example: tuple[Any, ...]) 
     if capture == "script":
         return torch.jit.script(model)
     if not example:
-        raise TracediffError(f"--variant {variant}", f"{capture} needs example inputs", "call variant(model, *inputs) in make_step")
+        raise TracediffError(
+            f"--variant {variant}", f"{capture} needs example inputs", "call variant(model, *inputs) in make_step"
+        )
     if capture == "trace":
         return torch.jit.trace(model, example)
     if capture == "export":
@@ -71,19 +77,25 @@ class OnnxModel:
         try:
             import onnxruntime
         except ModuleNotFoundError:
-            raise TracediffError(f"--variant {variant}", "onnxruntime is not installed", "pip install 'torch-tracediff[onnx]'") from None
+            raise TracediffError(
+                f"--variant {variant}", "onnxruntime is not installed", "pip install 'torch-tracediff[onnx]'"
+            ) from None
         self._folder = tempfile.TemporaryDirectory(prefix="tracediff-onnx-")
         path = Path(self._folder.name) / "model.onnx"
         try:
             torch.onnx.export(model.eval(), example, str(path), dynamo=True)
         except ModuleNotFoundError as error:
-            raise TracediffError(f"--variant {variant}", f"{error.name} is not installed", "pip install 'torch-tracediff[onnx]'") from None
+            raise TracediffError(
+                f"--variant {variant}", f"{error.name} is not installed", "pip install 'torch-tracediff[onnx]'"
+            ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(self._folder.name) / "onnxruntime")
         cuda = example[0].is_cuda and "CUDAExecutionProvider" in onnxruntime.get_available_providers()
-        self.session = onnxruntime.InferenceSession(str(path), options, providers=["CUDAExecutionProvider" if cuda else "CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(
+            str(path), options, providers=["CUDAExecutionProvider" if cuda else "CPUExecutionProvider"]
+        )
         self._names = [i.name for i in self.session.get_inputs()]
         self.made.append(self)
 
@@ -92,7 +104,9 @@ class OnnxModel:
         import torch
 
         with torch.profiler.record_function("onnxruntime"):
-            out = self.session.run(None, {name: x.detach().cpu().numpy() for name, x in zip(self._names, inputs, strict=True)})
+            out = self.session.run(
+                None, {name: x.detach().cpu().numpy() for name, x in zip(self._names, inputs, strict=True)}
+            )
         return torch.from_numpy(out[0])
 
     def save_profile(self, path: Path) -> None:
@@ -114,4 +128,8 @@ def check_compiler(variant: str, options: dict[str, Any]) -> None:
 
     compilers = cpp.cxx if isinstance(cpp.cxx, list | tuple) else (cpp.cxx,)
     if not any(c and shutil.which(c) for c in (*compilers, "g++", "clang++")):
-        raise TracediffError(f"--variant {variant}", "torch.compile finds no C++ compiler", "install g++ (Debian: apt-get install g++), or set CXX")
+        raise TracediffError(
+            f"--variant {variant}",
+            "torch.compile finds no C++ compiler",
+            "install g++ (Debian: apt-get install g++), or set CXX",
+        )

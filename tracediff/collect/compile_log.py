@@ -46,7 +46,14 @@ class CompileLog(logging.Handler):
         again = RECOMPILED.search(text)
         if again:
             reason = next((line.strip(" -") for line in text.splitlines() if line.strip().startswith("- ")), "")
-            self.recompiles.append({"function": again["function"], "file": Path(again["file"]).name, "line": int(again["line"]), "reason": reason[:300]})
+            self.recompiles.append(
+                {
+                    "function": again["function"],
+                    "file": Path(again["file"]).name,
+                    "line": int(again["line"]),
+                    "reason": reason[:300],
+                }
+            )
 
     def summary(self) -> dict[str, Any]:
         """Everything known, for the manifest."""

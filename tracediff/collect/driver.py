@@ -1,4 +1,6 @@
-"""A collection: every variant and repeat in its own process, interleaved, into ``out/<variant>/run<k>/`` with a manifest a variant."""
+"""A collection: every variant and repeat in its own process, interleaved, into ``out/<variant>/run<k>/`` with a
+manifest a variant.
+"""
 
 from __future__ import annotations
 
@@ -89,10 +91,16 @@ class Collection:
             spec_file, result_file = Path(scratch) / "spec.json", Path(scratch) / "result.json"
             spec_file.write_text(json.dumps(spec))
             command = [sys.executable, "-m", "tracediff.collect.worker", str(spec_file), str(result_file)]
-            process = subprocess.run(command, env=self._environment(variant, order), stderr=subprocess.PIPE, text=True, check=False)
+            process = subprocess.run(
+                command, env=self._environment(variant, order), stderr=subprocess.PIPE, text=True, check=False
+            )
             result = json.loads(result_file.read_text()) if result_file.exists() else {}
         if process.returncode or "error" in result:
-            self._fail(variant, result.get("error") or _last_line(process.stderr), process.stderr if "error" not in result else "")
+            self._fail(
+                variant,
+                result.get("error") or _last_line(process.stderr),
+                process.stderr if "error" not in result else "",
+            )
             return None
         return {"run": run, "order": order, "attempts": attempt, "contended": False, **result}
 
@@ -104,14 +112,21 @@ class Collection:
             "MKL_NUM_THREADS": threads,
             "PYTHONHASHSEED": "0",
             "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1",  # compiled CPU kernels have no events without it
-            "TORCHINDUCTOR_CACHE_DIR": str(self._caches / variant.folder),  # the first run compiles everything, whatever ran before
+            "TORCHINDUCTOR_CACHE_DIR": str(
+                self._caches / variant.folder
+            ),  # the first run compiles everything, whatever ran before
             "KINETO_LOG_LEVEL": "5",
         }
         package = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(dict.fromkeys([package, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])).strip(os.pathsep)
+        path = os.pathsep.join(dict.fromkeys([package, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])).strip(
+            os.pathsep
+        )
         env = {**os.environ, **fixed, "PYTHONPATH": path}
         if self.world_size > 1:  # each run is a process group of its own: the launcher's store serves only one
-            env |= {"TORCHELASTIC_USE_AGENT_STORE": "False", "MASTER_PORT": str(int(os.environ.get("MASTER_PORT", "29500")) + order)}
+            env |= {
+                "TORCHELASTIC_USE_AGENT_STORE": "False",
+                "MASTER_PORT": str(int(os.environ.get("MASTER_PORT", "29500")) + order),
+            }
         return env
 
     def _fail(self, variant: Variant, reason: str, traceback: str) -> None:
@@ -132,7 +147,9 @@ class Collection:
                 attempt = 1
                 while (taken := _taken(runs, i)) > CONTENDED and attempt < ATTEMPTS:
                     attempt, order = attempt + 1, order + 1
-                    self._say(f"{variant.text}, run {measured['run']} again: other processes took {taken:.0%} of its time")
+                    self._say(
+                        f"{variant.text}, run {measured['run']} again: other processes took {taken:.0%} of its time"
+                    )
                     again = self._run(variant, measured["run"], order, attempt)
                     if again is None:
                         return
@@ -154,7 +171,10 @@ class Collection:
             "size": settings["size"],
             "git_commit": git_commit(settings["target"]) if settings["target"] else None,
             "world_size": self.world_size,
-            "settings": {k: settings[k] for k in ("device", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")},
+            "settings": {
+                k: settings[k]
+                for k in ("device", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
+            },
             "environment": runs[-1]["environment"],
             "interleaved": len(self.variants) > 1,
             "modules": next((r["modules"] for r in runs if r["modules"]), {}),
@@ -170,7 +190,9 @@ class Collection:
             "schema": COLLECTION,
             "name": self.settings["workload"] or Path(self.settings["target"]).name,
             "size": self.settings["size"],
-            "variants": [{"variant": v.text, "folder": v.folder, "failed": self.failed.get(v.text)} for v in self.variants],
+            "variants": [
+                {"variant": v.text, "folder": v.folder, "failed": self.failed.get(v.text)} for v in self.variants
+            ],
         }
         write_json(self.out / "collection.json", found)
 
@@ -182,7 +204,10 @@ class Collection:
 def _taken(runs: list[dict[str, Any]], i: int) -> float:
     """The part of its usual process time that run ``i`` missed, in the pass that missed more."""
     parts = []
-    for key in ("occupancy", "profiled_occupancy"):  # each against its own median: the profiler adds work of one thread, which changes what is usual
+    for key in (
+        "occupancy",
+        "profiled_occupancy",
+    ):  # each against its own median: the profiler adds work of one thread, which changes what is usual
         usual = statistics.median(r[key] for r in runs)
         parts.append(1 - runs[i][key] / usual if usual else 0.0)
     return max(parts)

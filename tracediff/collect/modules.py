@@ -1,4 +1,6 @@
-"""Module names: the profiler's ``nn.Module: Linear_7`` ↔ the model's ``blocks.3.mlp.fc1``; and scopes for what has no events."""
+"""Module names: the profiler's ``nn.Module: Linear_7`` ↔ the model's ``blocks.3.mlp.fc1``; and scopes for what has no
+events.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from typing import Any
 
 
 def names_in_call_order(model: Any, step: Callable[[], Any]) -> dict[str, str]:
-    """Profiler name (``Linear_7``) → qualified name, by one step with hooks: the profiler counts instances per class in order of first call."""
+    """Profiler name (``Linear_7``) → qualified name, by one step with hooks: the profiler counts instances per class in
+    order of first call.
+    """
     seen: dict[int, str] = {}
     counts: Counter[str] = Counter()
     qualified = {id(module): name for name, module in model.named_modules()}

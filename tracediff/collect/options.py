@@ -27,16 +27,24 @@ def parser() -> argparse.ArgumentParser:
     """The argument parser."""
     p = argparse.ArgumentParser(
         prog="tracediff collect",
-        description="Run steps under torch.profiler, every variant and repeat in its own process, and write trace sets to compare.",
+        description="Run steps under torch.profiler, every variant and repeat in its own process, and write trace "
+        "sets to compare.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     own_code = "your own code: make_step(variant, …) returns a step to call, or an object with step()"
-    variants = "eager, amp, compile[:mode=…,backend=…,dynamic,fullgraph], …, joined by +; V@name repeats one under another name"
+    variants = (
+        "eager, amp, compile[:mode=…,backend=…,dynamic,fullgraph], …, joined by +; V@name repeats one under "
+        "another name"
+    )
     p.add_argument("target", nargs="?", metavar="FILE.py:make_step", help=own_code)
-    p.add_argument("--workload", metavar="NAME", help="one of the workloads that --list prints, instead of your own code")
+    p.add_argument(
+        "--workload", metavar="NAME", help="one of the workloads that --list prints, instead of your own code"
+    )
     p.add_argument("--list", action="store_true", help="print the workloads with their variants")
-    p.add_argument("--size", choices=("tiny", "small", "full"), default="small", help="size of the workload (default: small)")
+    p.add_argument(
+        "--size", choices=("tiny", "small", "full"), default="small", help="size of the workload (default: small)"
+    )
     p.add_argument("--variant", action="append", metavar="V", help=variants)
     p.add_argument("-o", "--out", type=Path, metavar="DIR", help="folder of the collection")
     p.add_argument("--overwrite", action="store_true", help="replace what is in DIR")
@@ -45,10 +53,19 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--threads", type=_positive, default=1, metavar="N", help="CPU threads of a run (default: 1)")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="of every run (default: 0)")
     p.add_argument("--wait", type=int, default=1, metavar="N", help="steps before the profiler starts (default: 1)")
-    p.add_argument("--warmup", type=int, default=2, metavar="N", help="steps with the profiler running, not recorded (default: 2)")
+    p.add_argument(
+        "--warmup", type=int, default=2, metavar="N", help="steps with the profiler running, not recorded (default: 2)"
+    )
     p.add_argument("--active", type=_positive, default=5, metavar="N", help="steps recorded (default: 5)")
-    p.add_argument("--timed", type=_positive, default=10, metavar="N", help="steps timed without the profiler (default: 10)")
-    p.add_argument("--detail", choices=("timing", "structure", "all"), default="timing", help="shapes; and stacks and modules; and memory (default: timing)")
+    p.add_argument(
+        "--timed", type=_positive, default=10, metavar="N", help="steps timed without the profiler (default: 10)"
+    )
+    p.add_argument(
+        "--detail",
+        choices=("timing", "structure", "all"),
+        default="timing",
+        help="shapes; and stacks and modules; and memory (default: timing)",
+    )
     p.add_argument("--annotate", choices=("fx", "modules"), help="give every FX node or nn.Module a scope of its own")
     return p
 
@@ -123,7 +140,9 @@ def _prepare(out: Path, overwrite: bool) -> None:
         if not overwrite:
             raise TracediffError(str(out), "is not empty", "give another folder, or --overwrite to replace it")
         if not (out / "collection.json").exists() and not list(out.glob("*/manifest.json")):
-            raise TracediffError(str(out), "holds something else than a collection", "remove it yourself, or give another folder")
+            raise TracediffError(
+                str(out), "holds something else than a collection", "remove it yourself, or give another folder"
+            )
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
 

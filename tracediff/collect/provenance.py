@@ -1,4 +1,6 @@
-"""Which original ops, modules and phase a compiled kernel comes from: read off inductor's graphs and its own record of what it fused."""
+"""Which original ops, modules and phase a compiled kernel comes from: read off inductor's graphs and its own record of
+what it fused.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,12 @@ from typing import Any
 
 
 class Provenance:
-    """Collects, per inductor graph, its nodes (original op, module path, phase) and the nodes that each kernel computes.
+    """Collects, per inductor graph, its nodes (original op, module path, phase) and the nodes that each kernel
+    computes.
 
     Attributes:
-        graphs: one a compiled graph, in order of compilation: ``{"id": 0, "phase": "forward", "nodes": […], "kernels": {"cpp_fused_add_0:1": [node
+        graphs: one a compiled graph, in order of compilation: ``{"id": 0, "phase": "forward", "nodes": […], "kernels":
+            {"cpp_fused_add_0:1": [node
             names]}}``; the numbers behind kernels' names give their order in the graph.
     """
 
@@ -18,7 +22,9 @@ class Provenance:
         self._known: set[str] = set()
 
     def attach(self) -> None:
-        """Read every graph that inductor compiles from here on; where this torch has no such hook, nothing is collected."""
+        """Read every graph that inductor compiles from here on; where this torch has no such hook, nothing is
+        collected.
+        """
         try:
             from torch._inductor import config
             from torch._inductor.custom_graph_pass import CustomGraphPass
@@ -33,7 +39,9 @@ class Provenance:
                 """One graph after inductor's own passes."""
                 nodes = [_described(node) for node in graph.nodes if node.op == "call_function"]
                 backward = any(node.op == "placeholder" and node.name.startswith("tangents") for node in graph.nodes)
-                graphs.append({"id": None, "phase": "backward" if backward else "forward", "nodes": nodes, "kernels": {}})
+                graphs.append(
+                    {"id": None, "phase": "backward" if backward else "forward", "nodes": nodes, "kernels": {}}
+                )
                 known.clear()
                 known.update(_recorded())
 
@@ -45,7 +53,9 @@ class Provenance:
         self._read_kernels()
 
     def _read_kernels(self) -> None:
-        """Have inductor keep which nodes it fuses into which kernel, and take that when it reports a graph as compiled."""
+        """Have inductor keep which nodes it fuses into which kernel, and take that when it reports a graph as
+        compiled.
+        """
         from torch._inductor import config, debug
 
         report = getattr(debug, "dump_inductor_provenance_info", None)
@@ -58,7 +68,9 @@ class Provenance:
 
             if self.graphs and not self.graphs[-1]["kernels"]:
                 graph = self.graphs[-1]
-                graph["kernels"] = {kernel: list(nodes) for kernel, nodes in _recorded().items() if kernel not in self._known}
+                graph["kernels"] = {
+                    kernel: list(nodes) for kernel, nodes in _recorded().items() if kernel not in self._known
+                }
                 graph["id"] = getattr(V.graph, "graph_id", None)
             return report()
 

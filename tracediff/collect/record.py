@@ -50,7 +50,8 @@ def record_steps(
 ) -> Iterator[Recorder]:
     """Record ``active`` steps of a loop as one run of the set ``out``.
 
-    The file is ``out/run<k>/rank<r>.pt.trace.json.gz``, k the first free number; it appears whole, when the last active step ends.
+    The file is ``out/run<k>/rank<r>.pt.trace.json.gz``, k the first free number; it appears whole, when the last active
+    step ends.
 
     Args:
         out: folder of the set; runs of the same program go to the same folder.
@@ -66,7 +67,8 @@ def record_steps(
         ...         p.step()
 
     Raises:
-        TracediffError: torch is not installed, the loop ended before the last active step, or a recorded step holds no operation.
+        TracediffError: torch is not installed, the loop ended before the last active step, or a recorded step holds no
+            operation.
     """
     torch = import_torch("record_steps")
     _show_compiled_kernels()
@@ -110,11 +112,15 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
         reason = f"not written: the loop ended after {recorder.steps} of {needed} steps"
         raise TracediffError(str(path), reason, "run more steps, or ask for fewer with wait, warmup and active")
     if empty:
-        raise TracediffError(str(path), f"{', '.join(empty)} holds no operation", "does the loop run the step before each p.step()?")
+        raise TracediffError(
+            str(path), f"{', '.join(empty)} holds no operation", "does the loop run the step before each p.step()?"
+        )
 
 
 def _show_compiled_kernels() -> None:
-    """Have kernels that are compiled from here on appear in CPU traces; without it their time is the compiled region's own."""
+    """Have kernels that are compiled from here on appear in CPU traces; without it their time is the compiled region's
+    own.
+    """
     os.environ.setdefault("TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE", "1")
     config = sys.modules.get("torch._inductor.config")
     if config is not None:  # it has read the environment already

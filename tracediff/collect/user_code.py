@@ -48,7 +48,9 @@ def _from_module(target: str, name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and name.startswith(error.name):
-            raise TracediffError(target, f"no module {name!r}", "give FILE.py:make_step, or a module that can be imported here") from None
+            raise TracediffError(
+                target, f"no module {name!r}", "give FILE.py:make_step, or a module that can be imported here"
+            ) from None
         raise
 
 
@@ -68,12 +70,18 @@ def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> T
 
 
 def git_commit(target: str) -> str | None:
-    """The commit of the checkout that the user's code lies in, with ``+changes`` where it is changed; None outside a checkout."""
+    """The commit of the checkout that the user's code lies in, with ``+changes`` where it is changed; None outside a
+    checkout.
+    """
     path = Path(target.rpartition(":")[0] or target)
     folder = path.resolve().parent if path.suffix == ".py" else Path.cwd()
     try:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+        commit = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            ["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
     return commit + ("+changes" if changed else "")

@@ -1,4 +1,6 @@
-"""`Variant`: one way to run a step, parsed from text such as ``eager``, ``compile:mode=max-autotune+amp`` or ``eager@again``."""
+"""`Variant`: one way to run a step, parsed from text such as ``eager``, ``compile:mode=max-autotune+amp`` or
+``eager@again``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from tracediff.errors import TracediffError
 
 BUILT_IN = ("eager", *COMPILERS, *CAPTURES, *CHANGES)
 OPTIONS = {"mode": str, "backend": str, "dynamic": bool, "fullgraph": bool}
-"""Options of ``compile``: ``compile:mode=max-autotune,dynamic=true``; a bare word is the mode, or the name of a flag."""
+"""Options of ``compile``: ``compile:mode=max-autotune,dynamic=true``; a bare word is the mode, or the name of a
+flag.
+"""
 
 PART = re.compile(r"^(?P<name>[\w-]+)(?::(?P<options>[\w=,.-]+))?$")
 
@@ -87,10 +91,16 @@ def parse_variant(text: str, own: Iterable[str] = ()) -> Variant:
         match = PART.match(part)
         name = match["name"] if match else part
         if not match or name not in (*BUILT_IN, *own):
-            raise TracediffError(f"--variant {text}", f"unknown variant {name!r}", f"known are {', '.join((*BUILT_IN, *own))}, joined by +")
+            raise TracediffError(
+                f"--variant {text}",
+                f"unknown variant {name!r}",
+                f"known are {', '.join((*BUILT_IN, *own))}, joined by +",
+            )
         if match["options"]:
             if name != "compile":
-                raise TracediffError(f"--variant {text}", f"{name} takes no options", "only compile does: compile:mode=max-autotune")
+                raise TracediffError(
+                    f"--variant {text}", f"{name} takes no options", "only compile does: compile:mode=max-autotune"
+                )
             options |= dict(_option(text, option) for option in match["options"].split(","))
         options |= COMPILERS.get(name, {})
         parts.append(name)
@@ -102,7 +112,9 @@ def _option(text: str, option: str) -> tuple[str, Any]:
     if not mark:
         return (name, True) if OPTIONS.get(name) is bool else ("mode", name)
     if name not in OPTIONS:
-        raise TracediffError(f"--variant {text}", f"unknown option {name!r} of compile", f"known are {', '.join(OPTIONS)}")
+        raise TracediffError(
+            f"--variant {text}", f"unknown option {name!r} of compile", f"known are {', '.join(OPTIONS)}"
+        )
     if OPTIONS[name] is bool:
         if value.lower() not in ("true", "false", "1", "0"):
             raise TracediffError(f"--variant {text}", f"{name} is true or false, not {value!r}", f"write {name}=true")
@@ -139,4 +151,8 @@ def task_of(made: Any, subject: str) -> Task:
         return Task(step, getattr(made, "model", None))
     if callable(made):
         return Task(made)
-    raise TracediffError(subject, f"make_step returned {type(made).__name__}, which is no step", "return a callable, or an object with step()")
+    raise TracediffError(
+        subject,
+        f"make_step returned {type(made).__name__}, which is no step",
+        "return a callable, or an object with step()",
+    )

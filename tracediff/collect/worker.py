@@ -1,4 +1,6 @@
-"""One run of one variant, in a process of its own: build, first step, unprofiled steps, profiled steps, and what was learnt of them."""
+"""One run of one variant, in a process of its own: build, first step, unprofiled steps, profiled steps, and what was
+learnt of them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from typing import Any
 
 from tracediff.collect.apply import OnnxModel
 from tracediff.collect.compile_log import CompileLog
-from tracediff.collect.measure import environment, gpu_clocks, load_average, occupancy, peak_memory, synchronise, timed, timing_pass
+from tracediff.collect.measure import (
+    environment,
+    gpu_clocks,
+    load_average,
+    occupancy,
+    peak_memory,
+    synchronise,
+    timed,
+    timing_pass,
+)
 from tracediff.collect.modules import annotate_fx, annotate_modules, names_in_call_order
 from tracediff.collect.provenance import Provenance
 from tracediff.collect.record import recording
@@ -33,7 +44,8 @@ SETTLING = 3
 
 
 def run(spec: dict[str, Any]) -> dict[str, Any]:
-    """Carry out ``spec`` (see driver.Collection.spec) and return what was measured; the trace is written to ``spec["trace"]``.
+    """Carry out ``spec`` (see driver.Collection.spec) and return what was measured; the trace is written to
+    ``spec["trace"]``.
 
     Raises:
         TracediffError: the request cannot be served. What the step itself raises goes through.
@@ -43,7 +55,11 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(spec["threads"])
     _seed(spec["seed"])
     if spec["device"].startswith("cuda") and not torch.cuda.is_available():
-        raise TracediffError(f"--device {spec['device']}", "torch finds no CUDA or ROCm device", "collect with --device cpu, or on a GPU host")
+        raise TracediffError(
+            f"--device {spec['device']}",
+            "torch finds no CUDA or ROCm device",
+            "collect with --device cpu, or on a GPU host",
+        )
     variant = parse_variant(spec["variant"], workload(spec["workload"]).OWN if spec["workload"] else ())
     log, provenance = CompileLog(), Provenance()
     if variant.compiles:
@@ -100,7 +116,9 @@ def _task(spec: dict[str, Any], variant: Variant) -> Task:
 
 def _annotate(task: Task, how: str) -> None:
     if task.model is None:
-        raise TracediffError(f"--annotate {how}", "the step has no model to annotate", "return an object with step and model")
+        raise TracediffError(
+            f"--annotate {how}", "the step has no model to annotate", "return an object with step and model"
+        )
     if how == "modules":
         annotate_modules(task.model)
     else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tracediff.aggregate.averages import KernelAverage
 from tracediff.diff.groups import Matched, WorkTime
-from tracediff.profile.average import KernelAverage
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tracediff.diff.matching.calls import Pairing, pair_calls, shape_key
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade
-from tracediff.diff.matching.groups import TURNED, Match
 from tracediff.diff.matching.items import FamilyOf, Item, items_of
+from tracediff.diff.matching.match import TURNED, Match
 from tracediff.diff.matching.origins import Origins
 from tracediff.ingest.manifest import Manifest
-from tracediff.profile.calltree import CallTree
-from tracediff.profile.names import table_name
-from tracediff.profile.readable import readable
+from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.work import UNMATCHED
 
 
@@ -156,7 +156,9 @@ class WorkTime:
 
 
 def split_change(control_count: int, control_ns: int, test_count: int, test_ns: int) -> tuple[Fraction, Fraction]:
-    """Δ = Δcount · (mean_a + mean_b)/2 + Δmean · (count_a + count_b)/2, exact and antisymmetric; where a side is 0 all is count."""
+    """Δ = Δcount · (mean_a + mean_b)/2 + Δmean · (count_a + count_b)/2, exact and antisymmetric; where a side is 0 all
+    is count.
+    """
     delta = Fraction(test_ns - control_ns)
     if not control_count or not test_count:
         return delta, Fraction(0)
@@ -167,38 +169,53 @@ def split_change(control_count: int, control_ns: int, test_count: int, test_ns: 
 
 @dataclass(frozen=True)
 class Matched:
-    """What matching made of two call trees: the groups, the time that is kept out of them on each side, and how their calls were paired."""
+    """What matching made of two call trees: the groups, the time that is kept out of them on each side, and how their
+    calls were paired.
+    """
 
     groups: tuple[Group, ...]
     unattributed: tuple[int, int]
     pairing: Pairing
 
 
-def match_work(trees: tuple[CallTree, CallTree], scale: int, family_of: FamilyOf, manifests: tuple[Manifest | None, Manifest | None]) -> Matched:
-    """Every piece of work of both trees in one group, on one ``scale`` (a multiple of both denominators); the largest change first.
+def match_work(
+    trees: tuple[CallTree, CallTree],
+    scale: int,
+    family_of: FamilyOf,
+    manifests: tuple[Manifest | None, Manifest | None],
+) -> Matched:
+    """Every piece of work of both trees in one group, on one ``scale`` (a multiple of both denominators); the largest
+    change first.
 
     Swapped sides give the same groups turned round: matching sees the sides in an order of their own.
     """
-    left_out = tuple(sum(scale // tree.denominator * w.ns for w in tree.work if w.ordinal == UNMATCHED) for tree in trees)
+    left_out = tuple(
+        sum(scale // tree.denominator * w.ns for w in tree.work if w.ordinal == UNMATCHED) for tree in trees
+    )
     turned = _content(trees[1]) < _content(trees[0])
     if turned:
         trees, manifests = (trees[1], trees[0]), (manifests[1], manifests[0])
     pairing = pair_calls(*trees)
     qualified = qualified_names(manifests)
     first, second = (
-        items_of(tree, scale // tree.denominator, family_of, Origins(manifest), qualified) for tree, manifest in zip(trees, manifests, strict=True)
+        items_of(tree, scale // tree.denominator, family_of, Origins(manifest), qualified)
+        for tree, manifest in zip(trees, manifests, strict=True)
     )
     matches = cascade(first, second, trees, pairing)
     if turned:
         trees, pairing = (trees[1], trees[0]), pairing.turned()
-        matches = [(TURNED.get(level, level), b, a, shared and (shared[1], shared[0])) for level, a, b, shared in matches]
+        matches = [
+            (TURNED.get(level, level), b, a, shared and (shared[1], shared[0])) for level, a, b, shared in matches
+        ]
     groups = [_group(match, trees, scale) for match in matches]
     groups.sort(key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
     return Matched(tuple(groups), (left_out[0], left_out[1]), pairing)
 
 
 def qualified_names(manifests: tuple[Manifest | None, Manifest | None]) -> dict[str, str]:
-    """The profiler's module names → the model's own, where a side's kernels say which module they are from; the same for swapped sides."""
+    """The profiler's module names → the model's own, where a side's kernels say which module they are from; the same
+    for swapped sides.
+    """
     known = [m for m in manifests if m]
     names = sorted((k, v) for m in known for k, v in m.modules.items()) if any(m.provenance for m in known) else []
     return dict(reversed(names))
@@ -206,7 +223,9 @@ def qualified_names(manifests: tuple[Manifest | None, Manifest | None]) -> dict[
 
 def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """What tells two trees apart."""
-    calls: list[tuple[object, ...]] = [(c.parent, c.kind, c.name, c.shapes or "", c.ordinal, c.count, c.total) for c in tree.calls]
+    calls: list[tuple[object, ...]] = [
+        (c.parent, c.kind, c.name, c.shapes or "", c.ordinal, c.count, c.total) for c in tree.calls
+    ]
     return calls, [(w.node, w.order, w.name, w.launch_shape or "", w.ordinal, w.count, w.ns) for w in tree.work]
 
 
@@ -220,7 +239,11 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
     family = max(families, key=lambda f: (families[f], f))
     modules = {i.module for i in items if i.module}
     phases = {i.phase for i in items}
-    ops = [tree.calls[node].count * (scale // tree.denominator) for tree, node in zip(trees, shared, strict=True)] if shared else (None, None)
+    ops = (
+        [tree.calls[node].count * (scale // tree.denominator) for tree, node in zip(trees, shared, strict=True)]
+        if shared
+        else (None, None)
+    )
     return Group(
         level,
         readable(table_name(largest.work.name)),
@@ -247,7 +270,9 @@ def members_of(items: list[Item]) -> tuple[Member, ...]:
     """Equal items summed, the largest first."""
     sums: dict[tuple[str, str, str | None, str, str, str | None], list[int]] = {}
     for item in items:
-        entry = sums.setdefault((item.work.name, item.work.category, item.op, item.family, item.phase, item.module), [0, 0])
+        entry = sums.setdefault(
+            (item.work.name, item.work.category, item.op, item.family, item.phase, item.module), [0, 0]
+        )
         entry[0] += item.count
         entry[1] += item.ns
     members = [Member(*kind, count, ns) for kind, (count, ns) in sums.items()]

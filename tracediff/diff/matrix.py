@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.statistics.runs import LEVEL
 from tracediff.diff.verdict import Judging
-from tracediff.profile.traceset import TraceSet
 
 
 @dataclass(frozen=True)

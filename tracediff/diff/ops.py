@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tracediff.aggregate.averages import OpAverage
+from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import Tested, compare_many
-from tracediff.profile.average import OpAverage
-from tracediff.profile.names import table_name
-from tracediff.profile.readable import readable
-from tracediff.profile.samples import Samples
+from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.match_names import table_name
 
 GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 HOST_WORK = ("cpu_op", "cuda_runtime", "cuda_driver")
@@ -29,7 +29,8 @@ class Op:
         device: cpu or gpu. category: of the trace. family: kind of work.
         *_total: every occurrence, recursion at each level. *_self: time in no child of the same lane.
         time_change: faster, slower, same, unclear, or untested with fewer than three runs a side or little time.
-        p_value, q_value: of its self time, None where untested. relative: its change beyond what all operators have in common, None where untested.
+        p_value, q_value: of its self time, None where untested. relative: its change beyond what all operators have in
+            common, None where untested.
         counts_vary: whether its count differs from step to step on either side.
         interval: 95 % interval of the relative change of its self time, None where untested.
     """
@@ -54,7 +55,9 @@ class Op:
 
     @property
     def delta(self) -> int:
-        """test − control self time on the CPU, where totals hold their children; total on the GPU, where the two are the same."""
+        """test − control self time on the CPU, where totals hold their children; total on the GPU, where the two are
+        the same.
+        """
         return self.test_self - self.control_self
 
     @property
@@ -75,9 +78,14 @@ class Op:
 
 
 def compare_ops(
-    averages: tuple[OpAverage, OpAverage], samples: tuple[Samples, Samples], scale: int, family_of: Callable[[str], str], noise_floor: float
+    averages: tuple[OpAverage, OpAverage],
+    samples: tuple[Samples, Samples],
+    scale: int,
+    family_of: Callable[[str], str],
+    noise_floor: float,
 ) -> tuple[tuple[Op, ...], float]:
-    """(all operations of either side on one ``scale``, largest change of self time first; the change that all tested ones have in common).
+    """(all operations of either side on one ``scale``, largest change of self time first; the change that all tested
+    ones have in common).
 
     Args:
         family_of: tells the family of a name. noise_floor: see `compare_many`.
@@ -90,12 +98,24 @@ def compare_ops(
         word, p, q, relative = tested.line(k)
         counts, totals, own = zip(control, test, strict=True)
         op = Op(readable(name), raw, gpu_or_cpu(category), category, family_of(raw), *counts, *totals, *own)
-        ops.append(replace(op, time_change=word, p_value=p, q_value=q, relative=relative, counts_vary=varies, interval=tested.interval(k)))
+        ops.append(
+            replace(
+                op,
+                time_change=word,
+                p_value=p,
+                q_value=q,
+                relative=relative,
+                counts_vary=varies,
+                interval=tested.interval(k),
+            )
+        )
     return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
 
 
 def by_name(averages: Sequence[OpAverage], scale: int) -> dict[tuple[str, str], tuple[str, list[list[int]]]]:
-    """(category, name) → its most frequent spelling, and count, total and self of each of ``averages``, numerators over ``scale``."""
+    """(category, name) → its most frequent spelling, and count, total and self of each of ``averages``, numerators over
+    ``scale``.
+    """
     spellings: dict[tuple[str, str], Counter[str]] = {}
     sums: dict[tuple[str, str], list[list[int]]] = {}
     for side, average in enumerate(averages):
@@ -106,7 +126,10 @@ def by_name(averages: Sequence[OpAverage], scale: int) -> dict[tuple[str, str], 
             entry = sums.setdefault(key, [[0, 0, 0] for _ in averages])[side]
             for i, value in enumerate(values):
                 entry[i] += factor * value
-    return {key: (min(spellings[key].items(), key=lambda item: (-item[1], item[0]))[0], entry) for key, entry in sums.items()}
+    return {
+        key: (min(spellings[key].items(), key=lambda item: (-item[1], item[0]))[0], entry)
+        for key, entry in sums.items()
+    }
 
 
 def gpu_or_cpu(category: str) -> str:

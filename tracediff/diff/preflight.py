@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracediff.profile.traceset import TraceSet
+from tracediff.aggregate.traceset import TraceSet
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
 ANY_SIDE = ("contended", "truncated", "compile-in-window", "warm-up")
@@ -62,9 +62,25 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
     reasons += _differences(control, test)
     if control.has_gpu != test.has_gpu:
         found = ["GPU events" if side.has_gpu else "none" for side in (control, test)]
-        reasons.append(Reason("one-side-no-gpu", "only one side has GPU events: record both with ProfilerActivity.CUDA", found[0], found[1], REFUSED))
+        reasons.append(
+            Reason(
+                "one-side-no-gpu",
+                "only one side has GPU events: record both with ProfilerActivity.CUDA",
+                found[0],
+                found[1],
+                REFUSED,
+            )
+        )
     if not shared:
-        reasons.append(Reason("nothing-shared", "the sides have no operation in common: are these the same program?", control.label, test.label, REFUSED))
+        reasons.append(
+            Reason(
+                "nothing-shared",
+                "the sides have no operation in common: are these the same program?",
+                control.label,
+                test.label,
+                REFUSED,
+            )
+        )
     return Comparability(tuple(reasons))
 
 
@@ -124,7 +140,9 @@ def _warming_up(side: TraceSet) -> str:
         used = np.flatnonzero(side.selection.used(profile))
         periods = profile.periods[used]
         if len(used) >= 4 and periods[0] > WARM_UP * np.median(periods[1:]):
-            found.append(f"step {profile.step_numbers[used[0]]}: {periods[0] / np.median(periods[1:]):.1f} times the others")
+            found.append(
+                f"step {profile.step_numbers[used[0]]}: {periods[0] / np.median(periods[1:]):.1f} times the others"
+            )
     return ", ".join(found[:2])
 
 

@@ -38,4 +38,11 @@ def _shapes(comparison: Comparison) -> list[Reason]:
     if share >= OTHER_WORKLOAD:
         message = f"{100 * share:.0f} % of the work has shapes that the other side does not have: not the same work"
         return [Reason("workload", message, sides[0], sides[1])]
-    return [Reason("shapes", f"{100 * share:.1f} % of the work has shapes that the other side does not have", sides[0], sides[1])]
+    return [
+        Reason(
+            "shapes",
+            f"{100 * share:.1f} % of the work has shapes that the other side does not have",
+            sides[0],
+            sides[1],
+        )
+    ]

@@ -8,8 +8,8 @@ from statistics import median
 
 import numpy as np
 
+from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.statistics.many import compare_many
-from tracediff.profile.average import StepAverage
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,15 @@ def compare_step_time(control: StepAverage, test: StepAverage, scale: int, noise
     names = list(dict.fromkeys([*control.states, *test.states]))
     samples = [np.array([_medians(side, n) for n in names]) for side in (control, test)]
     tested = compare_many(samples[0], samples[1], noise_floor)
-    states = tuple(State(n, c * control.states.get(n, 0), t * test.states.get(n, 0), *tested.line(k)[:3], tested.interval(k)) for k, n in enumerate(names))
+    states = tuple(
+        State(n, c * control.states.get(n, 0), t * test.states.get(n, 0), *tested.line(k)[:3], tested.interval(k))
+        for k, n in enumerate(names)
+    )
     return StepTime(c * control.period, t * test.period, states, c * control.foreign, t * test.foreign)
 
 
 def _medians(average: StepAverage, state: str) -> list[float]:
     """One value a run, in µs: the median over its steps of the time in ``state``."""
-    return [median(step.states.get(state, 0) for step in steps) / 1000 if steps else 0.0 for steps in average.runs.values()]
+    return [
+        median(step.states.get(state, 0) for step in steps) / 1000 if steps else 0.0 for steps in average.runs.values()
+    ]

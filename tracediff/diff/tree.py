@@ -1,13 +1,15 @@
-"""The call trees of both sides as one: calls that are the same and stand below the same call are one node, others stand beside it."""
+"""The call trees of both sides as one: calls that are the same and stand below the same call are one node, others stand
+beside it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracediff.diff.matching.calls import Pairing
-from tracediff.profile.calltree import CallTree
-from tracediff.profile.readable import readable
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.diff.matching.call_pairs import Pairing
+from tracediff.profile.kernels.display_names import readable
 
 
 @dataclass
@@ -16,7 +18,8 @@ class Node:
 
     Attributes:
         parent: position of the node above, −1 for a phase. depth: 0 for a phase.
-        kind: phase, annotation, module or op. name: readable; of a module its class and ordinal. shapes: as recorded, None for none.
+        kind: phase, annotation, module or op. name: readable; of a module its class and ordinal. shapes: as recorded,
+            None for none.
         side: both, control or test.
         control_count, test_count: occurrences. control_host, test_host: duration on the host, with everything below.
         control_work, test_work: GPU time (without a GPU self time of operators) of everything below.
@@ -42,11 +45,15 @@ class Node:
 
 
 def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> list[Node]:
-    """The merged tree, parents before children. Where the children of a node differ, its own numbers still compare: it is their lowest shared call."""
+    """The merged tree, parents before children. Where the children of a node differ, its own numbers still compare: it
+    is their lowest shared call.
+    """
     nodes: list[Node] = []
     at: tuple[dict[int, int], dict[int, int]] = ({}, {})
     children = [tree.children() for tree in trees]
-    work: list[tuple[int | None, int | None, int]] = [(a, b, -1) for a, b in reversed(list(_together(children, pairing, -1, -1)))]
+    work: list[tuple[int | None, int | None, int]] = [
+        (a, b, -1) for a, b in reversed(list(_together(children, pairing, -1, -1)))
+    ]
     while work:
         a, b, parent = work.pop()
         side = "both" if a is not None and b is not None else "control" if b is None else "test"
@@ -65,7 +72,9 @@ def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) 
     return nodes
 
 
-def _together(children: list[dict[int, list[int]]], pairing: Pairing, a: int | None, b: int | None) -> Iterator[tuple[int | None, int | None]]:
+def _together(
+    children: list[dict[int, list[int]]], pairing: Pairing, a: int | None, b: int | None
+) -> Iterator[tuple[int | None, int | None]]:
     """The children of a node: pairs in the control's order, then what only the test has."""
     below = set(children[1].get(b, ())) if b is not None else set()
     paired = set()
@@ -89,7 +98,9 @@ def _count(node: Node, which: int, tree: CallTree, at: int, scale: int) -> None:
         node.test_count, node.test_host = factor * call.count, factor * call.total
 
 
-def _add_work(nodes: list[Node], at: tuple[dict[int, int], dict[int, int]], trees: tuple[CallTree, CallTree], scale: int) -> None:
+def _add_work(
+    nodes: list[Node], at: tuple[dict[int, int], dict[int, int]], trees: tuple[CallTree, CallTree], scale: int
+) -> None:
     for which, tree in enumerate(trees):
         factor = scale // tree.denominator
         for work in tree.work:
@@ -103,7 +114,9 @@ def _add_work(nodes: list[Node], at: tuple[dict[int, int], dict[int, int]], tree
 
 
 def folded(trees: tuple[CallTree, CallTree], scale: int) -> list[tuple[str, int, int]]:
-    """[(stack, control, test)]: work by its stack ``phase;module;op;kernel``, numerators over ``scale``, as flame-graph tools read it."""
+    """[(stack, control, test)]: work by its stack ``phase;module;op;kernel``, numerators over ``scale``, as flame-graph
+    tools read it.
+    """
     sums: dict[str, list[int]] = {}
     for which, tree in enumerate(trees):
         stacks: list[str] = []

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
+from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
 from tracediff.diff.step_time import StepTime
-from tracediff.profile.average import StepAverage
 
 SAME_SENTENCE = 0.005
 """Changes below half a per cent are worded as none."""
@@ -43,7 +43,8 @@ class Verdict:
         control_us, test_us, delta_us, ratio: the step account's means; ratio = test / control.
         median_control_us, median_test_us: median over runs of the median period.
         ci95_us: interval of the change of the median; p_value, min_detectable_us: null where untested.
-        within_runs_us: interval of the change within one run a side, which says nothing of others; null where there are more runs or too few steps.
+        within_runs_us: interval of the change within one run a side, which says nothing of others; null where there are
+            more runs or too few steps.
         method: none, t, ranks, prediction, paired or assumed.
         unit: what was sampled. n_control, n_test: how many.
     """
@@ -66,11 +67,17 @@ class Verdict:
     within_runs_us: tuple[float, float] | None = None
 
 
-def judge(labels: tuple[str, str], step_time: StepTime, scale: int, control: StepAverage, test: StepAverage, judging: Judging) -> Verdict:
+def judge(
+    labels: tuple[str, str], step_time: StepTime, scale: int, control: StepAverage, test: StepAverage, judging: Judging
+) -> Verdict:
     """Test the runs' medians, and word what came of it."""
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
     logs = _logs(control), _logs(test)
-    found = estimate(*logs, paired=judging.paired, assumed_cv=judging.assumed_run_cv) if logs[0] and logs[1] else Estimate(0.0)
+    found = (
+        estimate(*logs, paired=judging.paired, assumed_cv=judging.assumed_run_cv)
+        if logs[0] and logs[1]
+        else Estimate(0.0)
+    )
     base = _median_us(control)
     tested = found.low is not None and found.high is not None
     inside = _within(control, test, base) if not tested and len(control.runs) == len(test.runs) == 1 else None
@@ -94,14 +101,28 @@ def judge(labels: tuple[str, str], step_time: StepTime, scale: int, control: Ste
     )
 
 
-def refused(labels: tuple[str, str], step_time: StepTime, scale: int, control: StepAverage, test: StepAverage) -> Verdict:
+def refused(
+    labels: tuple[str, str], step_time: StepTime, scale: int, control: StepAverage, test: StepAverage
+) -> Verdict:
     """The verdict on sets that are not compared."""
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
     ratio = step_time.test / step_time.control if step_time.control else None
     medians = _median_us(control), _median_us(test)
     sentence = f"{labels[0]} and {labels[1]} cannot be compared"
     counts = len(control.runs), len(test.runs)
-    return Verdict("inconclusive", sentence, *means, step_time.delta / (scale * 1000), ratio, *medians, None, None, "run", *counts, None)
+    return Verdict(
+        "inconclusive",
+        sentence,
+        *means,
+        step_time.delta / (scale * 1000),
+        ratio,
+        *medians,
+        None,
+        None,
+        "run",
+        *counts,
+        None,
+    )
 
 
 def _logs(average: StepAverage) -> list[float]:
@@ -152,9 +173,15 @@ def _sentence(
     if not means[0]:
         return f"{labels[0]} has no step time to compare with; not tested: how much runs differ is unknown"
     change = means[1] / means[0] - 1
-    how = f"as fast per step within {SAME_SENTENCE * 100:.1f} %" if abs(change) < SAME_SENTENCE else f"{change_text(change)} per step"
+    how = (
+        f"as fast per step within {SAME_SENTENCE * 100:.1f} %"
+        if abs(change) < SAME_SENTENCE
+        else f"{change_text(change)} per step"
+    )
     by_median = medians[1] / medians[0] - 1 if medians[0] else change
-    if abs(by_median - change) > OTHER_STORY or (abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)):
+    if abs(by_median - change) > OTHER_STORY or (
+        abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)
+    ):
         how += f" in the mean, {change_text(by_median)} in the median"
     return f"{whose} {how}; {_conclusion(found, result, runs, judging)}"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import Item
-from tracediff.profile.names import table_name
-from tracediff.profile.readable import readable
+from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.match_names import table_name
 
 UNKNOWN = "(unknown)"
 
@@ -50,9 +50,20 @@ CAUSES = {
     "added": "only in the test",
     "removed": "only in the control",
 }
-"""What a change of kernel time is put down to: the level of its group, and layout where all members only reorder data."""
+"""What a change of kernel time is put down to: the level of its group, and layout where all members only reorder
+data.
+"""
 
-LAYOUT_WORDS = ("nchwtonhwc", "nhwctonchw", "transpose", "permute", "tensortransform", "batchedtranspose", "nchw2nhwc", "nhwc2nchw")
+LAYOUT_WORDS = (
+    "nchwtonhwc",
+    "nhwctonchw",
+    "transpose",
+    "permute",
+    "tensortransform",
+    "batchedtranspose",
+    "nchw2nhwc",
+    "nhwc2nchw",
+)
 
 
 def summed(work: WorkTime, view: str) -> list[Sum]:
@@ -85,7 +96,9 @@ def by_cause(work: WorkTime) -> list[Sum]:
 
 
 def _is_layout(group: Group) -> bool:
-    return all(any(word in m.name.lower().replace("_", "") for word in LAYOUT_WORDS) for m in (*group.control, *group.test))
+    return all(
+        any(word in m.name.lower().replace("_", "") for word in LAYOUT_WORDS) for m in (*group.control, *group.test)
+    )
 
 
 def _sorted(sums: dict[str, Sum]) -> list[Sum]:

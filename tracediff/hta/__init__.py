@@ -1,16 +1,39 @@
-"""For users of Holistic Trace Analysis (HTA): its TraceDiff as a drop-in over our profiles, and its own analyses over our columns.
+"""For users of Holistic Trace Analysis (HTA): its TraceDiff as a drop-in over our profiles, and its own analyses over
+our columns.
 
     from tracediff.hta import TraceDiff     # was: from hta.trace_diff import TraceDiff
-    from tracediff.hta import analysis      # HTA's TraceAnalysis of a set that tracediff has read; needs the extra `hta`
+    from tracediff.hta import analysis      # HTA's TraceAnalysis of a set that tracediff has read; needs the extra
+    `hta`
 
 docs/hta.md lists where either differs from HTA.
 """
 
 from tracediff.hta.from_columns import analysis
 from tracediff.hta.sections_of import SECTIONS, Section, sections
-from tracediff.hta.trace_diff import MOST_BARS, OUTSIDE, STEPS_FOLDED, BadArgument, DeviceType, LabeledTrace, Row, TraceDiff, short_name
+from tracediff.hta.trace_diff import (
+    MOST_BARS,
+    OUTSIDE,
+    STEPS_FOLDED,
+    BadArgument,
+    DeviceType,
+    LabeledTrace,
+    Row,
+    TraceDiff,
+    short_name,
+)
 
 __all__ = [
-    "MOST_BARS", "OUTSIDE", "SECTIONS", "STEPS_FOLDED", "BadArgument", "DeviceType", "LabeledTrace", "Row", "Section", "TraceDiff",
-    "analysis", "sections", "short_name",
-]  # fmt: skip
+    "MOST_BARS",
+    "OUTSIDE",
+    "SECTIONS",
+    "STEPS_FOLDED",
+    "BadArgument",
+    "DeviceType",
+    "LabeledTrace",
+    "Row",
+    "Section",
+    "TraceDiff",
+    "analysis",
+    "sections",
+    "short_name",
+]

@@ -16,7 +16,9 @@ from tracediff.ingest.times import MISSING, Int64, number
 from tracediff.ingest.trace import Codes, Trace
 
 HOST = (*cat.HOST, cat.GPU_ANNOTATION)
-"""Categories that are on no stream, whatever stream they name: the host op of a Triton kernel names stream 0, and HTA would take it for a kernel."""
+"""Categories that are on no stream, whatever stream they name: the host op of a Triton kernel names stream 0, and HTA
+would take it for a kernel.
+"""
 
 COUNTERS = "cuda_profiler_range"
 """The category whose arguments are hardware counters; each is a column under its own name."""
@@ -31,7 +33,9 @@ Bools = NDArray[np.bool_]
 
 
 class Argument(NamedTuple):
-    """The column ``name`` holds the argument ``raw`` as int, float or object, and ``default`` where an event has none."""
+    """The column ``name`` holds the argument ``raw`` as int, float or object, and ``default`` where an event has
+    none.
+    """
 
     name: str
     raw: str
@@ -48,11 +52,14 @@ class Events:
         index: int64[n] position in the file.
         ts, dur: int64[n] ns on the file's own clock.
         name, category: int32[n] codes.
-        iteration: int64[n] number of the ProfilerStep, OUTSIDE where in none: of host events that in which they start, of GPU events that of their launch.
+        iteration: int64[n] number of the ProfilerStep, OUTSIDE where in none: of host events that in which they start,
+            of GPU events that of their launch.
         on_gpu: bool[n] kernels, copies, memsets and waits on the GPU's side.
         pid, tid: int64[n].
-        partner: int64[n] row of a GPU event's launch, or of what a call launched (the last of several), −1 where there is none.
-        columns: the arguments, and ``index_correlation``: the index of the partner, 0 where that is not in the file, −1 for events without correlation.
+        partner: int64[n] row of a GPU event's launch, or of what a call launched (the last of several), −1 where there
+            is none.
+        columns: the arguments, and ``index_correlation``: the index of the partner, 0 where that is not in the file, −1
+            for events without correlation.
     """
 
     names: list[str]
@@ -72,7 +79,9 @@ class Events:
     @property
     def steps(self) -> Int64:
         """int64[s]: rows of the host's ProfilerSteps, by start."""
-        rows = np.flatnonzero((self.category == cat.ANNOTATION) & np.array([bool(STEP.match(n)) for n in self.names], bool)[self.name])
+        rows = np.flatnonzero(
+            (self.category == cat.ANNOTATION) & np.array([bool(STEP.match(n)) for n in self.names], bool)[self.name]
+        )
         return rows[np.argsort(self.ts[rows], kind="stable")]
 
     def step_numbers(self) -> Int64:
@@ -96,16 +105,32 @@ def events_of(trace: Trace, arguments: list[Argument]) -> Events:
     pid, tid = (_ids(trace, codes[rows]) for codes in (trace.pid, trace.tid))
     tid = np.where(on_gpu & (columns["stream"] >= 0), columns["stream"], tid)  # old profilers write "stream 7"
     iteration = np.full(len(rows), OUTSIDE, np.int64)
-    events = Events(trace.names, trace.categories, rows, trace.ts[rows], trace.dur[rows], name, category, iteration, on_gpu, pid, tid, partner, columns)
+    events = Events(
+        trace.names,
+        trace.categories,
+        rows,
+        trace.ts[rows],
+        trace.dur[rows],
+        name,
+        category,
+        iteration,
+        on_gpu,
+        pid,
+        tid,
+        partner,
+        columns,
+    )
     _number(events)
     return events
 
 
 def kept(events: Events, last_step: bool) -> Int64:
-    """Rows of ``events`` in the order of HTA's frames: GPU events, then the host's, each as in the file; GPU annotations are last.
+    """Rows of ``events`` in the order of HTA's frames: GPU events, then the host's, each as in the file; GPU
+    annotations are last.
 
     Args:
-        last_step: keep the last step, too. Without it, only what starts on the host before that step, and what was launched there, is kept.
+        last_step: keep the last step, too. Without it, only what starts on the host before that step, and what was
+            launched there, is kept.
     """
     start = _host_start(events)
     keep = np.ones(len(start), bool)
@@ -119,7 +144,9 @@ def kept(events: Events, last_step: bool) -> Int64:
 
 
 def _host_start(events: Events) -> Int64:
-    """int64[n]: when each event started on the host; of GPU events the start of their launch, beyond any time where that is not in the file."""
+    """int64[n]: when each event started on the host; of GPU events the start of their launch, beyond any time where
+    that is not in the file.
+    """
     launched = np.where(events.partner >= 0, events.ts[events.partner], np.iinfo(np.int64).max)
     start = np.where(events.on_gpu, launched, events.ts)
     ids = events.columns.get("external_id")
@@ -144,7 +171,9 @@ def _number(events: Events) -> None:
 
 
 def _partners(correlation: Int64, on_gpu: Bools) -> Int64:
-    """int64[n]: row of the event on the other side with the same correlation, the last of several; −1 where there is none."""
+    """int64[n]: row of the event on the other side with the same correlation, the last of several; −1 where there is
+    none.
+    """
     out = np.full(len(correlation), -1, np.int64)
     host, gpu = (np.flatnonzero((on_gpu == side) & (correlation != -1)) for side in (False, True))
     for mine, theirs in ((host, gpu), (gpu, host)):
@@ -165,9 +194,13 @@ def _last_equal(wanted: Int64, among: Int64) -> Int64:
 
 
 def _ids(trace: Trace, codes: Codes) -> Int64:
-    """int64[n]: the process or thread ids behind ``codes``, as HTA's call stacks need them; texts that are no number get negative ones of their own."""
+    """int64[n]: the process or thread ids behind ``codes``, as HTA's call stacks need them; texts that are no number
+    get negative ones of their own.
+    """
     ids = [number(i.encode()) if isinstance(i, str) else i for i in trace.ids]
-    return np.array([i if isinstance(i, int) and abs(i) < 2**63 else -2 - k for k, i in enumerate(ids)], np.int64)[codes]
+    return np.array([i if isinstance(i, int) and abs(i) < 2**63 else -2 - k for k, i in enumerate(ids)], np.int64)[
+        codes
+    ]
 
 
 def _counters(trace: Trace) -> list[Argument]:

@@ -1,6 +1,7 @@
 """`analysis`: HTA's own TraceAnalysis over our columns, so that the files are read once, by us.
 
-What HTA gets is what its parser would have made, but for the faults that docs/hta.md lists: steps are the host's, stream 0 is a stream, times are not
+What HTA gets is what its parser would have made, but for the faults that docs/hta.md lists: steps are the host's,
+stream 0 is a stream, times are not
 rounded, and integers are wide, because HTA writes into columns that pandas 3 refuses where they are narrow.
 """
 
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import Where
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.hta.events import Argument, Events, events_of, kept
@@ -23,7 +25,6 @@ from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace, TraceMeta
-from tracediff.profile.traceset import TraceSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,27 +40,37 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
     """HTA's TraceAnalysis of a set: ``analysis("traces/").get_temporal_breakdown(visualize=False)``.
 
     Args:
-        where: folder, file, glob, archive, URL or list of these; or a loaded set, whose files are read again, since profiles hold no events. Of
-            several runs the first is taken, of several files of one rank in it the first, since HTA knows one file a rank.
-        include_last_profiler_step: as in HTA: also what starts in the last step, which is left out of files with several.
+        where: folder, file, glob, archive, URL or list of these; or a loaded set, whose files are read again, since
+            profiles hold no events. Of
+            several runs the first is taken, of several files of one rank in it the first, since HTA knows one file a
+            rank.
+        include_last_profiler_step: as in HTA: also what starts in the last step, which is left out of files with
+            several.
 
     Returns:
-        ``hta.trace_analysis.TraceAnalysis``. Times are microseconds: integers where all of the set's are whole, else floats whose differences are
-        exact (multiples of 1/1024 µs, half a nanosecond off at most). Its ``notes`` are the health notes: what was repaired, or left out here.
+        ``hta.trace_analysis.TraceAnalysis``. Times are microseconds: integers where all of the set's are whole, else
+        floats whose differences are
+        exact (multiples of 1/1024 µs, half a nanosecond off at most). Its ``notes`` are the health notes: what was
+        repaired, or left out here.
 
     Raises:
         TracediffError: HTA is not installed; nothing to read; a file that cannot be read.
     """
     modules = _modules()
     notes = Notes()
-    arguments = [Argument(a.name, a.raw_name, KINDS.get(a.value_type.name, object), a.default_value) for a in modules["parser"].get_default_cfg().get_args()]
+    arguments = [
+        Argument(a.name, a.raw_name, KINDS.get(a.value_type.name, object), a.default_value)
+        for a in modules["parser"].get_default_cfg().get_args()
+    ]
     ranks: dict[int, tuple[TraceFile, TraceMeta, Events]] = {}
     for rank, trace in _read(_files(where, notes), notes):
         if rank in ranks:
             notes.add("one-file-a-rank", f"HTA takes one file a rank: {trace.file.name} was left out")
             continue
         ranks[rank] = trace.file, trace.meta, events_of(trace, arguments)
-    made = modules["analysis"].TraceAnalysis.__new__(modules["analysis"].TraceAnalysis)  # its __init__ would parse the files
+    made = modules["analysis"].TraceAnalysis.__new__(
+        modules["analysis"].TraceAnalysis
+    )  # its __init__ would parse the files
     made.t = _container(modules, dict(sorted(ranks.items())), include_last_profiler_step, notes)
     made.notes = tuple(notes.list())
     return made
@@ -74,7 +85,9 @@ def _modules() -> dict[str, Any]:
             "parser": import_module("hta.configs.parser_config").ParserConfig,
         }
     except ImportError as error:
-        raise TracediffError("HTA", f"its analyses are not there ({error})", "pip install 'torch-tracediff[hta]'") from None
+        raise TracediffError(
+            "HTA", f"its analyses are not there ({error})", "pip install 'torch-tracediff[hta]'"
+        ) from None
 
 
 def _files(where: Where | TraceSet | LabeledTrace, notes: Notes) -> list[tuple[TraceFile, int | None]]:
@@ -106,7 +119,9 @@ def _read(files: list[tuple[TraceFile, int | None]], notes: Notes) -> Iterable[t
         yield rank if rank is not None else rank_in_name(file) or 0, trace
 
 
-def _container(modules: dict[str, Any], ranks: dict[int, tuple[TraceFile, TraceMeta, Events]], last_step: bool, notes: Notes) -> Any:
+def _container(
+    modules: dict[str, Any], ranks: dict[int, tuple[TraceFile, TraceMeta, Events]], last_step: bool, notes: Notes
+) -> Any:
     """HTA's Trace of the ranks, aligned and filtered as its ``load_traces`` leaves it."""
     made = modules["trace"].Trace(trace_files={}, trace_dir="")
     starts = [int(events.ts.min()) for _, _, events in ranks.values() if len(events.ts)]
@@ -117,7 +132,11 @@ def _container(modules: dict[str, Any], ranks: dict[int, tuple[TraceFile, TraceM
     made.min_ts = start // 1000 if whole else start / 1000
     for rank, (file, meta, events) in ranks.items():
         rows = kept(events, last_step)
-        notes.add("not-in-hta", "events of the last step, or launched outside the capture, are not in HTA's frames", len(events.index) - len(rows))
+        notes.add(
+            "not-in-hta",
+            "events of the last step, or launched outside the capture, are not in HTA's frames",
+            len(events.index) - len(rows),
+        )
         made.trace_files[rank] = str(file)
         made.traces[rank] = _frame(events, rows, start, whole, made.symbol_table)
         made.meta_data[rank] = _metadata(meta)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import Where
 from tracediff.errors import TracediffError, printable
 from tracediff.hta.from_columns import analysis
 from tracediff.hta.trace_diff import LabeledTrace
-from tracediff.profile.traceset import TraceSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,10 @@ def _section(name: str, of: Any) -> Section:
     level = log.level
     try:
         log.setLevel(logging.CRITICAL)
-        with redirect_stdout(io.StringIO()), warnings.catch_warnings():  # HTA prints, and warns of its own use of pandas
+        with (
+            redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(),
+        ):  # HTA prints, and warns of its own use of pandas
             warnings.simplefilter("ignore")
             found = {caption: table for caption, table in tables(of).items() if table is not None and len(table)}
             return Section(name, title, found, None if found else "HTA finds nothing of it in this set")
@@ -94,7 +97,12 @@ def _breakdowns(of: Any) -> Tables:
     _needs_gpu(of)
     kinds, kernels = of.get_gpu_kernel_breakdown(visualize=False)
     annotations = of.get_gpu_user_annotation_breakdown(visualize=False)
-    return {"GPU time by rank": of.get_temporal_breakdown(visualize=False), "Kinds of kernels": kinds, "Kernels": kernels, "Annotations": annotations}
+    return {
+        "GPU time by rank": of.get_temporal_breakdown(visualize=False),
+        "Kinds of kernels": kinds,
+        "Kernels": kernels,
+        "Annotations": annotations,
+    }
 
 
 def _idle(of: Any) -> Tables:
@@ -116,7 +124,10 @@ def _launch(of: Any) -> Tables:
 def _queue(of: Any) -> Tables:
     series = of.get_queue_length_time_series(ranks=_needs_gpu(of))
     summary = of.get_queue_length_summary_from_time_series(series)
-    return {"Launched, not yet started": _flat(summary), "Time at a full queue": of.get_time_spent_blocked_on_full_queue(series)}
+    return {
+        "Launched, not yet started": _flat(summary),
+        "Time at a full queue": of.get_time_spent_blocked_on_full_queue(series),
+    }
 
 
 def _bandwidth(of: Any) -> Tables:
@@ -133,7 +144,9 @@ def _patterns(of: Any) -> Tables:
     with tempfile.TemporaryDirectory() as folder:
         for root in PATTERN_ROOTS:
             caption = f"Kernels that the outermost {root}… of rank {rank} launch"
-            found[caption] = quiet.get_frequent_cuda_kernel_sequences(root, folder, min_pattern_len=2, rank=rank, compress_other_kernels=False)
+            found[caption] = quiet.get_frequent_cuda_kernel_sequences(
+                root, folder, min_pattern_len=2, rank=rank, compress_other_kernels=False
+            )
     return found
 
 
@@ -144,13 +157,23 @@ def _critical_path(of: Any) -> Tables:
     if not found:
         raise TracediffError("HTA", "finds no critical path", "")
     path = graph.get_critical_path_breakdown()
-    events = path.groupby(["bound_by", "s_name"])["duration"].agg(["count", "sum"]).sort_values("sum", ascending=False).reset_index()
+    events = (
+        path.groupby(["bound_by", "s_name"])["duration"]
+        .agg(["count", "sum"])
+        .sort_values("sum", ascending=False)
+        .reset_index()
+    )
     where = f"{step or 'the whole file'} of rank {rank}"
-    return {f"What {where} waits for, %": graph.summary().rename("percent").reset_index(), f"On the critical path of {where}": events}
+    return {
+        f"What {where} waits for, %": graph.summary().rename("percent").reset_index(),
+        f"On the critical path of {where}": events,
+    }
 
 
 def _step(trace: Any, rank: int) -> tuple[str, int | None]:
-    """The second of the rank's steps, since the first lacks events, else the first: (name, instance as HTA counts them); none: ("", None)."""
+    """The second of the rank's steps, since the first lacks events, else the first: (name, instance as HTA counts
+    them); none: ("", None).
+    """
     frame, symbols = trace.get_trace(rank), trace.symbol_table.sym_table
     ids = [i for i, name in enumerate(symbols) if "ProfilerStep" in name]
     steps = frame[frame["name"].isin(ids)]

@@ -1,4 +1,5 @@
-"""A drop-in for the TraceDiff of Holistic Trace Analysis (HTA): the same four calls, arguments and frames, over tracediff's profiles.
+"""A drop-in for the TraceDiff of Holistic Trace Analysis (HTA): the same four calls, arguments and frames, over
+tracediff's profiles.
 
     from tracediff.hta import TraceDiff          # was: from hta.trace_diff import TraceDiff
     frame = TraceDiff.compare_traces("before/", "after/")
@@ -19,13 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from tracediff.aggregate.assemble import arrange
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import Where, load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest import categories as cat
-from tracediff.profile.arrange import arrange
-from tracediff.profile.names import ADDRESS, STEP
-from tracediff.profile.profile import Profile
-from tracediff.profile.traceset import Selection, TraceSet
+from tracediff.profile.kernels.match_names import ADDRESS, STEP
+from tracediff.profile.model import Profile
+from tracediff.profile.selection import Selection
 from tracediff.write import write_text
 
 if TYPE_CHECKING:
@@ -61,7 +63,9 @@ class DeviceType(Enum):
 
 
 class Row(NamedTuple):
-    """The occurrences of one name and category in one iteration of one rank: means over the runs where a rank has several, else integers."""
+    """The occurrences of one name and category in one iteration of one rank: means over the runs where a rank has
+    several, else integers.
+    """
 
     rank: int
     iteration: int
@@ -80,7 +84,8 @@ class LabeledTrace:
     """
 
     def __init__(self, label: str | None = None, t: Any = None, trace_dir: Where | None = None) -> None:
-        """Take the set ``t`` (a `TraceSet`, or HTA's Trace, whose files are read again), else load ``trace_dir`` (any place a set can be loaded from).
+        """Take the set ``t`` (a `TraceSet`, or HTA's Trace, whose files are read again), else load ``trace_dir`` (any
+        place a set can be loaded from).
 
         Raises:
             BadArgument: neither is given, or ``t`` is something else.
@@ -99,11 +104,14 @@ class LabeledTrace:
         """All step numbers over all ranks, ascending; [0] where a trace has no ProfilerStep and counts as one step."""
         return self.t.steps_recorded
 
-    def extract_ops(self, rank: Numbers = None, iteration: Numbers = None, device_type: DeviceType = DeviceType.ALL) -> pd.DataFrame:
+    def extract_ops(
+        self, rank: Numbers = None, iteration: Numbers = None, device_type: DeviceType = DeviceType.ALL
+    ) -> pd.DataFrame:
         """The ops and kernels of some ranks and iterations, by default of the lowest of each.
 
         Returns:
-            A row for each (rank, iteration, cat, name), with counts, and total_duration in µs (its children's time included).
+            A row for each (rank, iteration, cat, name), with counts, and total_duration in µs (its children's time
+            included).
 
         Raises:
             BadArgument: a rank, iteration or device type that the set does not have.
@@ -115,7 +123,9 @@ class LabeledTrace:
         frame["total_duration"] = np.array([r.total_ns for r in rows], np.float64) / 1000
         return frame
 
-    def rows(self, rank: Numbers = None, iteration: Numbers = None, device_type: DeviceType = DeviceType.ALL) -> list[Row]:
+    def rows(
+        self, rank: Numbers = None, iteration: Numbers = None, device_type: DeviceType = DeviceType.ALL
+    ) -> list[Row]:
         """What `extract_ops` makes its frame of; times in ns.
 
         Raises:
@@ -133,7 +143,9 @@ class LabeledTrace:
     def _chosen(self, what: str, asked: Numbers, there: list[int], also: Iterable[int] = ()) -> list[int]:
         if asked is None:
             return there[:1]
-        wanted = [int(asked)] if isinstance(asked, Integral) else list(dict.fromkeys(map(int, cast("Sequence[int]", asked))))
+        wanted = (
+            [int(asked)] if isinstance(asked, Integral) else list(dict.fromkeys(map(int, cast("Sequence[int]", asked))))
+        )
         missing = [n for n in wanted if n not in there and n not in also]
         if missing or not wanted:
             reason = f"no such {what}: {', '.join(map(str, missing))}" if missing else f"an empty list of {what}s"
@@ -142,7 +154,11 @@ class LabeledTrace:
 
     def _cell(self, rank: int, iteration: int, device: DeviceType) -> list[Row]:
         """The rows of one rank's iteration: sums over the files of a run, means over the runs that hold it."""
-        runs = [held for run in self.t.runs if (held := [p for p in run.ranks.get(rank, ()) if iteration in (OUTSIDE, *p.step_numbers)])]
+        runs = [
+            held
+            for run in self.t.runs
+            if (held := [p for p in run.ranks.get(rank, ()) if iteration in (OUTSIDE, *p.step_numbers)])
+        ]
         sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
         for profile in (p for held in runs for p in held):
             for category, name, count, total_ns in _occurrences(profile, iteration, device):
@@ -172,15 +188,19 @@ class TraceDiff:
         """Counts and total durations of ops and kernels on both sides, by name.
 
         Args:
-            control, test: a folder, file, glob, archive, URL or list of these; a `LabeledTrace`; a `TraceSet`; HTA's Trace or LabeledTrace.
+            control, test: a folder, file, glob, archive, URL or list of these; a `LabeledTrace`; a `TraceSet`; HTA's
+                Trace or LabeledTrace.
             control_rank, test_rank: ranks, summed; by default the lowest.
-            control_iteration, test_iteration: step numbers, summed; by default the lowest; `OUTSIDE` for what lies outside every step.
+            control_iteration, test_iteration: step numbers, summed; by default the lowest; `OUTSIDE` for what lies
+                outside every step.
             device_type: CPU, GPU or ALL.
             use_short_name: group by names without return types, template arguments and parameters.
 
         Returns:
-            Index ``name`` or ``short_name``: control's names sorted, then those of test alone. With C and T the labels (Control and Test where
-            none is given), columns C_counts, C_total_duration, T_counts, T_total_duration, diff_counts, diff_duration (test − control, µs),
+            Index ``name`` or ``short_name``: control's names sorted, then those of test alone. With C and T the labels
+                (Control and Test where
+            none is given), columns C_counts, C_total_duration, T_counts, T_total_duration, diff_counts, diff_duration
+            (test − control, µs),
             counts_change_categories ("+", "-", "="). ``attrs["notes"]`` holds each side's health notes.
 
         Raises:
@@ -204,8 +224,12 @@ class TraceDiff:
         test_iteration: Numbers = None,
         device_type: DeviceType = DeviceType.ALL,
     ) -> dict[str, list[str]]:
-        """The names that were added, deleted, increased, decreased and unchanged, on counts only. Arguments as `compare_traces`."""
-        frame = cls.compare_traces(control, test, control_rank, test_rank, control_iteration, test_iteration, device_type)
+        """The names that were added, deleted, increased, decreased and unchanged, on counts only. Arguments as
+        `compare_traces`.
+        """
+        frame = cls.compare_traces(
+            control, test, control_rank, test_rank, control_iteration, test_iteration, device_type
+        )
         before, after = frame.iloc[:, 0], frame.iloc[:, 2]
         classes = {
             "added": (before == 0) & (after > 0),
@@ -217,7 +241,13 @@ class TraceDiff:
         return {name: frame.index[mask].tolist() for name, mask in classes.items()}
 
     @classmethod
-    def visualize_counts_diff(cls, df: pd.DataFrame, show_image: bool = True, export_image_path: str | None = None, top: int | None = MOST_BARS) -> None:
+    def visualize_counts_diff(
+        cls,
+        df: pd.DataFrame,
+        show_image: bool = True,
+        export_image_path: str | None = None,
+        top: int | None = MOST_BARS,
+    ) -> None:
         """Draw the counts of ``df``, a frame of `compare_traces`.
 
         Args:
@@ -230,7 +260,13 @@ class TraceDiff:
         _deliver(counts_diff(df, top), show_image, export_image_path)
 
     @classmethod
-    def visualize_duration_diff(cls, df: pd.DataFrame, show_image: bool = True, export_image_path: str | None = None, top: int | None = MOST_BARS) -> None:
+    def visualize_duration_diff(
+        cls,
+        df: pd.DataFrame,
+        show_image: bool = True,
+        export_image_path: str | None = None,
+        top: int | None = MOST_BARS,
+    ) -> None:
         """Draw the total durations of ``df``. Arguments as `visualize_counts_diff`."""
         from tracediff.charts.name_bars import duration_diff
 
@@ -238,7 +274,9 @@ class TraceDiff:
 
 
 def short_name(name: str) -> str:
-    """``name`` without return type, template arguments and parameters; copies, memsets and Python functions stay as they are. Never empty."""
+    """``name`` without return type, template arguments and parameters; copies, memsets and Python functions stay as
+    they are. Never empty.
+    """
     if MEMORY.match(name) or PYTHON_FUNCTION.search(name) or not ("<" in name or "(" in name):
         return name
     text = CLONE.sub("", name).replace("->", "")
@@ -252,12 +290,17 @@ def _labeled_pair(control: Any, test: Any) -> list[LabeledTrace]:
     given = (control, test)
     paths = [one for one in given if isinstance(one, str | os.PathLike | list | tuple)]
     loaded = iter(load_sets(paths) if paths else ())
-    sides = [_labeled(next(loaded) if any(one is p for p in paths) else one, label) for one, label in zip(given, ("Control", "Test"), strict=True)]
+    sides = [
+        _labeled(next(loaded) if any(one is p for p in paths) else one, label)
+        for one, label in zip(given, ("Control", "Test"), strict=True)
+    ]
     if sides[0].label == sides[1].label:
         sides[1] = LabeledTrace(f"{sides[1].label}_test", sides[1].t)
     for side in sides:
         if side.label == "diff":
-            raise BadArgument("diff", "the label would clash with the columns diff_counts and diff_duration", "choose another label")
+            raise BadArgument(
+                "diff", "the label would clash with the columns diff_counts and diff_duration", "choose another label"
+            )
     return sides
 
 
@@ -275,10 +318,14 @@ def _trace_set(given: Any) -> TraceSet:
         return given
     files = getattr(given, "trace_files", None)
     if not isinstance(files, dict) or not files:
-        raise BadArgument(f"a {type(given).__name__}", "no trace set", "give a path, a LabeledTrace, a TraceSet or HTA's Trace")
+        raise BadArgument(
+            f"a {type(given).__name__}", "no trace set", "give a path, a LabeledTrace, a TraceSet or HTA's Trace"
+        )
     loaded = load_sets([list(files.values())])[0]
     profiles = {p.origin.file.path: p for p in loaded.profiles}
-    ranked = [replace(profiles[path], origin=replace(profiles[path].origin, rank=int(rank))) for rank, path in files.items()]
+    ranked = [
+        replace(profiles[path], origin=replace(profiles[path].origin, rank=int(rank))) for rank, path in files.items()
+    ]
     return arrange(loaded.label, ranked, Selection())
 
 
@@ -286,7 +333,9 @@ def _device(given: Any) -> DeviceType:
     try:
         return DeviceType[given.name]
     except (AttributeError, KeyError):
-        raise BadArgument(str(given), "no device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL") from None
+        raise BadArgument(
+            str(given), "no device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
+        ) from None
 
 
 def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterator[tuple[str, str, int, int]]:
@@ -297,11 +346,18 @@ def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterat
     at = np.flatnonzero((numbers[ops.step] == iteration) & wanted[ops.category])
     columns = (ops.category[at], ops.name[at], ops.count[at], ops.total_ns[at])
     for category, name, count, total_ns in zip(*(c.tolist() for c in columns), strict=True):
-        yield profile.categories[category], _without_address(profile.names[name]) if category == cat.PYTHON else profile.names[name], count, total_ns
+        yield (
+            profile.categories[category],
+            _without_address(profile.names[name]) if category == cat.PYTHON else profile.names[name],
+            count,
+            total_ns,
+        )
 
 
 def _on(device: DeviceType, code: int, category: str) -> bool:
-    """Whether events of a category belong to the device. GPU annotations belong to none: they frame kernels that are counted themselves."""
+    """Whether events of a category belong to the device. GPU annotations belong to none: they frame kernels that are
+    counted themselves.
+    """
     if code == cat.GPU_ANNOTATION:
         return False
     other_device = category.startswith(cat.UNREAD_DEVICES) and not category.endswith(("_runtime", "_driver"))
@@ -314,7 +370,9 @@ def _without_address(name: str) -> str:
 
 
 def _naming(control: Iterable[Row], test: Iterable[Row], short: bool) -> Callable[[str], str]:
-    """The name under which each name is compared: shortened if asked; steps are one row where the two sides have others."""
+    """The name under which each name is compared: shortened if asked; steps are one row where the two sides have
+    others.
+    """
     steps = [{row.name for row in rows if STEP.match(row.name)} for rows in (control, test)]
     fold = steps[0] != steps[1]
 

@@ -1,7 +1,9 @@
 """The arguments of events, as columns.
 
-A category's columns are the arguments its events carry in this file: a batch is decoded against the columns known so far, and a new name adds
-a column. Whole numbers and decimals have typed columns; every other argument keeps its JSON, dictionary-coded, so that none is lost.
+A category's columns are the arguments its events carry in this file: a batch is decoded against the columns known so
+far, and a new name adds
+a column. Whole numbers and decimals have typed columns; every other argument keeps its JSON, dictionary-coded, so that
+none is lost.
 """
 
 from __future__ import annotations
@@ -20,16 +22,61 @@ from tracediff.ingest.times import MISSING
 
 INTS = frozenset(
     (
-        "External id", "correlation", "cbid", "cid", "device", "context", "stream", "queued", "priority",
-        "Record function id", "Ev Idx", "Sequence number", "Fwd thread id", "finished", "num_warps", "num_stages",
-        "Python id", "Python parent id", "Python module id", "registers per thread", "shared memory", "bytes",
-        "Bytes", "Addr", "Total Allocated", "Total Reserved", "Device Type", "Device Id",
-        "In msg nelems", "Out msg nelems", "Group size", "Global rank stride", "Global rank start", "Process Group ID",
-        "Rank", "Seq", "seq", "Src Rank", "Dst Rank", "Trace iteration", "Profiler Event Index", "Device", "external ts",
-        "Op count", "flow id", "cuda_sync_kind_id", "wait_on_stream", "wait_on_cuda_event_record_corr_id", "wait_on_cuda_event_id", "sort_index",
+        "External id",
+        "correlation",
+        "cbid",
+        "cid",
+        "device",
+        "context",
+        "stream",
+        "queued",
+        "priority",
+        "Record function id",
+        "Ev Idx",
+        "Sequence number",
+        "Fwd thread id",
+        "finished",
+        "num_warps",
+        "num_stages",
+        "Python id",
+        "Python parent id",
+        "Python module id",
+        "registers per thread",
+        "shared memory",
+        "bytes",
+        "Bytes",
+        "Addr",
+        "Total Allocated",
+        "Total Reserved",
+        "Device Type",
+        "Device Id",
+        "In msg nelems",
+        "Out msg nelems",
+        "Group size",
+        "Global rank stride",
+        "Global rank start",
+        "Process Group ID",
+        "Rank",
+        "Seq",
+        "seq",
+        "Src Rank",
+        "Dst Rank",
+        "Trace iteration",
+        "Profiler Event Index",
+        "Device",
+        "external ts",
+        "Op count",
+        "flow id",
+        "cuda_sync_kind_id",
+        "wait_on_stream",
+        "wait_on_cuda_event_record_corr_id",
+        "wait_on_cuda_event_id",
+        "sort_index",
     )
-)  # fmt: skip
-FLOATS = frozenset(("blocks per SM", "warps per SM", "est. achieved occupancy %", "theoretical occupancy %", "memory bandwidth (GB/s)"))
+)
+FLOATS = frozenset(
+    ("blocks per SM", "warps per SM", "est. achieved occupancy %", "theoretical occupancy %", "memory bandwidth (GB/s)")
+)
 HIP_TEXT = frozenset(("stream", "bytes"))
 """Arguments of runtime calls that ROCm writes as pointers or text."""
 
@@ -69,7 +116,8 @@ class ArgumentDecoder:
         return int if name in INTS or name in OTHER_SPELLINGS else float if name in FLOATS else str
 
     def columns(self, objects: Sequence[Any], notes: Notes) -> dict[str, Sequence[Any]]:
-        """Argument name → its values in ``objects`` (raw JSON objects): numbers with MISSING or NaN, or raw JSON with ABSENT.
+        """Argument name → its values in ``objects`` (raw JSON objects): numbers with MISSING or NaN, or raw JSON with
+        ABSENT.
 
         Values that do not fit their column's type become absent and are counted in ``notes``.
         """
@@ -82,11 +130,17 @@ class ArgumentDecoder:
                 decoded = self.batch.decode(text)
             except NOT_JSON:
                 decoded = [self._one(o, notes) for o in objects]
-        columns: dict[str, Sequence[Any]] = dict(zip(self.names, zip(*map(msgspec.structs.astuple, decoded), strict=True), strict=False))
+        columns: dict[str, Sequence[Any]] = dict(
+            zip(self.names, zip(*map(msgspec.structs.astuple, decoded), strict=True), strict=False)
+        )
         for old, new in OTHER_SPELLINGS.items():
             if old in columns:
                 values = columns.pop(old)
-                columns[new] = [o if n == MISSING else n for n, o in zip(columns[new], values, strict=True)] if new in columns else values
+                columns[new] = (
+                    [o if n == MISSING else n for n, o in zip(columns[new], values, strict=True)]
+                    if new in columns
+                    else values
+                )
         return columns
 
     def _learn_from(self, objects: Sequence[Any]) -> None:
@@ -101,7 +155,13 @@ class ArgumentDecoder:
         fields: list[tuple[str, Any, Any]] = []
         for i, name in enumerate(self.names):
             kind = self.kind(name)
-            typed, default = (int | bool | None, MISSING) if kind is int else (float | None, float("nan")) if kind is float else (msgspec.Raw, ABSENT)
+            typed, default = (
+                (int | bool | None, MISSING)
+                if kind is int
+                else (float | None, float("nan"))
+                if kind is float
+                else (msgspec.Raw, ABSENT)
+            )
             fields.append((f"f{i}", typed, msgspec.field(name=name, default=default)))
         self.struct = msgspec.defstruct("Args", fields, gc=False, forbid_unknown_fields=True)
         self._fields = dict(zip(self.names, msgspec.structs.fields(self.struct), strict=True))
@@ -120,10 +180,15 @@ class ArgumentDecoder:
         for name, raw in found.items():
             field = self._fields.get(name)
             if field is None:
-                notes.add("odd-arguments", f"arguments of odd names, or beyond a category's first {MOST_COLUMNS}, were left out")
+                notes.add(
+                    "odd-arguments",
+                    f"arguments of odd names, or beyond a category's first {MOST_COLUMNS}, were left out",
+                )
                 continue
             try:
-                fitted[field.name] = raw if field.type is msgspec.Raw else msgspec.json.decode(raw, type=field.type, strict=False)
+                fitted[field.name] = (
+                    raw if field.type is msgspec.Raw else msgspec.json.decode(raw, type=field.type, strict=False)
+                )
             except NOT_JSON:
                 notes.add("odd-arguments", f"an argument is of another type than expected and was left out: {name}")
         return self.struct(**fitted)
@@ -141,7 +206,9 @@ def _object(text: Any, notes: Notes) -> dict[str, Any] | None:
 
 
 def text_of(raw: bytes, notes: Notes) -> str:
-    """The text of a raw JSON value: a string's content; anything else as JSON on one line, so that layouts do not matter."""
+    """The text of a raw JSON value: a string's content; anything else as JSON on one line, so that layouts do not
+    matter.
+    """
     try:
         return str(msgspec.json.decode(raw)) if raw[:1] == b'"' else msgspec.json.format(raw, indent=0).decode()
     except NOT_JSON:

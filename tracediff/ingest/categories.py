@@ -1,4 +1,6 @@
-"""Event categories: today's names, what older profilers called them, and the few groups that the accounts are built on."""
+"""Event categories: today's names, what older profilers called them, and the few groups that the accounts are built
+on.
+"""
 
 CPU_OP, RUNTIME, DRIVER, ANNOTATION, PYTHON, KERNEL, MEMCPY, MEMSET = range(8)
 GPU_ANNOTATION, MEMORY, METADATA, COUNTER, SPAN, INSTANT = range(8, 14)

@@ -1,7 +1,9 @@
 """A stream of bytes → batches of whole events.
 
-The stream is cut between events: a candidate is ``}`` white space ``,`` white space ``{``, and a cut is right exactly when ``[`` + chunk + ``]``
-decodes, whatever the layout. Where the last few candidates are wrong (events that hold lists of objects) the nesting is followed instead, and what
+The stream is cut between events: a candidate is ``}`` white space ``,`` white space ``{``, and a cut is right exactly
+when ``[`` + chunk + ``]``
+decodes, whatever the layout. Where the last few candidates are wrong (events that hold lists of objects) the nesting is
+followed instead, and what
 does not decode even so is damaged: it is salvaged event by event, and what is lost is counted.
 """
 
@@ -15,8 +17,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tracediff.errors import NotATrace, TracediffError
+from tracediff.ingest.brackets import brackets, top_level
 from tracediff.ingest.health import REPAIRED, UNREADABLE, Notes
-from tracediff.ingest.nesting import brackets, top_level
 from tracediff.ingest.salvage import PHASE_KEY, Salvage, events_in
 from tracediff.ingest.source import TraceFile, Unpacked, not_a_trace
 from tracediff.ingest.syntax import NOT_JSON, is_malformed, is_object, repaired
@@ -39,7 +41,9 @@ EVENTS_KEY = re.compile(rb'"(?<!\\.)traceEvents"\s*:\s*\[')
 NEXT_ITEM = re.compile(rb"\s*,\s*(?=\S)")
 END_IN_OBJECT = re.compile(rb'\]\s*(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
 END_OF_ROOT = re.compile(rb"\]\s*+(?![,}\]])")
-"""The end of the list of events where it is a value of the root object, and where it is the root: a stray ``]`` between events is neither."""
+"""The end of the list of events where it is a value of the root object, and where it is the root: a stray ``]`` between
+events is neither.
+"""
 
 Decode = Callable[[bytes], Any]
 """A JSON list of events as text → the decoded events; raises one of NOT_JSON where the text is no JSON list."""
@@ -93,7 +97,11 @@ class EventStream:
                     self._pass_over(len(buffer), events_in(buffer))
                     buffer, size = b"", self.chunk
                 elif len(buffer) > LARGEST_EVENT:
-                    raise TracediffError(str(self.file), f"no event ends within {LARGEST_EVENT >> 20} MB", "the file is damaged; copy or record it again")
+                    raise TracediffError(
+                        str(self.file),
+                        f"no event ends within {LARGEST_EVENT >> 20} MB",
+                        "the file is damaged; copy or record it again",
+                    )
                 else:
                     size = max(size, len(buffer))  # doubling bounds the work on an event longer than a chunk
                 continue
@@ -116,7 +124,9 @@ class EventStream:
                 head = buffer[:start] + b"]}"
                 self.head = head if is_object(head) else repaired(head) or b"{}"
                 if self.head == b"{}":
-                    self.notes.add("head-damaged", "what stands before the events is damaged: metadata there is unknown")
+                    self.notes.add(
+                        "head-damaged", "what stands before the events is damaged: metadata there is unknown"
+                    )
                 return buffer[start:]
             more = self.stream.read(max(self.chunk, len(buffer)))
             if not more and not is_object(buffer) and not is_malformed(buffer):
@@ -197,7 +207,11 @@ class EventStream:
         self.notes.add("damaged", UNREADABLE, events)
         self._passed_over += size
         if self._passed_over > MOST_DAMAGE:
-            raise TracediffError(str(self.file), f"over {MOST_DAMAGE >> 20} MB of it cannot be read", "the file is damaged; copy or record it again")
+            raise TracediffError(
+                str(self.file),
+                f"over {MOST_DAMAGE >> 20} MB of it cannot be read",
+                "the file is damaged; copy or record it again",
+            )
 
     def _cut_off(self, rest: bytes) -> None:
         if len(PHASE_KEY.findall(rest)) > 1:
@@ -211,7 +225,10 @@ class EventStream:
             parts.append(more)
             size += len(more)
         if size > LARGEST_HEAD:
-            self.notes.add("tail-damaged", f"what follows the events is longer than {LARGEST_HEAD >> 20} MB: metadata there was left out")
+            self.notes.add(
+                "tail-damaged",
+                f"what follows the events is longer than {LARGEST_HEAD >> 20} MB: metadata there was left out",
+            )
             return
         body = b"".join(parts).strip(BLANK)
         if self.list_end is END_OF_ROOT:
@@ -236,4 +253,6 @@ class EventStream:
 
     def _tail_damaged(self, tail: bytes) -> None:
         self.notes.add("tail-damaged", "what follows the events is damaged: metadata there is unknown")
-        self.notes.add("damaged", "events behind the end of the list of events were left out", len(PHASE_KEY.findall(tail)))
+        self.notes.add(
+            "damaged", "events behind the end of the list of events were left out", len(PHASE_KEY.findall(tail))
+        )

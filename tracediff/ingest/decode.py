@@ -67,7 +67,9 @@ class Batch:
 
 @dataclass
 class Part:
-    """Columns of one chunk: base columns by name, and per category code (rows in the part, argument columns by name)."""
+    """Columns of one chunk: base columns by name, and per category code (rows in the part, argument columns by
+    name).
+    """
 
     base: dict[str, np.ndarray[Any, Any]]
     arguments: dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]
@@ -209,7 +211,10 @@ class EventDecoder:
     def _timed(self, base: Columns) -> Bools:
         """Which events of a part can be placed in time; metadata events need not be."""
         complete: Bools = base["phase"] == self.phases["X"]
-        if not (complete & ((base["dur"] < 0) | (base["dur"] > LONGEST_US * 1000))).any() and base["ts"].min(initial=0) != MISSING:
+        if (
+            not (complete & ((base["dur"] < 0) | (base["dur"] > LONGEST_US * 1000))).any()
+            and base["ts"].min(initial=0) != MISSING
+        ):
             base["dur"][~complete] = MISSING
             return np.ones(len(complete), bool)
         untimed: Bools = (base["ts"] == MISSING) & (base["category"] != cat.METADATA)
@@ -218,13 +223,21 @@ class EventDecoder:
         endless = complete & (base["dur"] > LONGEST_US * 1000) & ~untimed
         self.notes.add("no-time", "events without a start were left out", int(untimed.sum()))
         self.notes.add("no-duration", "complete events without a duration were taken as 0 ns long", int(unended.sum()))
-        self.notes.add("negative-duration", "events with a negative duration were taken as 0 ns long", int(negative.sum()))
-        self.notes.add("endless", f"events that last longer than {LONGEST_US // 86_400_000_000} days were taken as 0 ns long", int(endless.sum()))
+        self.notes.add(
+            "negative-duration", "events with a negative duration were taken as 0 ns long", int(negative.sum())
+        )
+        self.notes.add(
+            "endless",
+            f"events that last longer than {LONGEST_US // 86_400_000_000} days were taken as 0 ns long",
+            int(endless.sum()),
+        )
         base["dur"][unended | negative | endless] = 0
         base["dur"][~complete] = MISSING
         return ~untimed
 
-    def _argument_parts(self, events: list[Event], category: np.ndarray[Any, np.dtype[np.int32]]) -> dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]:
+    def _argument_parts(
+        self, events: list[Event], category: np.ndarray[Any, np.dtype[np.int32]]
+    ) -> dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]:
         out = {}
         raw = [e.args for e in events]
         has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
@@ -232,7 +245,9 @@ class EventDecoder:
             of = np.flatnonzero(category == code)
             rows = of[has[of]]
             columns = self._columns(code, [raw[i] for i in rows.tolist()]) if len(rows) else {}
-            if code >= cat.INSTANT and (self.only is None or FLOW_ID in self.only):  # arrows have an id beside their arguments
+            if code >= cat.INSTANT and (
+                self.only is None or FLOW_ID in self.only
+            ):  # arrows have an id beside their arguments
                 ids = _flow_ids([events[i].id for i in of.tolist()])
                 if (ids != MISSING).any():
                     columns = {name: _spread(column, has[of]) for name, column in columns.items()} | {FLOW_ID: ids}
@@ -247,7 +262,9 @@ class EventDecoder:
             decoder = self.argument_decoders[category] = ArgumentDecoder(category)
         out: dict[str, np.ndarray[Any, Any]] = {}
         for name, column in decoder.columns(objects, self.notes).items():
-            if self.only is not None and name not in self.only and category != cat.COUNTER:  # a counter's arguments are its series
+            if (
+                self.only is not None and name not in self.only and category != cat.COUNTER
+            ):  # a counter's arguments are its series
                 continue
             kind = decoder.kind(name)
             if kind is int:

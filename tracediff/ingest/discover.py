@@ -13,14 +13,17 @@ from tracediff.ingest.source import TraceFile, unreadable
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")
 NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
-"""Ends of names that a folder may hold beside its traces; onnxruntime's profile is a trace, but of the same run: give it by name."""
+"""Ends of names that a folder may hold beside its traces; onnxruntime's profile is a trace, but of the same run: give
+it by name.
+"""
 RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d+)", re.IGNORECASE)
 RUN = re.compile(r"^run[-_]?(\d+)$", re.IGNORECASE)
 STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?\.json(\.gz|\.zst)?$")
 
 
 def find_traces(where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[TraceFile]:
-    """The files of a set in order of name: a folder (searched below too), file, glob, zip archive, URL, or a list of these.
+    """The files of a set in order of name: a folder (searched below too), file, glob, zip archive, URL, or a list of
+    these.
 
     Raises:
         TracediffError: nothing there, or nothing that could be a trace.
@@ -77,7 +80,11 @@ def _is_zip(path: str) -> bool:
 def _members(path: str) -> list[TraceFile]:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = sorted(n for n in archive.namelist() if n.endswith(SUFFIXES) and not n.endswith(NOT_TRACES) and not _is_hidden(n))
+            names = sorted(
+                n
+                for n in archive.namelist()
+                if n.endswith(SUFFIXES) and not n.endswith(NOT_TRACES) and not _is_hidden(n)
+            )
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise TracediffError(path, f"the archive is damaged ({error})", "copy it again") from None
     if not names:

@@ -1,4 +1,5 @@
-"""Execution traces (torch.profiler.ExecutionTraceObserver): they hold no times, but the inputs of every operator, which a profiler's trace of the same
+"""Execution traces (torch.profiler.ExecutionTraceObserver): they hold no times, but the inputs of every operator, which
+a profiler's trace of the same
 process lacks where it was recorded without record_shapes. Both number operators alike (record function id)."""
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def is_execution_trace(file: TraceFile) -> bool:
 
 
 def with_inputs(trace: Trace, files: Sequence[TraceFile]) -> Trace:
-    """``trace`` with the inputs of its operators from the execution trace of its process among ``files``, where it has none of its own."""
+    """``trace`` with the inputs of its operators from the execution trace of its process among ``files``, where it has
+    none of its own.
+    """
     of = trace.arguments.get(cat.CPU_OP)
     if not files or of is None or COLUMNS[0] in of.texts or LINK not in of.ints:
         return trace
@@ -92,8 +95,13 @@ def _fill(trace: Trace, document: _Document) -> int:
     of = trace.arguments[cat.CPU_OP]
     name_codes = {name: code for code, name in enumerate(trace.names)}
     text_codes: dict[str, int] = {}
-    found = {number: (name_codes.get(node.name, -1), *_codes(node, text_codes, len(trace.texts))) for number, node in _numbered(document)}
-    nodes = np.array([(number, *codes) for number, codes in sorted(found.items())], np.int64).reshape(-1, 2 + len(COLUMNS))
+    found = {
+        number: (name_codes.get(node.name, -1), *_codes(node, text_codes, len(trace.texts)))
+        for number, node in _numbered(document)
+    }
+    nodes = np.array([(number, *codes) for number, codes in sorted(found.items())], np.int64).reshape(
+        -1, 2 + len(COLUMNS)
+    )
     if not len(nodes):
         return 0
     at = np.minimum(np.searchsorted(nodes[:, 0], of.ints[LINK]), len(nodes) - 1)
@@ -121,14 +129,19 @@ def _codes(node: _Node, codes: dict[str, int], first: int) -> tuple[int, int, in
         return -1, -1, -1
     kinds = [_kind(kind) for kind in inputs.types]
     tensors = [kind not in NO_TENSOR for kind in kinds]
-    values: list[Any] = [[s if t else [] for s, t in zip(of, tensors, strict=False)] for of in (inputs.shapes, inputs.strides)]
-    texts = [msgspec.json.format(msgspec.json.encode(value), indent=0).decode() for value in (values[0], kinds, values[1])]
+    values: list[Any] = [
+        [s if t else [] for s, t in zip(of, tensors, strict=False)] for of in (inputs.shapes, inputs.strides)
+    ]
+    texts = [
+        msgspec.json.format(msgspec.json.encode(value), indent=0).decode() for value in (values[0], kinds, values[1])
+    ]
     dims, types, strides = (codes.setdefault(text, first + len(codes)) for text in texts)
     return dims, types, strides
 
 
 def _kind(kind: str) -> str:
-    """``Tensor(float)`` → ``float``, ``Int`` → ``Scalar``, ``GenericList[Int,Int]`` → ``ScalarList``: the profiler's words; "" for what it says nothing of,
+    """``Tensor(float)`` → ``float``, ``Int`` → ``Scalar``, ``GenericList[Int,Int]`` → ``ScalarList``: the profiler's
+    words; "" for what it says nothing of,
     such as absent tensors and lists with some."""
     if "nullptr" in kind:
         return ""

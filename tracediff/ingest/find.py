@@ -34,8 +34,12 @@ class Found:
 
 
 def longest_events(trace: Trace, name: str, most: int) -> list[Found]:
-    """The ``most`` longest complete events called ``name``; if none is, those whose name contains it, in either case."""
-    codes = [i for i, n in enumerate(trace.names) if n == name] or [i for i, n in enumerate(trace.names) if name.lower() in n.lower()]
+    """The ``most`` longest complete events called ``name``; if none is, those whose name contains it, in either
+    case.
+    """
+    codes = [i for i, n in enumerate(trace.names) if n == name] or [
+        i for i, n in enumerate(trace.names) if name.lower() in n.lower()
+    ]
     rows = np.flatnonzero(np.isin(trace.name, codes) & (trace.dur >= 0))
     rows = rows[np.lexsort((trace.ts[rows], -trace.dur[rows]))][:most]
     timed = trace.ts[trace.dur >= 0]  # metadata events stand at 0
@@ -47,6 +51,18 @@ def _found(trace: Trace, row: int, first: int) -> Found:
     code = int(trace.category[row])
     pid, tid = (trace.ids[int(ids[row])] for ids in (trace.pid, trace.tid))
     arguments = trace.arguments_of(row)
-    place = f"GPU {arguments.get('device', pid)} stream {arguments.get('stream', tid)}" if code in cat.GPU else f"thread {tid}"
+    place = (
+        f"GPU {arguments.get('device', pid)} stream {arguments.get('stream', tid)}"
+        if code in cat.GPU
+        else f"thread {tid}"
+    )
     ts = int(trace.ts[row])
-    return Found(trace.file, trace.names[int(trace.name[row])], trace.categories[code], ts - first, ts, int(trace.dur[row]), place)
+    return Found(
+        trace.file,
+        trace.names[int(trace.name[row])],
+        trace.categories[code],
+        ts - first,
+        ts,
+        int(trace.dur[row]),
+        place,
+    )

@@ -63,7 +63,8 @@ class RunFacts(msgspec.Struct, frozen=True):
     """One run: seconds to build and to the end of the first step, its steps without and with the profiler.
 
     Attributes:
-        order: when in the collection it ran. attempts: how often it was collected. contended: other processes disturbed it.
+        order: when in the collection it ran. attempts: how often it was collected. contended: other processes disturbed
+            it.
         occupancy, profiled_occupancy: process time / (wall × threads) of the unprofiled and of the profiled steps;
             the latter is None where it was not yet judged.
     """
@@ -112,7 +113,8 @@ class CompiledGraph(msgspec.Struct, frozen=True):
 
     Attributes:
         id: its number in the kernels' names (``graph_<id>_``). phase: forward or backward.
-        kernels: ``name:k`` of each kernel in ascending k as the graph launches them → names of the nodes that it computes.
+        kernels: ``name:k`` of each kernel in ascending k as the graph launches them → names of the nodes that it
+            computes.
     """
 
     nodes: list[Node]
@@ -192,6 +194,10 @@ def _read(path: Path, kind: type[S]) -> S:
     except FileNotFoundError:
         raise TracediffError(str(path), "no such file", "give the folder that `tracediff collect -o` wrote") from None
     except OSError as error:
-        raise TracediffError(str(path), f"cannot be read ({(error.strerror or str(error)).lower()})", "check its permissions") from None
+        raise TracediffError(
+            str(path), f"cannot be read ({(error.strerror or str(error)).lower()})", "check its permissions"
+        ) from None
     except msgspec.DecodeError as error:
-        raise TracediffError(str(path), f"is no {kind.__name__.lower()} of this version ({error})", "collect again with this version") from None
+        raise TracediffError(
+            str(path), f"is no {kind.__name__.lower()} of this version ({error})", "collect again with this version"
+        ) from None

@@ -68,9 +68,17 @@ def no_garbage_collection() -> Iterator[None]:
 def _nothing(file: TraceFile, notes: Notes) -> NotATrace:
     """The error for a file without a single event that can be read."""
     if not notes.counts:
-        return NotATrace(str(file), "holds no events", "check that the profiler ran: p.step() once a step, and more steps than wait + warmup")
+        return NotATrace(
+            str(file),
+            "holds no events",
+            "check that the profiler ran: p.step() once a step, and more steps than wait + warmup",
+        )
     first = notes.list()[0]
-    return NotATrace(str(file), f"holds no event that can be read ({first.message}: {first.count})", "copy it again, or record it again")
+    return NotATrace(
+        str(file),
+        f"holds no event that can be read ({first.message}: {first.count})",
+        "copy it again, or record it again",
+    )
 
 
 def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
@@ -90,21 +98,33 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
 def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDecoder, whole: Whole) -> Trace:
     columns, arguments = whole.base(), whole.arguments()
     if columns["dur"].clip(0).sum(dtype=np.float64) > LARGEST_SUM_NS:
-        raise TracediffError(str(file), "its durations add up to more than a century", "the file is damaged; record it again")
+        raise TracediffError(
+            str(file), "its durations add up to more than a century", "the file is damaged; record it again"
+        )
     texts = _merged_texts(arguments, list(decoder.texts), notes)
     names, columns["name"] = _reduced_python_names(list(decoder.names), columns["name"], columns["category"])
     categories = list(decoder.categories)
     _note_unread(notes, columns, categories, list(decoder.phases))
     return Trace(
-        file, meta, notes.list(), **columns, names=names, categories=categories, ids=list(decoder.ids), phases=list(decoder.phases),
-        arguments=arguments, texts=texts,
-    )  # fmt: skip
+        file,
+        meta,
+        notes.list(),
+        **columns,
+        names=names,
+        categories=categories,
+        ids=list(decoder.ids),
+        phases=list(decoder.phases),
+        arguments=arguments,
+        texts=texts,
+    )
 
 
 def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Notes) -> list[str]:
     """The strings behind the codes of raw JSON values; equal strings get one code."""
     codes: dict[str, int] = {}
-    moved = np.array([codes.setdefault(text_of(value, notes), len(codes)) for value in raw[1:]] + [-1], np.int32)  # code 0 stood for an absent value
+    moved = np.array(
+        [codes.setdefault(text_of(value, notes), len(codes)) for value in raw[1:]] + [-1], np.int32
+    )  # code 0 stood for an absent value
     for of in arguments.values():
         for column in of.texts.values():
             column[:] = moved[column]
@@ -126,7 +146,11 @@ def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[l
 def _note_unread(notes: Notes, columns: dict[str, Any], categories: list[str], phases: list[str]) -> None:
     for code, name in enumerate(categories[len(cat.KNOWN) :], len(cat.KNOWN)):
         if name and name.startswith(cat.UNREAD_DEVICES):
-            notes.add("unread-device", f"events of {name} have no device account yet", int((columns["category"] == code).sum()))
+            notes.add(
+                "unread-device",
+                f"events of {name} have no device account yet",
+                int((columns["category"] == code).sum()),
+            )
     for phase in ("B", "E"):
         if phase in phases:
             there = int((columns["phase"] == phases.index(phase)).sum())

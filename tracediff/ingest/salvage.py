@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from tracediff.ingest.nesting import value_end
+from tracediff.ingest.brackets import value_end
 from tracediff.ingest.syntax import NOT_JSON, is_object, repaired
 
 BETWEEN_EVENTS = re.compile(rb"[\s,]*")
@@ -30,7 +30,8 @@ class Salvage:
     Attributes:
         list_end: matches the end of the list, where it is given a position.
         events: JSON objects.
-        used: how far ``text`` was read; behind it lies an event that does not end, or damage without an event behind it.
+        used: how far ``text`` was read; behind it lies an event that does not end, or damage without an event behind
+            it.
         closed: the list of events ends at ``used``.
         lost, repaired: how many events.
         given_up: bytes left unsearched at the end, because searching them would take too long.
@@ -81,7 +82,9 @@ class Salvage:
         return end
 
     def _resynchronised(self, start: int) -> int:
-        """Position of the next event that can be read: an object that has a phase and a time, as no argument has. The end where that takes too long."""
+        """Position of the next event that can be read: an object that has a phase and a time, as no argument has. The
+        end where that takes too long.
+        """
         for match in OBJECT_START.finditer(self.text, start):
             end = self._end(match.start())
             if end > 0:

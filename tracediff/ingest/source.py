@@ -72,7 +72,9 @@ class Unpacked:
         self.bytes_read += size - missing
         if self.bytes_read > BOMB_BYTES and self.packed_size and self.bytes_read > BOMB_RATIO * self.packed_size:
             reason = f"unpacks to over {BOMB_RATIO} times its size"
-            raise TracediffError(str(self.file), reason, "unpack it yourself if you trust it, then give the plain .json")
+            raise TracediffError(
+                str(self.file), reason, "unpack it yourself if you trust it, then give the plain .json"
+            )
         return b"".join(parts)
 
     def _read_some(self, size: int) -> bytes:
@@ -83,13 +85,17 @@ class Unpacked:
 
 
 def _fault(file: TraceFile, error: Exception) -> TracediffError:
-    """The one-line form of whatever a medium or a codec raises: gzip, zstd, zip, bzip2, LZMA and every fsspec file system have errors of their own."""
+    """The one-line form of whatever a medium or a codec raises: gzip, zstd, zip, bzip2, LZMA and every fsspec file
+    system have errors of their own.
+    """
     if isinstance(error, MemoryError):
         return TracediffError(str(file), "does not fit into memory", "record fewer steps, or use a machine with more")
     if isinstance(error, OSError) and error.errno is not None:
         return unreadable(str(file), error)
     if isinstance(error, EOFError):
-        remedy = "copy it again, or unpack what is there (gzip -dc FILE > part.json): a cut-off .json is read up to the cut"
+        remedy = (
+            "copy it again, or unpack what is there (gzip -dc FILE > part.json): a cut-off .json is read up to the cut"
+        )
         return TracediffError(str(file), "the compressed file is cut off", remedy)
     return TracediffError(str(file), f"the compressed data is damaged ({error})", "copy or record it again")
 
@@ -127,15 +133,24 @@ def _open_packed(file: TraceFile) -> Any:
         return open(file.path, "rb", buffering=1 << 20)
     except OSError as error:
         raise unreadable(str(file), error) from None
-    except (zipfile.BadZipFile, KeyError, RuntimeError, ValueError) as error:  # RuntimeError: encrypted, or a method unknown here; ValueError: not UTF-8
-        raise TracediffError(str(file), f"cannot be opened ({error})", "check its name, or unpack the archive and give the folder") from None
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        RuntimeError,
+        ValueError,
+    ) as error:  # RuntimeError: encrypted, or a method unknown here; ValueError: not UTF-8
+        raise TracediffError(
+            str(file), f"cannot be opened ({error})", "check its name, or unpack the archive and give the folder"
+        ) from None
 
 
 def _open_url(url: str) -> io.BufferedReader:
     try:
         import fsspec
     except ModuleNotFoundError:
-        raise TracediffError(url, "reading URLs needs fsspec", "pip install 'torch-tracediff[scale]', or copy the file here") from None
+        raise TracediffError(
+            url, "reading URLs needs fsspec", "pip install 'torch-tracediff[scale]', or copy the file here"
+        ) from None
     try:
         opened: Any = fsspec.open(url, "rb").open()
         return io.BufferedReader(opened, 1 << 20)
@@ -179,8 +194,20 @@ def not_a_trace(file: TraceFile, first: bytes) -> NotATrace:
     if text[:1] not in (b"{", b"["):
         printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
         if printable < 0.9 * len(first):
-            return NotATrace(str(file), "not JSON but binary (a protobuf trace?)", "give the .json that torch.profiler's export_chrome_trace writes")
+            return NotATrace(
+                str(file),
+                "not JSON but binary (a protobuf trace?)",
+                "give the .json that torch.profiler's export_chrome_trace writes",
+            )
         return NotATrace(str(file), "not JSON", "give the .json or .json.gz that torch.profiler writes")
     if b'"nodes"' in first and (b'"ctrl_deps"' in first or b'"schema"' in first):
-        return NotATrace(str(file), "an execution trace (ExecutionTraceObserver), which has no times", "give the profiler's Chrome trace of the same run")
-    return NotATrace(str(file), "JSON without traceEvents", "give a trace from torch.profiler (export_chrome_trace or tensorboard_trace_handler)")
+        return NotATrace(
+            str(file),
+            "an execution trace (ExecutionTraceObserver), which has no times",
+            "give the profiler's Chrome trace of the same run",
+        )
+    return NotATrace(
+        str(file),
+        "JSON without traceEvents",
+        "give a trace from torch.profiler (export_chrome_trace or tensorboard_trace_handler)",
+    )

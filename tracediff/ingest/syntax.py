@@ -9,7 +9,9 @@ import msgspec
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises: bad syntax or types, invalid UTF-8, nesting too deep."""
 
-STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]++|\\.)*+"|-?(?:nan|inf(?:inity)?)\b(?:\(\w*\))?|-?1\.#\w+', re.DOTALL | re.IGNORECASE)
+STRING_OR_NUMBER = re.compile(
+    rb'"(?:[^"\\]++|\\.)*+"|-?(?:nan|inf(?:inity)?)\b(?:\(\w*\))?|-?1\.#\w+', re.DOTALL | re.IGNORECASE
+)
 CONTROL = re.compile(rb"[\x00-\x1f]")
 ESCAPE = re.compile(
     rb"\\(?:(?P<fine>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[\"\\/bfnrt])"
@@ -40,7 +42,8 @@ def is_malformed(text: bytes) -> bool:
 def repaired(text: bytes) -> bytes | None:
     """The JSON object that ``text`` is but for some characters; None where it is none even so.
 
-    Profilers have written bare nan and inf (null here), single backslashes, raw control characters, halves of surrogate pairs and invalid UTF-8.
+    Profilers have written bare nan and inf (null here), single backslashes, raw control characters, halves of surrogate
+    pairs and invalid UTF-8.
     """
     fixed = STRING_OR_NUMBER.sub(_fixed, text.decode("utf-8", errors="replace").encode())
     return fixed if is_object(fixed) else None

@@ -1,6 +1,7 @@
 """Times: microseconds as the trace spells them → whole nanoseconds, exactly.
 
-A float64 of microseconds is exact to the nanosecond below 2⁴³ µs (its spacing there is under 1 ns, so the nearest nanosecond is the written one);
+A float64 of microseconds is exact to the nanosecond below 2⁴³ µs (its spacing there is under 1 ns, so the nearest
+nanosecond is the written one);
 larger fractional times, such as epoch microseconds with decimals, must come as text.
 """
 
@@ -18,7 +19,9 @@ Int64 = NDArray[np.int64]
 
 EXACT_US = 2**43
 LARGEST_US = 2**52
-"""No clock reads more (the year 2112 in epoch microseconds); the difference of any two such times fits int64 nanoseconds."""
+"""No clock reads more (the year 2112 in epoch microseconds); the difference of any two such times fits int64
+nanoseconds.
+"""
 LONGEST_US = 2**42
 """No event lasts longer (50 days): a longer duration is a profiler's mistake."""
 MISSING = np.iinfo(np.int64).min

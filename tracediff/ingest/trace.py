@@ -64,7 +64,8 @@ class Arguments:
         rows: int64[n], positions of these events in the trace's columns, ascending.
         ints: argument name → int64[n], MISSING where absent.
         floats: argument name → float64[n], NaN where absent.
-        texts: argument name → int32[n], codes into ``Trace.texts`` (strings as they are, lists and objects as JSON), −1 where absent.
+        texts: argument name → int32[n], codes into ``Trace.texts`` (strings as they are, lists and objects as JSON), −1
+            where absent.
     """
 
     rows: Int64
@@ -146,7 +147,9 @@ class Trace:
         return out
 
     def arguments_of(self, row: int) -> dict[str, Any]:
-        """All arguments of the event at ``row``, by name: int, float, str (JSON text for lists). For looking, not for loops."""
+        """All arguments of the event at ``row``, by name: int, float, str (JSON text for lists). For looking, not for
+        loops.
+        """
         of = self.arguments.get(int(self.category[row]))
         if of is None:
             return {}

@@ -12,19 +12,18 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.busy import busy_ns
-from tracediff.profile.calls import build_calls
-from tracediff.profile.collectives import first_collectives
-from tracediff.profile.families import DEFAULT, Families
-from tracediff.profile.lanes import LANES, Lane, build_lane
-from tracediff.profile.launches import GpuEvents, gpu_events
-from tracediff.profile.measures import tables
-from tracediff.profile.measures.measure import Seen
-from tracediff.profile.profile import CallTable, OpTable, Origin, Profile, grouped
-from tracediff.profile.states import step_account
-from tracediff.profile.steps import Steps, find_steps
+from tracediff.profile.analyses.collective_ops import first_collectives
+from tracediff.profile.arrays.busy import busy_ns
+from tracediff.profile.arrays.factorize import grouped
+from tracediff.profile.context import build_context
+from tracediff.profile.kernels.families import DEFAULT, Families
+from tracediff.profile.model import CallTable, OpTable, Origin, Profile
+from tracediff.profile.placement.gpu_events import GpuEvents
+from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.steps import Steps
+from tracediff.profile.selection import Selection
+from tracediff.profile.tables import build_tables
 from tracediff.profile.timeline import build_timeline
-from tracediff.profile.traceset import Selection
 from tracediff.profile.work import empty_work, host_work, kernel_work
 
 LAUNCHES = ("correlation", "device", "stream", "grid", "block")
@@ -39,7 +38,11 @@ NOT_MEASURED = (cat.SPAN, cat.METADATA)
 
 
 def build_profile(
-    trace: Trace, step_marker: str | None = None, families: Families = DEFAULT, selection: Selection | None = None, measures: Sequence[str] = ()
+    trace: Trace,
+    step_marker: str | None = None,
+    families: Families = DEFAULT,
+    selection: Selection | None = None,
+    tables: Sequence[str] = (),
 ) -> Profile:
     """The accounts of ``trace``.
 
@@ -47,19 +50,26 @@ def build_profile(
         step_marker: a regular expression; annotations with a matching name are the steps instead of ProfilerStep#N.
         families: tell what kind of work an operator is.
         selection: of which steps the timeline shows the typical one; the tables are of all.
-        measures: names of further tables to make.
+        tables: names of further tables to make.
 
     Raises:
         TracediffError: the marker is no regular expression, or nothing matches it.
     """
     notes = Notes({(n.code, n.message): n.count for n in trace.notes})
-    seen = see(trace, step_marker, families, notes)
-    steps, gpu, lanes, completions, account, calls = seen.steps, seen.gpu, seen.lanes, seen.completions, seen.account, seen.calls
+    context = build_context(trace, step_marker, families, notes)
+    steps, gpu, lanes, completions, account, calls = (
+        context.steps,
+        context.gpu,
+        context.lanes,
+        context.completions,
+        context.account,
+        context.calls,
+    )
     operations = _op_table(trace, steps, gpu, lanes)
     table, texts = _with_own_texts(trace, calls.table)
     kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
-    communication = first_collectives(seen, notes) if "collectives" in measures else None
+    communication = first_collectives(context, notes) if "collectives" in tables else None
     profile = Profile(
         origin=_origin(trace, gpu),
         notes=tuple(notes.list()),
@@ -78,29 +88,18 @@ def build_profile(
         categories=tuple(trace.categories),
         names=tuple(trace.names),
         texts=(*texts, *launch_shapes),
-        events={name: int(n) for name, n in zip(trace.categories, np.bincount(trace.category, minlength=len(trace.categories)), strict=True) if n},
-        measures=tables(seen, measures),
+        events={
+            name: int(n)
+            for name, n in zip(
+                trace.categories, np.bincount(trace.category, minlength=len(trace.categories)), strict=True
+            )
+            if n
+        },
+        tables=build_tables(context, tables),
         collectives=communication,
     )
     shown = (selection or Selection()).typical(profile)
-    return replace(profile, timeline=build_timeline(seen, shown))
-
-
-def see(trace: Trace, step_marker: str | None, families: Families, notes: Notes) -> Seen:
-    """What the tables of a profile are made from; also to look at a trace closer (`timeline`, `follow`).
-
-    Raises:
-        TracediffError: the marker is no regular expression, or nothing matches it.
-    """
-    steps = find_steps(trace, step_marker, notes)
-    if steps.whole_file:
-        notes.add("no-steps", "no ProfilerStep in the file: all of it counts as one step")
-    gpu = gpu_events(trace, steps, notes)
-    lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
-    completions = steps.completions(gpu.end, gpu.step)
-    account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"], families)
-    calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
-    return Seen(trace, steps, completions, gpu, lanes, account, calls, families)
+    return replace(profile, timeline=build_timeline(context, shown))
 
 
 def _origin(trace: Trace, gpu: GpuEvents) -> Origin:

@@ -1,4 +1,6 @@
-"""One step of a file to look at: what its streams and threads did, in a bounded number of marks, and the memory allocated."""
+"""One step of a file to look at: what its streams and threads did, in a bounded number of marks, and the memory
+allocated.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from numpy.typing import NDArray
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.allocations import allocations
-from tracediff.profile.lanes import Lane
-from tracediff.profile.launches import GpuEvents
-from tracediff.profile.measures.measure import Seen
-from tracediff.profile.names import is_communication, numbered
-from tracediff.profile.profile import Marks, Memory, Timeline
-from tracediff.profile.states import STATES, SYNCHRONISING
+from tracediff.profile.analyses.allocations import allocations
+from tracediff.profile.context import Context
+from tracediff.profile.kernels.match_names import is_communication, numbered
+from tracediff.profile.model import Marks, Memory, Timeline
+from tracediff.profile.placement.gpu_events import GpuEvents
+from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.step_states import STATES, SYNCHRONISING
 
 ANNOTATION = "annotation"
 KINDS = (*STATES, ANNOTATION)
@@ -42,21 +44,24 @@ class Spans:
     event: Int64
 
 
-def build_timeline(seen: Seen, position: int, window: tuple[int, int] | None = None) -> Timeline:
+def build_timeline(context: Context, position: int, window: tuple[int, int] | None = None) -> Timeline:
     """The timeline of the step at ``position``: everything that happens in its period, whichever step it belongs to.
 
     Args:
         window: [start, end) in ns on the trace's clock, to look closer or elsewhere; by default the step's period.
     """
-    trace, gpu = seen.trace, seen.gpu
-    window = window or (int(seen.completions[position]), int(seen.completions[position + 1]))
+    trace, gpu = context.trace, context.gpu
+    window = window or (int(context.completions[position]), int(context.completions[position + 1]))
     rows = ["state"]
-    parts = [_states(seen, window)]
+    parts = [_states(context, window)]
     streams = _streams(trace, gpu, window)
     for place, which in streams[:MOST_STREAMS]:
         parts.append(_gpu(trace, gpu, which, len(rows)))
         rows.append(place)
-    lanes = [(what, seen.lanes[what], np.flatnonzero(_within(seen.lanes[what].start, seen.lanes[what].end, window))) for what in ("annotations", "ops")]
+    lanes = [
+        (what, context.lanes[what], np.flatnonzero(_within(context.lanes[what].start, context.lanes[what].end, window)))
+        for what in ("annotations", "ops")
+    ]
     threads = _threads(lanes, window)
     launching = np.zeros(len(trace), bool)
     launching[gpu.launch[gpu.launch >= 0]] = True
@@ -70,8 +75,10 @@ def build_timeline(seen: Seen, position: int, window: tuple[int, int] | None = N
                     parts.append(_host(trace, lane, some, launching, len(rows)))
                     rows.append(f"{called} {what}" + (f" {depth + 1}" if depth else ""))
     left_out = max(len(streams) - MOST_STREAMS, 0) + max(len(threads) - MOST_THREADS, 0)
-    marks = _bounded(_joined(parts, window), [*trace.names, *seen.account.names], window[1] - window[0])
-    return Timeline(int(seen.steps.numbers[position]), *window, tuple(rows), marks, left_out, memory_of(trace, window))
+    marks = _bounded(_joined(parts, window), [*trace.names, *context.account.names], window[1] - window[0])
+    return Timeline(
+        int(context.steps.numbers[position]), *window, tuple(rows), marks, left_out, memory_of(trace, window)
+    )
 
 
 def _within(start: Int64, end: Int64, window: tuple[int, int]) -> NDArray[np.bool_]:
@@ -95,7 +102,9 @@ def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> l
     busy: dict[int, int] = {}
     for _, lane, inside in lanes:
         roots = inside[lane.parent[inside] < 0]
-        for code, start, end in zip(lane.thread[roots].tolist(), lane.start[roots].tolist(), lane.end[roots].tolist(), strict=True):
+        for code, start, end in zip(
+            lane.thread[roots].tolist(), lane.start[roots].tolist(), lane.end[roots].tolist(), strict=True
+        ):
             busy[code] = busy.get(code, 0) + min(end, window[1]) - max(start, window[0])
     return sorted(busy, key=lambda code: (-busy[code], code))
 
@@ -104,23 +113,34 @@ def _thread_name(trace: Trace, code: int) -> str:
     return f"thread {trace.ids[code % (len(trace.ids) + 1)]}"
 
 
-def _states(seen: Seen, window: tuple[int, int]) -> Spans:
+def _states(context: Context, window: tuple[int, int]) -> Spans:
     """The state of each instant; what lies outside every step has none."""
-    edges, painted = seen.account.edges, seen.account.painted
+    edges, painted = context.account.edges, context.account.painted
     low = max(int(np.searchsorted(edges, window[0], side="right")) - 1, 0)
     high = max(min(int(np.searchsorted(edges, window[1])), len(painted)), low)
     states = painted[low:high]
     kind = np.where(states < len(STATES), states, STATES.index("op"))
     none = np.full(len(states), -1, np.int64)
-    return Spans(np.zeros(len(states), np.int64), edges[low:high], edges[low + 1 : high + 1], kind, states + len(seen.trace.names), none)
+    return Spans(
+        np.zeros(len(states), np.int64),
+        edges[low:high],
+        edges[low + 1 : high + 1],
+        kind,
+        states + len(context.trace.names),
+        none,
+    )
 
 
 def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     rows = gpu.rows[which]
     speaks = trace.named_among(rows, is_communication)
     kernel = trace.category[rows] == cat.KERNEL
-    kind = np.where(kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy"))
-    return Spans(np.full(len(rows), row), gpu.start[which], gpu.end[which], kind, trace.name[rows].astype(np.int64), rows)
+    kind = np.where(
+        kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy")
+    )
+    return Spans(
+        np.full(len(rows), row), gpu.start[which], gpu.end[which], kind, trace.name[rows].astype(np.int64), rows
+    )
 
 
 def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], row: int) -> Spans:
@@ -131,13 +151,20 @@ def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], 
     scope = np.isin(category, cat.OPS, invert=True)
     loads = scope & trace.named_among(rows, lambda name: "DataLoader" in name)
     cases = [launching[rows], waits, loads, scope]
-    kind = np.select(cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op"))
-    return Spans(np.full(len(rows), row), lane.start[which], lane.end[which], kind, trace.name[rows].astype(np.int64), rows)
+    kind = np.select(
+        cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op")
+    )
+    return Spans(
+        np.full(len(rows), row), lane.start[which], lane.end[which], kind, trace.name[rows].astype(np.int64), rows
+    )
 
 
 def _joined(parts: list[Spans], window: tuple[int, int]) -> Spans:
     """All parts, cut to the window and counted from its start."""
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "start", "end", "kind", "name", "event")}
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("row", "start", "end", "kind", "name", "event")
+    }
     for name in ("start", "end"):
         columns[name] = np.clip(columns[name], *window) - window[0]
     return Spans(**columns)
@@ -154,7 +181,9 @@ def _bounded(spans: Spans, names: list[str], length: int) -> Marks:
 
 
 def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
-    """Marks of ``spans``: those shorter than ``pixel`` (ns) that begin in one pixel of a row are one mark, called as the longest."""
+    """Marks of ``spans``: those shorter than ``pixel`` (ns) that begin in one pixel of a row are one mark, called as
+    the longest.
+    """
     duration = spans.end - spans.start
     long = duration >= pixel
     cell = np.where(long, -1 - np.arange(len(long)), spans.start // pixel)

@@ -1,4 +1,6 @@
-"""Work: what the kernel account is made of. GPU events by the call that launched them; without a GPU the self time of operators."""
+"""Work: what the kernel account is made of. GPU events by the call that launched them; without a GPU the self time of
+operators.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +11,29 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.calls import OP, Calls
-from tracediff.profile.codes import combined, ordinals
-from tracediff.profile.lanes import Lane
-from tracediff.profile.launches import GpuEvents
-from tracediff.profile.profile import WorkTable
-from tracediff.profile.steps import Steps
+from tracediff.profile.arrays.factorize import combined, ordinals
+from tracediff.profile.model import WorkTable
+from tracediff.profile.placement.calls import OP, Calls
+from tracediff.profile.placement.gpu_events import GpuEvents
+from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.steps import Steps
 
 UNMATCHED = -1
 """Ordinal of work that is kept out of matching."""
 
 
-def kernel_work(trace: Trace, gpu: GpuEvents, calls: Calls, periods: Int64, notes: Notes) -> tuple[WorkTable, list[str]]:
-    """(the GPU events of the file, the grids and blocks that `launch_shape` refers to); ``periods`` are int64[steps] ns."""
+def kernel_work(
+    trace: Trace, gpu: GpuEvents, calls: Calls, periods: Int64, notes: Notes
+) -> tuple[WorkTable, list[str]]:
+    """(the GPU events of the file, the grids and blocks that `launch_shape` refers to); ``periods`` are int64[steps]
+    ns.
+    """
     rows = gpu.rows
     ns = gpu.end - gpu.start
     long = (gpu.step >= 0) & (ns > periods[np.maximum(gpu.step, 0)]) if len(periods) else np.zeros(len(rows), bool)
-    notes.add("long-kernels", "GPU events last longer than the step that launched them: kept out of matching", int(long.sum()))
+    notes.add(
+        "long-kernels", "GPU events last longer than the step that launched them: kept out of matching", int(long.sum())
+    )
     launched = np.where(gpu.launch >= 0, calls.position[gpu.launch], -1)
     placed = (launched >= 0) & (gpu.step >= 0)
     node = np.where(placed, calls.node[launched] if len(calls.node) else -1, -1)
@@ -45,7 +53,16 @@ def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
     rows = ops.rows[at]
     none = np.full(len(at), -1, np.int64)
     place = np.lexsort((ops.start[at],))
-    return _table(step, calls.node[at], calls.operator[at], *_codes(trace, rows), none, place, ops.self_ns[at], np.zeros(len(at), bool))
+    return _table(
+        step,
+        calls.node[at],
+        calls.operator[at],
+        *_codes(trace, rows),
+        none,
+        place,
+        ops.self_ns[at],
+        np.zeros(len(at), bool),
+    )
 
 
 def _table(
@@ -59,7 +76,9 @@ def _table(
     ns: Int64,
     unmatched: NDArray[np.bool_],
 ) -> WorkTable:
-    """Rows with equal keys summed; ``place`` sorts the events within their step, ``has_op`` says which hang below an operator."""
+    """Rows with equal keys summed; ``place`` sorts the events within their step, ``has_op`` says which hang below an
+    operator.
+    """
     order = np.empty(len(place), np.int64)
     order[place] = ordinals(step[place])
     ordinal = np.zeros(len(step), np.int64)
@@ -95,4 +114,7 @@ def _launch_shapes(trace: Trace, rows: Int64) -> tuple[Int64, list[str]]:
     out = np.full(len(rows), -1, np.int64)
     out[at] = code
     text = ["?", *trace.texts]
-    return out, [f"{text[g + 1]} × {text[b + 1]}" for g, b in zip(grid[at][first].tolist(), block[at][first].tolist(), strict=True)]
+    return out, [
+        f"{text[g + 1]} × {text[b + 1]}"
+        for g, b in zip(grid[at][first].tolist(), block[at][first].tolist(), strict=True)
+    ]

@@ -46,9 +46,14 @@ PAGE = """<!DOCTYPE html>
 
 
 def write_charts(
-    of: Comparison | Analysis, folder: str | os.PathLike[str], formats: Sequence[str] = (), theme: str = "light", names: Sequence[str] = charts.NAMES
+    of: Comparison | Analysis,
+    folder: str | os.PathLike[str],
+    formats: Sequence[str] = (),
+    theme: str = "light",
+    names: Sequence[str] = charts.NAMES,
 ) -> list[Path]:
-    """Write NAME.html and NAME.json of each chart into ``folder``, and of ``formats`` an image, or NAME.fragment.html to be put into a page.
+    """Write NAME.html and NAME.json of each chart into ``folder``, and of ``formats`` an image, or NAME.fragment.html
+    to be put into a page.
 
     Returns:
         what was written, without the script that all pages share.
@@ -82,7 +87,12 @@ def fragment(figure: go.Figure, name: str) -> str:
 
 def page(figure: go.Figure, name: str) -> str:
     """``figure`` as a page of its own beside SCRIPT."""
-    return PAGE.format(name=name, script=SCRIPT, background=figure.layout.template.layout.paper_bgcolor, fragment=fragment(figure, name))
+    return PAGE.format(
+        name=name,
+        script=SCRIPT,
+        background=figure.layout.template.layout.paper_bgcolor,
+        fragment=fragment(figure, name),
+    )
 
 
 def check_formats(formats: Sequence[str]) -> None:
@@ -93,10 +103,16 @@ def check_formats(formats: Sequence[str]) -> None:
     """
     for wanted in formats:
         if wanted not in (*IMAGE_FORMATS, FRAGMENT):
-            raise TracediffError("--chart-format", f"unknown format {wanted!r}", f"give {', '.join((*IMAGE_FORMATS, FRAGMENT))}")
+            raise TracediffError(
+                "--chart-format", f"unknown format {wanted!r}", f"give {', '.join((*IMAGE_FORMATS, FRAGMENT))}"
+            )
     images = [wanted for wanted in formats if wanted != FRAGMENT]
     if images and find_spec("kaleido") is None:
-        raise TracediffError(f"--chart-format {images[0]}", "images need kaleido, which is not installed", "pip install 'torch-tracediff[images]'")
+        raise TracediffError(
+            f"--chart-format {images[0]}",
+            "images need kaleido, which is not installed",
+            "pip install 'torch-tracediff[images]'",
+        )
 
 
 def _made(folder: str | os.PathLike[str]) -> Path:
@@ -108,7 +124,9 @@ def _made(folder: str | os.PathLike[str]) -> Path:
     return Path(folder)
 
 
-def write_images(comparison: Comparison, folder: str | os.PathLike[str], names: Sequence[str], wanted: str) -> dict[str, tuple[Path, str]]:
+def write_images(
+    comparison: Comparison, folder: str | os.PathLike[str], names: Sequence[str], wanted: str
+) -> dict[str, tuple[Path, str]]:
     """Chart → (its image in ``folder``, its title) of those of ``names`` that have something to show.
 
     Raises:
@@ -141,16 +159,22 @@ def image(figure: go.Figure, wanted: str) -> bytes:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # plotly's: that a running browser keeps its settings, which is wanted
-            content: bytes = figure.to_image(format=wanted, width=WIDTH, height=figure.layout.height, scale=2 if wanted == "png" else 1)
+            content: bytes = figure.to_image(
+                format=wanted, width=WIDTH, height=figure.layout.height, scale=2 if wanted == "png" else 1
+            )
     except Exception as error:  # kaleido's and choreographer's errors have no common class
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise TracediffError("images", f"cannot be made ({reason})", "install Chromium or Chrome (Debian: apt-get install chromium)") from None
+        raise TracediffError(
+            "images", f"cannot be made ({reason})", "install Chromium or Chrome (Debian: apt-get install chromium)"
+        ) from None
     return content
 
 
 @contextmanager
 def _browser() -> Iterator[None]:
-    """One browser for all images, without the MathJax that kaleido else loads from the network; kaleido below 1.1 starts one for each."""
+    """One browser for all images, without the MathJax that kaleido else loads from the network; kaleido below 1.1
+    starts one for each.
+    """
     kaleido = import_module("kaleido")
     if not hasattr(kaleido, "start_sync_server"):
         yield

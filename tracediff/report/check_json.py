@@ -25,7 +25,10 @@ def document(gate: Gate) -> dict[str, Any]:
         "verdict": vars(comparison.verdict),
         "comparability": {
             "level": comparison.comparability.level,
-            "reasons": [{"code": r.code, "message": r.message, "control": r.control, "test": r.test} for r in comparison.comparability.reasons],
+            "reasons": [
+                {"code": r.code, "message": r.message, "control": r.control, "test": r.test}
+                for r in comparison.comparability.reasons
+            ],
             "stopping": [r.code for r in gate.stopping],
         },
         "limits": [_limit(judged) for judged in gate.judged],
@@ -55,5 +58,7 @@ def _limit(judged: Judged) -> dict[str, Any]:
         "why": judged.why or None,
         "settle": judged.settle or None,
         "explanation": explanation(judged),
-        "waiver": {"pattern": waiver.pattern, "reason": waiver.reason, "expires": waiver.expires.isoformat()} if waiver else None,
+        "waiver": {"pattern": waiver.pattern, "reason": waiver.reason, "expires": waiver.expires.isoformat()}
+        if waiver
+        else None,
     }

@@ -13,7 +13,12 @@ SUITE = "tracediff check"
 
 def to_junit(gate: Gate) -> str:
     """The document: broken limits are failures, inconclusive ones skipped, waived ones pass and say so."""
-    totals = {"tests": len(gate.judged), "failures": len(gate.of(REGRESSION)), "skipped": len(gate.of(INCONCLUSIVE)), "errors": 0}
+    totals = {
+        "tests": len(gate.judged),
+        "failures": len(gate.of(REGRESSION)),
+        "skipped": len(gate.of(INCONCLUSIVE)),
+        "errors": 0,
+    }
     attributes = {"name": SUITE, **{k: str(v) for k, v in totals.items()}}
     root = xml.Element("testsuites", attributes)
     suite = xml.SubElement(root, "testsuite", attributes)
@@ -21,11 +26,15 @@ def to_junit(gate: Gate) -> str:
         _case(suite, judged)
     xml.SubElement(suite, "system-out").text = printable(sentence(gate))
     xml.indent(root)
-    return xml.tostring(root, encoding="unicode", xml_declaration=False).join(("<?xml version='1.0' encoding='utf-8'?>\n", "\n"))
+    return xml.tostring(root, encoding="unicode", xml_declaration=False).join(
+        ("<?xml version='1.0' encoding='utf-8'?>\n", "\n")
+    )
 
 
 def _case(suite: xml.Element, judged: Judged) -> None:
-    case = xml.SubElement(suite, "testcase", {"name": printable(judged.figure.subject), "classname": SUITE.replace(" ", ".")})
+    case = xml.SubElement(
+        suite, "testcase", {"name": printable(judged.figure.subject), "classname": SUITE.replace(" ", ".")}
+    )
     said = printable(explanation(judged))
     if judged.result == REGRESSION:
         xml.SubElement(case, "failure", {"type": REGRESSION, "message": said}).text = said

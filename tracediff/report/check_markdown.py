@@ -33,14 +33,23 @@ def to_markdown(gate: Gate) -> str:
 
 def _limits(gate: Gate) -> list[str]:
     shown = [*unsettled(gate), *gate.of(PASS)]
-    lines = _head(["limit", "control", "test", "change", "95 % interval", "bound", "result"], [":--", RIGHT, RIGHT, RIGHT, RIGHT, ":--", ":--"])
+    lines = _head(
+        ["limit", "control", "test", "change", "95 % interval", "bound", "result"],
+        [":--", RIGHT, RIGHT, RIGHT, RIGHT, ":--", ":--"],
+    )
     lines += [_line(j) for j in shown[:MOST_LIMITS]]
     return [*lines, "", f"{len(shown) - MOST_LIMITS:,} more are in the JSON."] if len(shown) > MOST_LIMITS else lines
 
 
 def _line(judged: Judged) -> str:
     unit = judged.limit.unit
-    cells = [amount(judged.figure.control, unit), amount(judged.figure.test, unit), change(judged), interval(judged), bound(judged)]
+    cells = [
+        amount(judged.figure.control, unit),
+        amount(judged.figure.test, unit),
+        change(judged),
+        interval(judged),
+        bound(judged),
+    ]
     return _row([escaped(subject(judged)), *cells, f"{SIGNS[judged.result]} {judged.result}"])
 
 
@@ -64,7 +73,10 @@ def _changes(gate: Gate) -> list[str]:
     unit = unit_for([us for row in rows for us in (row.control_us, row.test_us)])
     where = "on the GPU" if device == "gpu" else "on the host (self time)"
     lines = ["<details>", f"<summary>Largest changes {where}</summary>", ""]
-    lines += _head(["name", "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"], [":--", *[RIGHT] * 4])
+    lines += _head(
+        ["name", "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"],
+        [":--", *[RIGHT] * 4],
+    )
     for row in rows:
         times = [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
         lines.append(_row([escaped(cut(row.name)), counts(row.control_count, row.test_count), *times]))

@@ -13,7 +13,13 @@ from tracediff.report import sections
 from tracediff.report.check_text import amount, bound, change, explanation, interval, sentence, subject, unsettled
 from tracediff.report.text import facts, headline
 
-STYLES = {"pass": "green", "regression": "bold red", "inconclusive": "yellow", "waived": "cyan", "not-comparable": "yellow"}
+STYLES = {
+    "pass": "green",
+    "regression": "bold red",
+    "inconclusive": "yellow",
+    "waived": "cyan",
+    "not-comparable": "yellow",
+}
 
 
 def show(gate: Gate, console: Console) -> None:
@@ -29,7 +35,11 @@ def show(gate: Gate, console: Console) -> None:
         console.print(_table(gate), highlight=False)
         for judged in unsettled(gate):
             console.print()
-            console.print(Text(printable(f"  {subject(judged)}: {judged.result}"), style="bold", no_wrap=True, overflow="ellipsis"))
+            console.print(
+                Text(
+                    printable(f"  {subject(judged)}: {judged.result}"), style="bold", no_wrap=True, overflow="ellipsis"
+                )
+            )
             console.print(Padding(Text(printable(explanation(judged))), (0, 4)), highlight=False)
         for line in sections.caution_lines(comparison):
             console.print(Padding(Text(printable(f"caution: {line}"), style="dim"), (0, 2)), highlight=False)
@@ -38,7 +48,9 @@ def show(gate: Gate, console: Console) -> None:
 
 
 def _no_command(line: str) -> str:
-    """``line`` so that a CI log runs nothing: GitHub obeys ``::error::`` at the start of a line and ``##[error]`` anywhere, and names are untrusted."""
+    """``line`` so that a CI log runs nothing: GitHub obeys ``::error::`` at the start of a line and ``##[error]``
+    anywhere, and names are untrusted.
+    """
     line = line.replace("##[", "# #[")
     return line.replace("::", ": :", 1) if line.lstrip().startswith("::") else line
 

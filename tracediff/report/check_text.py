@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tracediff.diff.formatting import MINUS, count, plural, size_unit
 from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, WAIVED, Gate, Judged
-from tracediff.diff.wording import MINUS, count, plural, size_unit
 from tracediff.report.text import unit_for
 
 MOST_SUBJECTS = 3
@@ -22,7 +22,10 @@ def sentence(gate: Gate) -> str:
     what = "broken" if gate.result == REGRESSION else "neither kept nor broken for certain"
     more = f" and {len(those) - MOST_SUBJECTS} more" if len(those) > MOST_SUBJECTS else ""
     verb = "is" if len(those) == 1 else "are"
-    return f"{gate.result}: {len(those)} of {plural(len(gate.judged), 'limit')} {verb} {what}: {', '.join(map(subject, those[:MOST_SUBJECTS]))}{more}"
+    return (
+        f"{gate.result}: {len(those)} of {plural(len(gate.judged), 'limit')} {verb} {what}: "
+        f"{', '.join(map(subject, those[:MOST_SUBJECTS]))}{more}"
+    )
 
 
 def subject(judged: Judged) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import mean, median, quantiles, stdev
 from typing import Any
 
+from tracediff.aggregate.averages import op_average
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
-from tracediff.profile.average import op_average
 
 LEAST_SD = 0.005
 """Standard deviation of log step times below which runs are taken as no more alike: few runs agree by chance."""
@@ -24,7 +24,8 @@ class VariantRow:
     Attributes:
         build_s, first_step_s: of the first run, which finds no compile cache.
         step_us, iqr_us: median over runs of the median unprofiled step, and the mean interquartile range within a run.
-        speedup, speedup_low, speedup_high: the first variant's step time / this one's, with its 95 % interval from two runs a side on.
+        speedup, speedup_low, speedup_high: the first variant's step time / this one's, with its 95 % interval from two
+            runs a side on.
         peak_bytes: on the device where there is one, else on the host.
         kernels: GPU kernels a step, None without a GPU. ops: operator calls a step.
         overhead: profiled / unprofiled step time − 1.
@@ -71,7 +72,9 @@ def collection_table(out: Path) -> CollectionTable:
         TracediffError: there is none, or a manifest cannot be read.
     """
     facts = read_collection(out)
-    manifests = {v.variant: read_manifest(out / v.folder) for v in facts.variants if not v.failed and (out / v.folder).is_dir()}
+    manifests = {
+        v.variant: read_manifest(out / v.folder) for v in facts.variants if not v.failed and (out / v.folder).is_dir()
+    }
     if not manifests and not any(v.failed for v in facts.variants):
         raise TracediffError(str(out), "holds no variant", "collect again")
     first = next((manifests[v.variant] for v in facts.variants if v.variant in manifests), None)
@@ -88,7 +91,9 @@ def collection_table(out: Path) -> CollectionTable:
 def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool) -> VariantRow:
     runs = manifest.runs
     steps = _step_times(manifest)
-    overheads = [median(s.wall_us for s in r.profiled_steps) / median(s.wall_us for s in r.unprofiled_steps) - 1 for r in runs]
+    overheads = [
+        median(s.wall_us for s in r.profiled_steps) / median(s.wall_us for s in r.unprofiled_steps) - 1 for r in runs
+    ]
     memory = [r.peak_memory_bytes.device or r.peak_memory_bytes.host for r in runs]
     compiled = [r.compile for r in runs if r.compile]
     speedup, low, high = (None, None, None) if is_base or base is None else _speedup(_step_times(base), steps)
@@ -125,7 +130,9 @@ def _iqr(values: list[float]) -> float:
 
 
 def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None, float | None]:
-    """base / steps on the logs of run medians, with the wider of Welch's and Student's 95 % interval; none with one run on a side."""
+    """base / steps on the logs of run medians, with the wider of Welch's and Student's 95 % interval; none with one run
+    on a side.
+    """
     a, b = [math.log(x) for x in base], [math.log(x) for x in steps]
     difference = mean(a) - mean(b)
     if min(len(a), len(b)) < 2:
@@ -145,5 +152,8 @@ def _counts(folder: Path) -> tuple[float | None, float]:
     """(GPU kernels a step, operator calls a step)."""
     (traces,) = load_sets([folder])
     average = op_average(traces)
-    kernels, ops = (sum(n for (c, _), (n, _, _) in average.ops.items() if c == category) / average.denominator for category in ("kernel", "cpu_op"))
+    kernels, ops = (
+        sum(n for (c, _), (n, _, _) in average.ops.items() if c == category) / average.denominator
+        for category in ("kernel", "cpu_op")
+    )
     return (kernels if traces.has_gpu else None), ops

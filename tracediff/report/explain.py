@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.formatting import count
 from tracediff.diff.groups import Group, Member
-from tracediff.diff.wording import count
 from tracediff.errors import TracediffError, printable
-from tracediff.profile.names import match_name
-from tracediff.profile.readable import readable
+from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.text import unit_for
 
 WHY = {
@@ -24,14 +24,17 @@ WHY = {
 
 
 def explain(comparison: Comparison, name: str, most: int = 10) -> str:
-    """Text on the groups that hold work called ``name`` (raw, match or readable name, operator, or a part of one), the largest first.
+    """Text on the groups that hold work called ``name`` (raw, match or readable name, operator, or a part of one), the
+    largest first.
 
     Raises:
         TracediffError: no work of that name.
     """
     found = [g for g in comparison.work.groups if any(_called(m, name) for m in (*g.control, *g.test))]
     if not found:
-        raise TracediffError("--explain", f"no kernel or operator is called {name!r}", "look at the names with --by kernel or in --json")
+        raise TracediffError(
+            "--explain", f"no kernel or operator is called {name!r}", "look at the names with --by kernel or in --json"
+        )
     found.sort(key=lambda g: (-(g.control_ns + g.test_ns), g.name))
     us = comparison.us
     control, test = us(sum(g.control_ns for g in found)), us(sum(g.test_ns for g in found))

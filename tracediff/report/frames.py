@@ -14,10 +14,17 @@ def frame_table(title: str, frame: pd.DataFrame, top: int | None = None) -> Tabl
     """``frame`` with its columns in order, those of text first; an index that is more than a row number is a column."""
     import pandas as pd
 
-    whole = frame if isinstance(frame.index, pd.RangeIndex) else frame.rename_axis(index=str(frame.index.name or "of")).reset_index()
+    whole = (
+        frame
+        if isinstance(frame.index, pd.RangeIndex)
+        else frame.rename_axis(index=str(frame.index.name or "of")).reset_index()
+    )
     numbers = [c for c in whole.columns if pd.api.types.is_numeric_dtype(whole[c])]
     texts = [c for c in whole.columns if c not in numbers]
-    rows = tuple(tuple(_text(value) for value in row) for row in whole[[*texts, *numbers]].head(top if top is not None else len(whole)).to_numpy(object))
+    rows = tuple(
+        tuple(_text(value) for value in row)
+        for row in whole[[*texts, *numbers]].head(top if top is not None else len(whole)).to_numpy(object)
+    )
     return Table(title, "", tuple(str(c) for c in (*texts, *numbers)), len(texts), rows, len(whole) - len(rows))
 
 

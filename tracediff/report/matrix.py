@@ -11,8 +11,8 @@ from rich.constrain import Constrain
 from rich.table import Table
 from rich.text import Text
 
+from tracediff.diff.formatting import MINUS
 from tracediff.diff.matrix import Cell
-from tracediff.diff.wording import MINUS
 from tracediff.errors import printable
 from tracediff.report.escape import escaped
 from tracediff.report.text import unit_for
@@ -67,7 +67,9 @@ def table(cells: Sequence[Cell]) -> Group:
         if cautions:
             remarks.append(Text(printable(f"  {control} → {test}: {cautions}"), style="dim"))
     wide = max((len(f"{row[0]} → {row[1]}") for row in body), default=0) + BESIDE_NAMES
-    return Group(Constrain(out, wide), *([Text(), Text("Compared with caution", style="bold"), *remarks] if remarks else []))
+    return Group(
+        Constrain(out, wide), *([Text(), Text("Compared with caution", style="bold"), *remarks] if remarks else [])
+    )
 
 
 def to_markdown(cells: Sequence[Cell]) -> str:
@@ -89,7 +91,10 @@ def to_json(cells: Sequence[Cell]) -> str:
                 "result": cell.result,
                 "p_adjusted": cell.p_adjusted,
                 "verdict": vars(cell.comparison.verdict),
-                "comparability": {"level": cell.comparison.comparability.level, "codes": [r.code for r in cell.comparison.comparability.reasons]},
+                "comparability": {
+                    "level": cell.comparison.comparability.level,
+                    "codes": [r.code for r in cell.comparison.comparability.reasons],
+                },
             }
             for cell in cells
         ],

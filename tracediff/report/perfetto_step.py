@@ -1,4 +1,6 @@
-"""The events of one step → Chrome trace events: on rows where they nest, cut at the step's ends, with arrows from launches to GPU events."""
+"""The events of one step → Chrome trace events: on rows where they nest, cut at the step's ends, with arrows from
+launches to GPU events.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tracediff.aggregate.representative_step import TypicalStep
 from tracediff.errors import TracediffError, printable
 from tracediff.ingest import categories as cat
 from tracediff.ingest.arguments import FLOW_ID
@@ -19,10 +22,9 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.lanes import lane_of, threads_of
-from tracediff.profile.launches import gpu_events
-from tracediff.profile.steps import whole_file
-from tracediff.profile.typical import TypicalStep
+from tracediff.profile.placement.gpu_events import gpu_events
+from tracediff.profile.placement.nesting import lane_of, threads_of
+from tracediff.profile.placement.steps import whole_file
 
 MOST_EVENTS = 500_000
 """Of one step; beyond it Python functions are left out."""
@@ -43,7 +45,9 @@ encoded = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Ids:
-    """Numbers of processes, threads and arrows that are new in the file: Perfetto takes equal thread ids of two processes for one thread."""
+    """Numbers of processes, threads and arrows that are new in the file: Perfetto takes equal thread ids of two
+    processes for one thread.
+    """
 
     process: Iterator[int] = field(default_factory=lambda: count(1))
     thread: Iterator[int] = field(default_factory=lambda: count(100_001))
@@ -110,10 +114,12 @@ def thread_events(pid: int, tid: int, name: str) -> Iterator[Event]:
 
 
 def step_events(step: TypicalStep, title: str, ids: Ids) -> StepEvents:
-    """The events that overlap the period of ``step``, of all its threads and streams; ``title`` begins the names of its processes.
+    """The events that overlap the period of ``step``, of all its threads and streams; ``title`` begins the names of its
+    processes.
 
     Raises:
-        TracediffError: the file cannot be read any more, or the step has more than MOST_EVENTS besides its Python functions.
+        TracediffError: the file cannot be read any more, or the step has more than MOST_EVENTS besides its Python
+            functions.
     """
     trace = read_trace(step.file)
     window = step.timeline.start, step.timeline.end
@@ -136,12 +142,16 @@ def _chosen(trace: Trace, window: tuple[int, int]) -> tuple[Int64, int]:
     few = rows[trace.category[rows] != cat.PYTHON]
     if len(few) > MOST_EVENTS:
         reason = f"a step of it holds {len(few):,} events, more than a merged trace takes ({MOST_EVENTS:,})"
-        raise TracediffError(str(trace.file), reason, "choose a shorter step with --step, or record fewer kinds of events")
+        raise TracediffError(
+            str(trace.file), reason, "choose a shorter step with --step, or record fewer kinds of events"
+        )
     return few, len(rows) - len(few)
 
 
 def _placed(trace: Trace, rows: Int64, window: tuple[int, int]) -> Placed:
-    """``rows`` on rows of threads and streams: host first, outer before inner. Viewers drop events that overlap another without nesting."""
+    """``rows`` on rows of threads and streams: host first, outer before inner. Viewers drop events that overlap another
+    without nesting.
+    """
     parts: list[tuple[Int64, Int64, int]] = []
     gpu = np.isin(trace.category, ON_GPU)
     complete = trace.dur[rows] >= 0
@@ -161,12 +171,17 @@ def _placed(trace: Trace, rows: Int64, window: tuple[int, int]) -> Placed:
 
 
 def _threads(trace: Trace, rows: Int64) -> Int64:
-    """As `threads_of`; instants join the thread whose id is spelled alike: torch 1.8 and 1.9 write it as a number there, as text elsewhere."""
+    """As `threads_of`; instants join the thread whose id is spelled alike: torch 1.8 and 1.9 write it as a number
+    there, as text elsewhere.
+    """
     width = len(trace.ids) + 1
     threads = threads_of(trace)[rows]
     complete = trace.dur[rows] >= 0
     alike = {(code // width, str(trace.ids[code % width])): code for code in np.unique(threads[complete]).tolist()}
-    moved = {code: alike.get((code // width, str(trace.ids[code % width])), code) for code in np.unique(threads[~complete]).tolist()}
+    moved = {
+        code: alike.get((code // width, str(trace.ids[code % width])), code)
+        for code in np.unique(threads[~complete]).tolist()
+    }
     threads[~complete] = [moved[code] for code in threads[~complete].tolist()]
     return threads
 
@@ -178,9 +193,19 @@ def _events(trace: Trace, placed: Placed, zero: int, title: str, labels: str, id
     begins, ends = _arrows(trace, placed, ids)
     names = {code: shown(trace.names[code]) for code in np.unique(trace.name[placed.rows]).tolist()}
     categories = [shown(name) for name in trace.categories]
-    columns = (placed.rows, placed.start, placed.end, trace.name[placed.rows], trace.category[placed.rows], trace.ts[placed.rows], trace.dur[placed.rows])
+    columns = (
+        placed.rows,
+        placed.start,
+        placed.end,
+        trace.name[placed.rows],
+        trace.category[placed.rows],
+        trace.ts[placed.rows],
+        trace.dur[placed.rows],
+    )
     arguments = _arguments(trace, placed.rows)
-    for key, args, (row, start, end, name, category, ts, dur) in zip(keys, arguments, zip(*(c.tolist() for c in columns), strict=True), strict=True):
+    for key, args, (row, start, end, name, category, ts, dur) in zip(
+        keys, arguments, zip(*(c.tolist() for c in columns), strict=True), strict=True
+    ):
         pid, tid = tracks[key]
         place = {"pid": pid, "tid": tid, "ts": us(start)}
         what = {"name": names[name], "cat": categories[category]}
@@ -190,25 +215,37 @@ def _events(trace: Trace, placed: Placed, zero: int, title: str, labels: str, id
         if (start, end - start) != (ts - zero, dur):
             args |= {"recorded start (µs)": us(ts - zero), "recorded duration (µs)": us(dur)}
         yield {"ph": "X", **what, **place, "dur": us(end - start), "args": args}
-        for number in begins.get(row, ()):  # right behind the event that it begins at, or a child of the same start gets it
+        for number in begins.get(
+            row, ()
+        ):  # right behind the event that it begins at, or a child of the same start gets it
             yield {"ph": "s", "id": number, "name": "launch", "cat": "launch", **place}
         if row in ends:
             yield {"ph": "f", "bp": "e", "id": ends[row], "name": "launch", "cat": "launch", **place}
 
 
-def _tracks(trace: Trace, keys: list[Key], title: str, labels: str, ids: Ids) -> tuple[dict[Key, tuple[int, int]], list[Event]]:
+def _tracks(
+    trace: Trace, keys: list[Key], title: str, labels: str, ids: Ids
+) -> tuple[dict[Key, tuple[int, int]], list[Event]]:
     """The (pid, tid) of each key, and the events that name them."""
     processes: dict[tuple[bool, int], int] = {}
     tracks: dict[Key, tuple[int, int]] = {}
     events: list[Event] = []
     width = len(trace.ids) + 1  # as `threads_of` counts
-    for gpu, code, level in sorted(set(keys), key=lambda k: (k[0], _order(trace.ids[k[1] // width]), _order(trace.ids[k[1] % width]), k[2])):
+    for gpu, code, level in sorted(
+        set(keys), key=lambda k: (k[0], _order(trace.ids[k[1] // width]), _order(trace.ids[k[1] % width]), k[2])
+    ):
         process, thread = trace.ids[code // width], trace.ids[code % width]
         if (gpu, code // width) not in processes:
             processes[gpu, code // width] = next(ids.process)
-            events += process_events(processes[gpu, code // width], f"{title}, {'GPU' if gpu else 'process'} {process}", labels)
+            events += process_events(
+                processes[gpu, code // width], f"{title}, {'GPU' if gpu else 'process'} {process}", labels
+            )
         pid, tid = tracks[gpu, code, level] = processes[gpu, code // width], next(ids.thread)
-        called = str(thread) if isinstance(thread, str) and not thread.isdigit() else f"{'stream' if gpu else 'thread'} {thread}"
+        called = (
+            str(thread)
+            if isinstance(thread, str) and not thread.isdigit()
+            else f"{'stream' if gpu else 'thread'} {thread}"
+        )
         events += thread_events(pid, tid, called + (f", overlapping {level}" if level else ""))
     return tracks, events
 
@@ -219,7 +256,9 @@ def _order(number: int | str | None) -> tuple[bool, int, str]:
 
 
 def _arrows(trace: Trace, placed: Placed, ids: Ids) -> tuple[dict[int, list[int]], dict[int, int]]:
-    """(row of a launch → the arrows that begin there, row of a GPU event → the arrow that ends there), where both are shown in this order."""
+    """(row of a launch → the arrows that begin there, row of a GPU event → the arrow that ends there), where both are
+    shown in this order.
+    """
     starts = dict(zip(placed.rows.tolist(), placed.start.tolist(), strict=True))
     begins: dict[int, list[int]] = {}
     ends: dict[int, int] = {}

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.work import tensor_core_shares
-from tracediff.diff.matching.groups import LEVELS
+from tracediff.diff.formatting import MINUS
+from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.diff.views import summed
-from tracediff.diff.wording import MINUS
 from tracediff.ingest.health import Note
 
 SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
@@ -44,7 +44,9 @@ class Row:
 
 
 def step_rows(comparison: Comparison) -> list[Row]:
-    """The states that hold at any time on either side; families of ops the largest first, and the smallest of them in one row."""
+    """The states that hold at any time on either side; families of ops the largest first, and the smallest of them in
+    one row.
+    """
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
     us = comparison.us
     states = [s for s in comparison.step_time.states if s.control or s.test]
@@ -55,7 +57,10 @@ def step_rows(comparison: Comparison) -> list[Row]:
     small = [row for row in families if max(row.control_us, row.test_us) < threshold]
     if len(small) > 1:
         families = families[: -len(small)]
-        sums = (sum(s.control for s in states if _among(s.name, small)), sum(s.test for s in states if _among(s.name, small)))
+        sums = (
+            sum(s.control for s in states if _among(s.name, small)),
+            sum(s.test for s in states if _among(s.name, small)),
+        )
         families.append(Row(f"op: {len(small)} smaller families", us(sums[0]), us(sums[1]), us(sums[1] - sums[0])))
     return families + named
 
@@ -74,7 +79,11 @@ def devices(comparison: Comparison, device: str | None) -> list[str]:
 def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tuple[list[Row], int]:
     """The ``top`` changes on one device (self time on the CPU), and how many more there are."""
     work = GPU_WORK if device == "gpu" else HOST_WORK
-    ops = [op for op in comparison.ops if op.category in work and (op.delta or op.control_count != op.test_count or sort != "change")]
+    ops = [
+        op
+        for op in comparison.ops
+        if op.category in work and (op.delta or op.control_count != op.test_count or sort != "change")
+    ]
     ops.sort(key=lambda op: (*SORTS[sort](op), op.raw_name))
     us, number = comparison.us, comparison.number
     rows = [
@@ -112,7 +121,10 @@ def view_rows(comparison: Comparison, view: str, top: int) -> tuple[list[Row], i
     """The ``top`` lines of a view of the work, and how many more there are."""
     lines = summed(comparison.work, view)
     us, number = comparison.us, comparison.number
-    rows = [Row(s.name, us(s.control), us(s.test), us(s.delta), number(s.control_count), number(s.test_count)) for s in lines[:top]]
+    rows = [
+        Row(s.name, us(s.control), us(s.test), us(s.delta), number(s.control_count), number(s.test_count))
+        for s in lines[:top]
+    ]
     return rows, max(len(lines) - top, 0)
 
 
@@ -135,7 +147,11 @@ def matched_line(comparison: Comparison) -> str:
     for group in work.groups:
         name = {"added": "one-sided", "removed": "one-sided"}.get(group.level, group.level)
         parts[name] = parts.get(name, 0) + group.control_ns + group.test_ns
-    shown = [f"{level} {100 * parts[level] / whole:.{0 if parts[level] / whole > 0.1 else 1}f} %" for level in (*LEVELS, "one-sided") if parts.get(level)]
+    shown = [
+        f"{level} {100 * parts[level] / whole:.{0 if parts[level] / whole > 0.1 else 1}f} %"
+        for level in (*LEVELS, "one-sided")
+        if parts.get(level)
+    ]
     return f"matched in {len(work.groups):,} groups: {', '.join(shown)}" if whole else ""
 
 
@@ -143,14 +159,25 @@ def common_line(comparison: Comparison) -> str | None:
     """The change that all tested operators have in common; None where none was tested."""
     if not any(op.p_value is not None for op in comparison.ops):
         return None
-    return f"all tested operators together {100 * comparison.common_change:+.1f} % (the median of their changes)".replace("-", MINUS)
+    return (
+        f"all tested operators together {100 * comparison.common_change:+.1f} % (the median of their changes)".replace(
+            "-", MINUS
+        )
+    )
 
 
 def gpu_summary(comparison: Comparison) -> Row:
     """GPU time per step on both sides."""
     gpu, us = comparison.gpu_time, comparison.us
     events = [sum(g.control_count for g in gpu.groups), sum(g.test_count for g in gpu.groups)]
-    return Row("GPU time", us(gpu.control), us(gpu.test), us(gpu.delta), comparison.number(events[0]), comparison.number(events[1]))
+    return Row(
+        "GPU time",
+        us(gpu.control),
+        us(gpu.test),
+        us(gpu.delta),
+        comparison.number(events[0]),
+        comparison.number(events[1]),
+    )
 
 
 def health_lines(comparison: Comparison) -> list[str]:

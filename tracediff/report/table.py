@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.measures import MeasureDiff
-from tracediff.diff.wording import MINUS, count, size_unit
-from tracediff.profile.measures.measure import Column, Measure, Rate
-from tracediff.profile.readable import readable
+from tracediff.diff.formatting import MINUS, count, size_unit
+from tracediff.diff.table_changes import TableDiff
+from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.tables.schema import Column, Rate, TableSchema
 from tracediff.report.text import unit_for
 
 LONGEST = 300
@@ -38,7 +38,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Shown:
-    """How a column is shown: its unit's symbol, empty for counts, and the text of a value per step (ns, bytes, flop or a count)."""
+    """How a column is shown: its unit's symbol, empty for counts, and the text of a value per step (ns, bytes, flop or
+    a count).
+    """
 
     unit: str
     text: Callable[[float], str]
@@ -50,7 +52,13 @@ class Shown:
     def change(self, value: float) -> str:
         """The text with its sign; 0 has none."""
         text = self.text(value)
-        return f"+{text}" if value > 0 and text.strip("0.,") else text.strip(MINUS) if not text.strip(f"{MINUS}0.,") else text
+        return (
+            f"+{text}"
+            if value > 0 and text.strip("0.,")
+            else text.strip(MINUS)
+            if not text.strip(f"{MINUS}0.,")
+            else text
+        )
 
 
 def shown(column: Column, values: Iterable[float]) -> Shown:
@@ -62,37 +70,47 @@ def shown(column: Column, values: Iterable[float]) -> Shown:
     if column.unit == "count":
         return Shown("", lambda v: count(v).replace("-", MINUS))
     none = "–" if column.unit == "flop" else "0"  # no FLOPs: none are known
-    symbol, size = size_unit(largest) if column.unit == "bytes" else next(((s, n) for s, n in WORK if largest >= n), WORK[-1])
+    symbol, size = (
+        size_unit(largest) if column.unit == "bytes" else next(((s, n) for s, n in WORK if largest >= n), WORK[-1])
+    )
     return Shown(symbol, lambda v: f"{v / size:,.{0 if size == 1 else 2}f}".replace("-", MINUS) if v else none)
 
 
-def rate(of: Rate, measure: Measure, values: Sequence[float]) -> float | None:
+def rate(of: Rate, schema: TableSchema, values: Sequence[float]) -> float | None:
     """The quotient for a row, None where nothing is to be divided by."""
-    at = {column.name: k for k, column in enumerate(measure.columns)}
+    at = {column.name: k for k, column in enumerate(schema.columns)}
     under = values[at[of.under]]
     return of.factor * values[at[of.over]] / under if under else None
 
 
 def rate_text(value: float | None) -> str:
     """A rate with three figures that matter; a dash where there is none."""
-    return "–" if value is None else f"{value:,.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}".replace("-", MINUS)
+    return (
+        "–"
+        if value is None
+        else f"{value:,.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}".replace("-", MINUS)
+    )
 
 
-def quotients(measure: Measure, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> dict[str, float | None]:
+def quotients(
+    schema: TableSchema, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]
+) -> dict[str, float | None]:
     """Rates and parts of a row by name; ``gpus`` are the names of the set's devices."""
-    return {r.name: rate(r, measure, values) for r in measure.rates} | {p.name: p.of(key, values, gpus) for p in measure.parts}
+    return {r.name: rate(r, schema, values) for r in schema.rates} | {
+        p.name: p.of(key, values, gpus) for p in schema.parts
+    }
 
 
-def _quotient_texts(measure: Measure, found: dict[str, float | None]) -> list[str]:
-    return [rate_text(found[r.name]) for r in measure.rates] + [_percent(found[p.name]) for p in measure.parts]
+def _quotient_texts(schema: TableSchema, found: dict[str, float | None]) -> list[str]:
+    return [rate_text(found[r.name]) for r in schema.rates] + [_percent(found[p.name]) for p in schema.parts]
 
 
 def _percent(part: float | None) -> str:
     return "–" if part is None else f"{100 * part:.{0 if part >= 0.1 else 1}f} %"
 
 
-def _readable(measure: Measure, key: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(readable(text) if name in measure.events else text for name, text in zip(measure.keys, key, strict=True))
+def _readable(schema: TableSchema, key: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(readable(text) if name in schema.events else text for name, text in zip(schema.keys, key, strict=True))
 
 
 def _in_order(columns: Sequence[str], rates: Sequence[str], before: int) -> tuple[str, ...]:
@@ -100,42 +118,70 @@ def _in_order(columns: Sequence[str], rates: Sequence[str], before: int) -> tupl
     return (*columns[:before], *rates, *columns[before:])
 
 
-def one_sided(measure: Measure, rows: Sequence[tuple[tuple[str, ...], Sequence[float]]], gpus: tuple[str, ...], top: int | None = None) -> Table:
-    """The table of a measure of one set with the devices ``gpus``; ``rows`` are (key, values per step), in order."""
-    ways = [shown(column, (values[k] for _, values in rows)) for k, column in enumerate(measure.columns)]
-    titles = [*(r.title for r in measure.rates), *(p.title for p in measure.parts)]
-    heads = _in_order([way.head(column.title) for way, column in zip(ways, measure.columns, strict=True)], titles, 2)
+def one_sided(
+    schema: TableSchema,
+    rows: Sequence[tuple[tuple[str, ...], Sequence[float]]],
+    gpus: tuple[str, ...],
+    top: int | None = None,
+) -> Table:
+    """The table of a table of one set with the devices ``gpus``; ``rows`` are (key, values per step), in order."""
+    ways = [shown(column, (values[k] for _, values in rows)) for k, column in enumerate(schema.columns)]
+    titles = [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
+    heads = _in_order([way.head(column.title) for way, column in zip(ways, schema.columns, strict=True)], titles, 2)
     lines = []
     for key, values in rows[:top]:
         texts = [way.text(v) for way, v in zip(ways, values, strict=True)]
-        lines.append((*_readable(measure, key), *_in_order(texts, _quotient_texts(measure, quotients(measure, key, values, gpus)), 2)))
-    return Table(measure.title, measure.about, (*measure.keys, *heads), len(measure.keys), tuple(lines), len(rows) - len(lines))
+        lines.append(
+            (
+                *_readable(schema, key),
+                *_in_order(texts, _quotient_texts(schema, quotients(schema, key, values, gpus)), 2),
+            )
+        )
+    return Table(
+        schema.title, schema.about, (*schema.keys, *heads), len(schema.keys), tuple(lines), len(rows) - len(lines)
+    )
 
 
-def two_sided(of: MeasureDiff, scale: int, gpus: tuple[tuple[str, ...], tuple[str, ...]], top: int | None = None) -> Table:
-    """The table of a measure of two sets: the first column as control, test and change, the others as ``control → test``.
+def two_sided(
+    of: TableDiff, scale: int, gpus: tuple[tuple[str, ...], tuple[str, ...]], top: int | None = None
+) -> Table:
+    """The table of a table of two sets: the first column as control, test and change, the others as ``control → test``.
 
     Args:
         gpus: names of the devices of both sides.
     """
-    measure = of.measure
+    schema = of.schema
     sides = [([n / scale for n in row.control], [n / scale for n in row.test]) for row in of.rows]
-    ways = [shown(column, (v[k] for pair in sides for v in pair)) for k, column in enumerate(measure.columns)]
-    first, titles = ways[0], [*(r.title for r in measure.rates), *(p.title for p in measure.parts)]
-    heads = [first.head(f"control {measure.columns[0].title}"), "test", "change"]
-    heads += [way.head(column.title) for way, column in zip(ways[1:], measure.columns[1:], strict=True)]
+    ways = [shown(column, (v[k] for pair in sides for v in pair)) for k, column in enumerate(schema.columns)]
+    first, titles = ways[0], [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
+    heads = [first.head(f"control {schema.columns[0].title}"), "test", "change"]
+    heads += [way.head(column.title) for way, column in zip(ways[1:], schema.columns[1:], strict=True)]
     lines = []
     for row, (a, b) in list(zip(of.rows, sides, strict=True))[:top]:
         texts = [first.text(a[0]), first.text(b[0]), first.change(b[0] - a[0])]
         texts += [both(way.text(a[k]), way.text(b[k])) for k, way in enumerate(ways[1:], start=1)]
-        rates = [_quotient_texts(measure, quotients(measure, row.key, values, on)) for values, on in zip((a, b), gpus, strict=True)]
-        lines.append((*_readable(measure, row.key), *_in_order(texts, [both(x, y) for x, y in zip(*rates, strict=True)], 4)))
-    return Table(measure.title, measure.about, (*measure.keys, *_in_order(heads, titles, 4)), len(measure.keys), tuple(lines), len(of.rows) - len(lines))
+        rates = [
+            _quotient_texts(schema, quotients(schema, row.key, values, on))
+            for values, on in zip((a, b), gpus, strict=True)
+        ]
+        lines.append(
+            (*_readable(schema, row.key), *_in_order(texts, [both(x, y) for x, y in zip(*rates, strict=True)], 4))
+        )
+    return Table(
+        schema.title,
+        schema.about,
+        (*schema.keys, *_in_order(heads, titles, 4)),
+        len(schema.keys),
+        tuple(lines),
+        len(of.rows) - len(lines),
+    )
 
 
 def further(comparison: Comparison, top: int | None = None) -> list[Table]:
     """The further tables of a comparison, those that both sets were loaded with."""
-    return [two_sided(of, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top) for of in comparison.measures]
+    return [
+        two_sided(of, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top) for of in comparison.tables
+    ]
 
 
 def both(control: str, test: str) -> str:
@@ -143,10 +189,14 @@ def both(control: str, test: str) -> str:
     return control if control == test else f"{control} → {test}"
 
 
-def line_of(measure: Measure, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...], prefix: str = "") -> dict[str, Any]:
-    """A row of a measure as an object: keys by name; columns as ``NAME_us``, ``NAME_bytes``, ``NAME_flop`` or ``NAME``; rates and parts or null."""
-    out: dict[str, Any] = dict(zip(measure.keys, key, strict=True))
-    for column, value in zip(measure.columns, values, strict=True):
+def line_of(
+    schema: TableSchema, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...], prefix: str = ""
+) -> dict[str, Any]:
+    """A row of a table as an object: keys by name; columns as ``NAME_us``, ``NAME_bytes``, ``NAME_flop`` or ``NAME``;
+    rates and parts or null.
+    """
+    out: dict[str, Any] = dict(zip(schema.keys, key, strict=True))
+    for column, value in zip(schema.columns, values, strict=True):
         name = {"ns": f"{column.name}_us", "count": column.name}.get(column.unit, f"{column.name}_{column.unit}")
         out[prefix + name] = value / 1000 if column.unit == "ns" else value
-    return out | {prefix + name: value for name, value in quotients(measure, key, values, gpus).items()}
+    return out | {prefix + name: value for name, value in quotients(schema, key, values, gpus).items()}

@@ -11,6 +11,9 @@ def to_markdown(table: Table) -> list[str]:
     if not table.rows:
         return []
     lines = [f"### {escaped(table.title)}", "", *([escaped(table.about), ""] if table.about else [])]
-    lines += [f"| {' | '.join(table.heads)} |", f"|{'|'.join([':--'] * table.texts + ['--:'] * (len(table.heads) - table.texts))}|"]
+    lines += [
+        f"| {' | '.join(table.heads)} |",
+        f"|{'|'.join([':--'] * table.texts + ['--:'] * (len(table.heads) - table.texts))}|",
+    ]
     lines += [f"| {' | '.join(escaped(cell[:LONGEST]) for cell in row)} |" for row in table.rows]
     return [*lines, "", *([f"{table.more:,} more are not shown.", ""] if table.more else [])]

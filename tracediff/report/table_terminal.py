@@ -18,7 +18,9 @@ LEAST_NAME, GAP, INDENT = 16, 2, 2
 
 @dataclass(frozen=True)
 class Fitted:
-    """A table as wide as the terminal: names are cut where they must be, numbers never; columns for which there is no room are left out and told."""
+    """A table as wide as the terminal: names are cut where they must be, numbers never; columns for which there is no
+    room are left out and told.
+    """
 
     table: Table
 
@@ -35,11 +37,20 @@ class Fitted:
         names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers[:kept]) - GAP * table.texts)
         grid = RichTable(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
         for k, width in enumerate([*names, *numbers[:kept]]):
-            grid.add_column(table.heads[k], width=width, no_wrap=True, overflow="ellipsis", justify="left" if k < table.texts else "right")
+            grid.add_column(
+                table.heads[k],
+                width=width,
+                no_wrap=True,
+                overflow="ellipsis",
+                justify="left" if k < table.texts else "right",
+            )
         for row in table.rows:
             grid.add_row(*(Text(printable(cell[:LONGEST])) for cell in row[: table.texts + kept]))
         yield Padding(grid, (0, 0, 0, INDENT))
-        left = [*([f"{table.more:,} more (--top)"] if table.more else []), *([_columns(table.heads[table.texts + kept :])] if kept < len(numbers) else [])]
+        left = [
+            *([f"{table.more:,} more (--top)"] if table.more else []),
+            *([_columns(table.heads[table.texts + kept :])] if kept < len(numbers) else []),
+        ]
         if left:
             yield Padding(Text("; ".join(left), style="dim"), (0, INDENT))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tracediff.diff.comparison import Comparison, Side
+from tracediff.aggregate.side import Side
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Evidence
-from tracediff.diff.wording import MINUS, count, plural
+from tracediff.diff.formatting import MINUS, count, plural
 
 
 @dataclass(frozen=True)

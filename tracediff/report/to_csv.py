@@ -9,22 +9,60 @@ from typing import Any
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.tree import merge_trees
-from tracediff.profile.names import is_generated
-from tracediff.profile.readable import readable
+from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.match_names import is_generated
 from tracediff.report.to_json import document
 
 STATE_COLUMNS = ("name", "control_us", "test_us", "delta_us")
 GROUP_COLUMNS = (
-    "level", "name", "family", "module", "phase", "control_count", "test_count", "control_us", "test_us", "delta_us", "count_part_us", "mean_part_us",
-)  # fmt: skip
+    "level",
+    "name",
+    "family",
+    "module",
+    "phase",
+    "control_count",
+    "test_count",
+    "control_us",
+    "test_us",
+    "delta_us",
+    "count_part_us",
+    "mean_part_us",
+)
 MEMBER_COLUMNS = ("group", "side", "name", "raw_name", "op", "family", "count", "us")
 OP_COLUMNS = (
-    "name", "raw_name", "device", "category", "family", "control_counts", "test_counts", "control_total_us", "test_total_us",
-    "control_self_us", "test_self_us", "diff_counts", "diff_us", "counts_change", "time_change", "p_value", "q_value",
-)  # fmt: skip
+    "name",
+    "raw_name",
+    "device",
+    "category",
+    "family",
+    "control_counts",
+    "test_counts",
+    "control_total_us",
+    "test_total_us",
+    "control_self_us",
+    "test_self_us",
+    "diff_counts",
+    "diff_us",
+    "counts_change",
+    "time_change",
+    "p_value",
+    "q_value",
+)
 TREE_COLUMNS = (
-    "parent", "depth", "kind", "name", "shapes", "side", "control_count", "test_count", "control_host_us", "test_host_us", "control_us", "test_us", "delta_us",
-)  # fmt: skip
+    "parent",
+    "depth",
+    "kind",
+    "name",
+    "shapes",
+    "side",
+    "control_count",
+    "test_count",
+    "control_host_us",
+    "test_host_us",
+    "control_us",
+    "test_us",
+    "delta_us",
+)
 STEP_COLUMNS = ("side", "run", "step", "rank", "period_us")
 FINDING_COLUMNS = ("code", "title", "detail", "delta_us")
 HEALTH_COLUMNS = ("side", "code", "message", "count")
@@ -48,7 +86,10 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
 
 def group_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The groups of the document with the sums of their members."""
-    return [{**g, **{f"{side}_{key}": sum(m[key] for m in g[side]) for side in SIDES for key in ("count", "us")}} for g in _groups(whole)]
+    return [
+        {**g, **{f"{side}_{key}": sum(m[key] for m in g[side]) for side in SIDES for key in ("count", "us")}}
+        for g in _groups(whole)
+    ]
 
 
 def _groups(whole: dict[str, Any]) -> list[dict[str, Any]]:
@@ -57,7 +98,12 @@ def _groups(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
 def member_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The members of all groups."""
-    return [{"group": i, "side": side, **member} for i, g in enumerate(_groups(whole)) for side in SIDES for member in g[side]]
+    return [
+        {"group": i, "side": side, **member}
+        for i, g in enumerate(_groups(whole))
+        for side in SIDES
+        for member in g[side]
+    ]
 
 
 def fusion_rows(comparison: Comparison) -> list[dict[str, Any]]:
@@ -69,7 +115,9 @@ def fusion_rows(comparison: Comparison) -> list[dict[str, Any]]:
             members = (*group.control, *group.test)
             rows.append(
                 {
-                    "ops": ", ".join(dict.fromkeys(m.op or readable(m.name) for m in members if not is_generated(m.name))),
+                    "ops": ", ".join(
+                        dict.fromkeys(m.op or readable(m.name) for m in members if not is_generated(m.name))
+                    ),
                     "kernels": ", ".join(dict.fromkeys(readable(m.name) for m in members if is_generated(m.name))),
                     "module": group.module,
                     "phase": group.phase,
@@ -111,7 +159,13 @@ def step_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     for side, of in zip(SIDES, (comparison.control, comparison.test), strict=True):
         for run, steps in of.steps.items():
             for step in steps:
-                yield {"side": side, "run": run, "step": step.number, "rank": step.rank, "period_us": step.period_ns / 1000}
+                yield {
+                    "side": side,
+                    "run": run,
+                    "step": step.number,
+                    "rank": step.rank,
+                    "period_us": step.period_ns / 1000,
+                }
 
 
 def _written(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:

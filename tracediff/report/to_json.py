@@ -7,29 +7,35 @@ from typing import Any
 
 import msgspec
 
-from tracediff.diff.comparison import Comparison, Side
+from tracediff.aggregate.side import Side
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Finding
 from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.groups import Group, Member, WorkTime
-from tracediff.diff.measures import MeasureDiff
 from tracediff.diff.ops import Op
 from tracediff.diff.step_time import State
+from tracediff.diff.table_changes import TableDiff
 from tracediff.ingest.health import Note
-from tracediff.profile.readable import readable
+from tracediff.profile.kernels.display_names import readable
 from tracediff.report.table import line_of
 
 SCHEMA = "tracediff.diff/1"
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
-    """The document as plain Python values: times in µs per step, counts per step, null where something was not tested."""
+    """The document as plain Python values: times in µs per step, counts per step, null where something was not
+    tested.
+    """
     return {
         "schema": SCHEMA,
         "control": set_of(comparison.control),
         "test": set_of(comparison.test),
         "comparability": {
             "level": comparison.comparability.level,
-            "reasons": [{"code": r.code, "message": r.message, "control": r.control, "test": r.test} for r in comparison.comparability.reasons],
+            "reasons": [
+                {"code": r.code, "message": r.message, "control": r.control, "test": r.test}
+                for r in comparison.comparability.reasons
+            ],
         },
         "verdict": vars(comparison.verdict),
         "step_time": _step_time(comparison),
@@ -38,7 +44,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "ops": [_op(comparison, op) for op in comparison.ops],
         "common_change": comparison.common_change,
         "families": [vars(f) for f in comparison.families],
-        "tables": {of.measure.name: _measure(comparison, of) for of in comparison.measures},
+        "tables": {of.schema.name: _table(comparison, of) for of in comparison.tables},
         "findings": [_finding(f) for f in comparison.findings],
         "health": {"control": notes_of(comparison.control.notes), "test": notes_of(comparison.test.notes)},
     }
@@ -78,7 +84,13 @@ def _step_time(comparison: Comparison) -> dict[str, Any]:
 def _state(comparison: Comparison, state: State) -> dict[str, Any]:
     us = comparison.us
     times = {"control_us": us(state.control), "test_us": us(state.test), "delta_us": us(state.delta)}
-    return {"name": state.name, **times, "time_change": state.time_change, "p_value": state.p_value, "q_value": state.q_value}
+    return {
+        "name": state.name,
+        **times,
+        "time_change": state.time_change,
+        "p_value": state.p_value,
+        "q_value": state.q_value,
+    }
 
 
 def _work_time(comparison: Comparison, work: WorkTime) -> dict[str, Any]:
@@ -107,7 +119,9 @@ def _gpu_time(comparison: Comparison) -> dict[str, Any]:
         "busy_test_us": us(gpu.busy_test),
         "overlap_control_us": us(gpu.control - gpu.busy_control),
         "overlap_test_us": us(gpu.test - gpu.busy_test),
-        "tensor_core_share": dict(zip(("control", "test"), tensor_core_shares(comparison) or (None, None), strict=True)),
+        "tensor_core_share": dict(
+            zip(("control", "test"), tensor_core_shares(comparison) or (None, None), strict=True)
+        ),
     }
     for name, events in (("spilled", gpu.spilled), ("outside", gpu.outside)):
         out[name] = {
@@ -148,13 +162,16 @@ def _member(comparison: Comparison, member: Member) -> dict[str, Any]:
     }
 
 
-def _measure(comparison: Comparison, of: MeasureDiff) -> list[dict[str, Any]]:
+def _table(comparison: Comparison, of: TableDiff) -> list[dict[str, Any]]:
     """Rows with the columns and rates of both sides."""
     out = []
     for row in of.rows:
         line: dict[str, Any] = {}
-        for prefix, values, side in (("control_", row.control, comparison.control), ("test_", row.test, comparison.test)):
-            line |= line_of(of.measure, row.key, [n / comparison.scale for n in values], side.gpu, prefix)
+        for prefix, values, side in (
+            ("control_", row.control, comparison.control),
+            ("test_", row.test, comparison.test),
+        ):
+            line |= line_of(of.schema, row.key, [n / comparison.scale for n in values], side.gpu, prefix)
         out.append(line)
     return out
 

@@ -18,7 +18,12 @@ IMAGES = ("step_waterfall", "duration_diff", "timeline")
 
 
 def to_markdown(
-    comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int = 10, images: Mapping[str, tuple[str, str]] | None = None
+    comparison: Comparison,
+    *,
+    device: str | None = None,
+    sort: str = "change",
+    top: int = 10,
+    images: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:
     """The answer as GitHub-flavoured Markdown with tables.
 
@@ -30,7 +35,10 @@ def to_markdown(
     lines = [f"## {title}", "", f"**{escaped(headline(comparison))}**", "", escaped(facts(comparison)), ""]
     aside = unprofiled(comparison)
     lines += [escaped(aside), ""] if aside else []
-    lines += _remarks("Compared with caution" if comparison.comparability.level == "caution" else "Not comparable", sections.caution_lines(comparison))
+    lines += _remarks(
+        "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",
+        sections.caution_lines(comparison),
+    )
     if not comparison.was_refused:
         lines += _step(comparison)
         for one in sections.devices(comparison, device):
@@ -52,7 +60,14 @@ def _step(comparison: Comparison) -> list[str]:
     step = comparison.step_time
     total = Row("**step**", comparison.us(step.control), comparison.us(step.test), comparison.us(step.delta))
     table = _table("where the step went", sections.step_rows(comparison), with_counts=False, total=total)
-    return ["### Where the step went", "", *table, "", f"Adds up: {step.residual / comparison.scale:g} ns left over.", ""]
+    return [
+        "### Where the step went",
+        "",
+        *table,
+        "",
+        f"Adds up: {step.residual / comparison.scale:g} ns left over.",
+        "",
+    ]
 
 
 def _view(comparison: Comparison, view: str) -> list[str]:
@@ -63,12 +78,23 @@ def _view(comparison: Comparison, view: str) -> list[str]:
 def _findings(comparison: Comparison) -> list[str]:
     if not comparison.findings:
         return []
-    return ["### Findings", "", *(f"- **{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in comparison.findings), ""]
+    return [
+        "### Findings",
+        "",
+        *(f"- **{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in comparison.findings),
+        "",
+    ]
 
 
 def _table(title: str, rows: Sequence[Row], with_counts: bool, total: Row | None = None) -> list[str]:
     unit = unit_for([us for r in [*rows, *([total] if total else [])] for us in (r.control_us, r.test_us)])
-    head = [title, *(["count"] if with_counts else []), f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"]
+    head = [
+        title,
+        *(["count"] if with_counts else []),
+        f"control ({unit.name})",
+        f"test ({unit.name})",
+        f"change ({unit.name})",
+    ]
     lines = [f"| {' | '.join(head)} |", f"|{'|'.join([':--'] + ['--:'] * (len(head) - 1))}|"]
     for row in [*rows, *([total] if total else [])]:
         name = row.name if row is total else escaped(row.name)

@@ -1,4 +1,6 @@
-"""`Comparison` → one trace of both sides' typical steps, each beginning at 0, as Perfetto and chrome://tracing open it (docs/perfetto.md)."""
+"""`Comparison` → one trace of both sides' typical steps, each beginning at 0, as Perfetto and chrome://tracing open it
+(docs/perfetto.md).
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tracediff.aggregate.representative_step import TypicalStep
+from tracediff.aggregate.side import Side
 from tracediff.charts.labels import state_label
-from tracediff.diff.comparison import Comparison, Side
-from tracediff.diff.wording import plural
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.formatting import plural
 from tracediff.errors import TracediffError
-from tracediff.profile.profile import Timeline
-from tracediff.profile.typical import TypicalStep
-from tracediff.report.perfetto_step import Event, Ids, StepEvents, encoded, process_events, shown, step_events, thread_events, us
+from tracediff.profile.model import Timeline
+from tracediff.report.perfetto_step import (
+    Event,
+    Ids,
+    StepEvents,
+    encoded,
+    process_events,
+    shown,
+    step_events,
+    thread_events,
+    us,
+)
 from tracediff.report.text import evidence_line
 from tracediff.version import VERSION
 from tracediff.write import write_bytes, write_text
@@ -49,7 +62,8 @@ class MergedTrace:
 
 
 def to_perfetto(comparison: Comparison) -> MergedTrace:
-    """The typical steps of both sides with all their events, the state of each instant, memory, and the findings as marks.
+    """The typical steps of both sides with all their events, the state of each instant, memory, and the findings as
+    marks.
 
     Raises:
         TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
@@ -63,7 +77,9 @@ def to_perfetto(comparison: Comparison) -> MergedTrace:
     head = {"displayTimeUnit": "ms", "otherData": _metadata(comparison, typical, sides)}
     lines = [*overview, *(line for of in sides for line in of.lines)]
     text = b"".join((encoded(head)[:-1], b',"traceEvents":[\n', b",\n".join(lines), b"\n]}\n")).decode()
-    return MergedTrace(text, " and ".join(_said(name, step, of) for name, step, of in zip(SIDES, typical, sides, strict=True)))
+    return MergedTrace(
+        text, " and ".join(_said(name, step, of) for name, step, of in zip(SIDES, typical, sides, strict=True))
+    )
 
 
 def _typical(side: Side) -> TypicalStep:
@@ -111,13 +127,29 @@ def _overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> I
 def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterator[Event]:
     """The period of a step, and in it the state of each instant; short ones are put together, as in the timeline."""
     period = us(timeline.end - timeline.start)
-    yield {"ph": "X", "name": f"step {timeline.step}", "cat": "step", **place, "ts": us(0), "dur": period, "args": {"period (µs)": period}}
+    yield {
+        "ph": "X",
+        "name": f"step {timeline.step}",
+        "cat": "step",
+        **place,
+        "ts": us(0),
+        "dur": period,
+        "args": {"period (µs)": period},
+    }
     marks = timeline.marks
     columns = (marks.row.tolist(), marks.start.tolist(), marks.end.tolist(), marks.name, marks.count.tolist())
     for row, start, end, name, count in zip(*columns, strict=True):
         if row == STATE_ROW:
             args = {"states put together": count} if count > 1 else {}
-            yield {"ph": "X", "name": shown(state_label(name, has_gpu)), "cat": "state", **place, "ts": us(start), "dur": us(end - start), "args": args}
+            yield {
+                "ph": "X",
+                "name": shown(state_label(name, has_gpu)),
+                "cat": "state",
+                **place,
+                "ts": us(start),
+                "dur": us(end - start),
+                "args": args,
+            }
 
 
 def _findings(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
@@ -132,7 +164,15 @@ def _findings(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
             "delta_us": finding.delta_us,
             "evidence": [shown(evidence_line(e)) for e in finding.evidence],
         }
-        yield {"ph": "i", "s": "t", "name": shown(f"{finding.code}: {finding.title}"), "cat": "finding", **place, "ts": us(0), "args": args}
+        yield {
+            "ph": "i",
+            "s": "t",
+            "name": shown(f"{finding.code}: {finding.title}"),
+            "cat": "finding",
+            **place,
+            "ts": us(0),
+            "args": args,
+        }
 
 
 def _memory(timeline: Timeline, side: str, pid: int) -> Iterator[Event]:
@@ -140,4 +180,12 @@ def _memory(timeline: Timeline, side: str, pid: int) -> Iterator[Event]:
     for memory in timeline.memory:
         name = f"{side}: allocated on {memory.device}" + ("" if memory.from_zero else " since the file's start")
         for at, allocated in zip(memory.at.tolist(), memory.allocated.tolist(), strict=True):
-            yield {"ph": "C", "name": shown(name), "cat": "memory", "pid": pid, "tid": pid, "ts": us(at), "args": {"bytes": allocated}}
+            yield {
+                "ph": "C",
+                "name": shown(name),
+                "cat": "memory",
+                "pid": pid,
+                "tid": pid,
+                "ts": us(at),
+                "args": {"bytes": allocated},
+            }

@@ -21,13 +21,21 @@ BAR = 14
 BESIDE_NAMES = 64
 """Columns of text that counts, times and bars need."""
 FINDINGS, EVIDENCE = 4, 1
-"""Findings shown, and lines of evidence below each, where --top does not say otherwise; JSON and the library have all."""
+"""Findings shown, and lines of evidence below each, where --top does not say otherwise; JSON and the library have
+all.
+"""
 CLOSING = "adds up: 0 ns left"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def render(
-    comparison: Comparison, *, device: str | None = None, sort: str = "change", top: int | None = None, by: str | None = None, tables: bool = False
+    comparison: Comparison,
+    *,
+    device: str | None = None,
+    sort: str = "change",
+    top: int | None = None,
+    by: str | None = None,
+    tables: bool = False,
 ) -> RenderableType:
     """The answer as rich renderables.
 
@@ -39,11 +47,18 @@ def render(
         tables: instead of the tables of changes the further tables that were loaded.
     """
     c, t = comparison.control, comparison.test
-    parts: list[RenderableType] = [Text(printable(f"{c.label} → {t.label}"), style="bold"), Text(printable(facts(comparison)), style="dim"), Text()]
+    parts: list[RenderableType] = [
+        Text(printable(f"{c.label} → {t.label}"), style="bold"),
+        Text(printable(facts(comparison)), style="dim"),
+        Text(),
+    ]
     parts.append(Padding(Text(printable(headline(comparison)), style="bold"), (0, 2)))
     aside = unprofiled(comparison)
     parts += [Padding(Text(aside), (0, 2)), Text()] if aside else [Text()]
-    parts += _remarks("Compared with caution" if comparison.comparability.level == "caution" else "Not comparable", sections.caution_lines(comparison))
+    parts += _remarks(
+        "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",
+        sections.caution_lines(comparison),
+    )
     if not comparison.was_refused:
         parts.append(_step_table(comparison))
         parts += _work(comparison, device, sort, top, by, tables)
@@ -66,7 +81,9 @@ def show(
     print_screen(console, render(comparison, device=device, sort=sort, top=top, by=by, tables=tables))
 
 
-def _work(comparison: Comparison, device: str | None, sort: str, top: int | None, by: str | None, tables: bool) -> list[RenderableType]:
+def _work(
+    comparison: Comparison, device: str | None, sort: str, top: int | None, by: str | None, tables: bool
+) -> list[RenderableType]:
     """The tables of what changed."""
     if tables:
         return [to_rich(table) for table in further(comparison, top if top is not None else 15)]
@@ -85,7 +102,11 @@ def _view(comparison: Comparison, by: str, top: int) -> RenderableType:
     table = _table("", unit, with_counts=True)
     for row in rows:
         _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True)
-    remarks = [sections.matched_line(comparison), sections.tensor_core_line(comparison), f"{more:,} more (--top)" if more else None]
+    remarks = [
+        sections.matched_line(comparison),
+        sections.tensor_core_line(comparison),
+        f"{more:,} more (--top)" if more else None,
+    ]
     said = [Padding(Text(r, style="dim"), (0, 2)) for r in remarks if r]
     return Group(Text(title, style="bold"), _no_wider(table, rows), *said, Text())
 
@@ -98,7 +119,10 @@ def _findings(comparison: Comparison, top: int) -> list[RenderableType]:
     for finding in comparison.findings[:top]:
         parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.title)), (0, 2)))
         parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
-        parts += [Padding(Text(printable(evidence_line(e)), style="dim", no_wrap=True, overflow="ellipsis"), (0, 4)) for e in finding.evidence[:EVIDENCE]]
+        parts += [
+            Padding(Text(printable(evidence_line(e)), style="dim", no_wrap=True, overflow="ellipsis"), (0, 4))
+            for e in finding.evidence[:EVIDENCE]
+        ]
     if len(comparison.findings) > top:
         parts.append(Padding(Text(f"{len(comparison.findings) - top:,} more (--top)", style="dim"), (0, 2)))
     return [*parts, Text()]
@@ -106,18 +130,28 @@ def _findings(comparison: Comparison, top: int) -> list[RenderableType]:
 
 def _step_table(comparison: Comparison) -> RenderableType:
     rows = sections.step_rows(comparison)
-    unit = unit_for([r.control_us for r in rows] + [r.test_us for r in rows] + [comparison.us(comparison.step_time.test)])
+    unit = unit_for(
+        [r.control_us for r in rows] + [r.test_us for r in rows] + [comparison.us(comparison.step_time.test)]
+    )
     table = _table("Where the step went", unit, with_counts=False)
     for row in rows:
         _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=False)
     step, residual = comparison.step_time, comparison.step_time.residual
     total = Row("", comparison.us(step.control), comparison.us(step.test), comparison.us(step.delta))
     closing = CLOSING.replace("0", f"{residual / comparison.scale:g}")
-    table.add_row(Text("step", style="bold"), unit.plain(total.control_us), unit.plain(total.test_us), unit.signed(total.delta_us), Text(closing, style="dim"))
+    table.add_row(
+        Text("step", style="bold"),
+        unit.plain(total.control_us),
+        unit.plain(total.test_us),
+        unit.signed(total.delta_us),
+        Text(closing, style="dim"),
+    )
     foreign = [comparison.us(step.foreign_control), comparison.us(step.foreign_test)]
     if not any(foreign):
         return Group(_no_wider(table, rows), Text())
-    said = f"of GPU time, {unit.plain(foreign[0])} → {unit.plain(foreign[1])} {unit.name} is work launched in no used step"
+    said = (
+        f"of GPU time, {unit.plain(foreign[0])} → {unit.plain(foreign[1])} {unit.name} is work launched in no used step"
+    )
     return Group(_no_wider(table, rows), Padding(Text(said, style="dim"), (0, 2)), Text())
 
 
@@ -130,7 +164,9 @@ def _changes(comparison: Comparison, device: str, sort: str, top: int) -> Render
     unit = unit_for([r.control_us for r in rows] + [r.test_us for r in rows])
     table = _table("", unit, with_counts=True, with_words=any(r.word for r in rows))
     for row in rows:
-        _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True, with_words=any(r.word for r in rows))
+        _add(
+            table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True, with_words=any(r.word for r in rows)
+        )
     lines: list[RenderableType] = [Text(title, style="bold"), _no_wider(table, rows)]
     remark = [f"{more:,} more (--top)"] if more else []
     if device == "gpu":
@@ -147,8 +183,15 @@ def _gpu_account(comparison: Comparison) -> str:
     gpu = comparison.gpu_time
     row = sections.gpu_summary(comparison)
     unit = unit_for([row.control_us, row.test_us])
-    parts = [f"{name} {unit.signed(comparison.us(n))}" for name, n in (("matched", gpu.matched), ("added", gpu.added), ("removed", gpu.removed)) if n]
-    said = f"GPU work {unit.plain(row.control_us)} → {unit.plain(row.test_us)} {unit.name} in {counts(row.control_count, row.test_count)} events"
+    parts = [
+        f"{name} {unit.signed(comparison.us(n))}"
+        for name, n in (("matched", gpu.matched), ("added", gpu.added), ("removed", gpu.removed))
+        if n
+    ]
+    said = (
+        f"GPU work {unit.plain(row.control_us)} → {unit.plain(row.test_us)} {unit.name} in "
+        f"{counts(row.control_count, row.test_count)} events"
+    )
     return f"{said} ({', '.join(parts)})" if parts else said
 
 

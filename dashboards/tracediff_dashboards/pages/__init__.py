@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracediff_dashboards.page_context import Shown
 from tracediff_dashboards.pages import changes, health, memory, overview, ranks, timeline, tree
-from tracediff_dashboards.shown import Shown
 
 PAGES = {
     "overview": "Overview",

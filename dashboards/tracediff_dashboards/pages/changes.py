@@ -11,13 +11,23 @@ from tracediff.report.text import Unit, unit_for
 from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, usual
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View
+from tracediff_dashboards.page_context import Shown
 from tracediff_dashboards.rows import MOST, TITLES, Line, lines
-from tracediff_dashboards.shown import Shown
 
-WIDTHS = {"name": 230, "module": 220, "call": 220, "level": 105, "family": 105, "phase": 100, "category": 110, "word": 95}
+WIDTHS = {
+    "name": 230,
+    "module": 220,
+    "call": 220,
+    "level": 105,
+    "family": 105,
+    "phase": 100,
+    "category": 110,
+    "word": 95,
+}
 
 TOLD = {
-    "word": "Whether the self time changed, tested over runs; empty where that needs more: three runs a side, and time enough",
+    "word": "Whether the self time changed, tested over runs; empty where that needs more: three runs a side, and "
+    "time enough",
     "level": "By what control and test were matched",
     "delta_us": "test − control; sorted by size",
 }
@@ -28,28 +38,55 @@ def page(shown: Shown) -> list[Any]:
     """The tabs, the grid of the chosen one, and what is chosen in it."""
     tab = shown.view.tab
     listed = lines(shown.comparison, tab)
-    tabs = dcc.RadioItems(id="tab", options=[{"label": title, "value": key} for key, title in TITLES.items()], value=tab, inline=True, className="tabs")
+    tabs = dcc.RadioItems(
+        id="tab",
+        options=[{"label": title, "value": key} for key, title in TITLES.items()],
+        value=tab,
+        inline=True,
+        className="tabs",
+    )
     head = [html.H1("Changes"), html.Div(tabs, role="group", **{"aria-label": "What is listed"})]
     if not listed:
         return [*head, _empty(shown), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
     chosen = next((one for one in listed if one.key == shown.view.row), None)
-    told = html.Aside(_details(shown, chosen), id="details", className="details", tabIndex=-1, **{"aria-label": "The chosen row", "aria-live": "polite"})
-    return [*head, _tools(shown.view, listed), html.Div([html.Div(_grid(shown, listed), className="gridbox"), told], className="beside")]
+    told = html.Aside(
+        _details(shown, chosen),
+        id="details",
+        className="details",
+        tabIndex=-1,
+        **{"aria-label": "The chosen row", "aria-live": "polite"},
+    )
+    return [
+        *head,
+        _tools(shown.view, listed),
+        html.Div([html.Div(_grid(shown, listed), className="gridbox"), told], className="beside"),
+    ]
 
 
 def _details(shown: Shown, chosen: Line | None) -> list[Any]:
     if chosen is not None:
         return details(shown, chosen)
     gone = "The row that the address names is not among these: a filter leaves it out." if shown.view.row else ""
-    return [html.P(gone or "Choose a row (click, or Space) to see its partners, its steps, and where it is called.", className="missing")]
+    return [
+        html.P(
+            gone or "Choose a row (click, or Space) to see its partners, its steps, and where it is called.",
+            className="missing",
+        )
+    ]
 
 
 def _empty(shown: Shown) -> Any:
     if shown.whole.was_refused:
-        return html.P("The sides were not compared; the overview says why and lets you compare them all the same.", className="missing")
+        return html.P(
+            "The sides were not compared; the overview says why and lets you compare them all the same.",
+            className="missing",
+        )
     if shown.is_part:
         return html.P("Nothing of this kind is left: take back a filter above.", className="missing")
-    why = {"kernels": "The traces hold no GPU work.", "modules": "The traces tell nothing of modules: record them with with_modules=True or with_stack=True."}
+    why = {
+        "kernels": "The traces hold no GPU work.",
+        "modules": "The traces tell nothing of modules: record them with with_modules=True or with_stack=True.",
+    }
     return html.P(why.get(shown.view.tab, "The traces hold nothing of this kind."), className="missing")
 
 
@@ -87,11 +124,24 @@ def _grid(shown: Shown, listed: list[Line]) -> Any:
         id="grid",
         columnDefs=[column(key, unit.name, view) for key in COLUMNS[view.tab]],
         filterModel=view.table.filters(),
-        rowData=[{**one.cells, **{key: round(one.cells[key] / unit.us, 6) for key in TIMES if key in one.cells}} for one in listed],
-        defaultColDef={"sortable": True, "filter": True, "resizable": True, "minWidth": 70, "wrapHeaderText": True, "autoHeaderHeight": True},
+        rowData=[
+            {**one.cells, **{key: round(one.cells[key] / unit.us, 6) for key in TIMES if key in one.cells}}
+            for one in listed
+        ],
+        defaultColDef={
+            "sortable": True,
+            "filter": True,
+            "resizable": True,
+            "minWidth": 70,
+            "wrapHeaderText": True,
+            "autoHeaderHeight": True,
+        },
         getRowId="params.data.key",
         selectedRows={"ids": [view.row]} if view.row else [],
-        csvExportParams={"fileName": f"tracediff-{view.tab}.csv", "processCellCallback": {"function": "plainCell(params)"}},
+        csvExportParams={
+            "fileName": f"tracediff-{view.tab}.csv",
+            "processCellCallback": {"function": "plainCell(params)"},
+        },
         dashGridOptions={
             "rowSelection": {"mode": "singleRow", "checkboxes": False, "enableClickSelection": True},
             "animateRows": False,
@@ -108,14 +158,26 @@ def column(key: str, unit: str, view: View) -> dict[str, Any]:
     """What the grid is told of a column of ``view``; times are in ``unit``."""
     name = f"{HEADS[key]} ({unit})" if key in TIMES else HEADS[key]
     hidden, pinned = key not in (view.table.shown or usual(view.tab)), key in (view.table.pinned or PINNED)
-    of: dict[str, Any] = {"field": key, "headerName": name, "headerTooltip": TOLD.get(key), "hide": hidden, "pinned": "left" if pinned else None}
+    of: dict[str, Any] = {
+        "field": key,
+        "headerName": name,
+        "headerTooltip": TOLD.get(key),
+        "hide": hidden,
+        "pinned": "left" if pinned else None,
+    }
     order, rank = view.table.order().get(key, (None, None))
     if order:
         of |= {"initialSort": order, "initialSortIndex": rank}
     if key in WIDTHS:
         return {**of, "filter": "agTextColumnFilter", "width": WIDTHS[key], "tooltipField": key, "cellDataType": "text"}
     shape = "count(params.value)" if "count" in key else "time(params.value)"
-    number = {"type": "rightAligned", "filter": "agNumberColumnFilter", "width": 92, "cellDataType": "number", "valueFormatter": {"function": shape}}
+    number = {
+        "type": "rightAligned",
+        "filter": "agNumberColumnFilter",
+        "width": 92,
+        "cellDataType": "number",
+        "valueFormatter": {"function": shape},
+    }
     if key != "delta_us":
         return {**of, **number}
     return {**of, **number, "comparator": {"function": "bySize"}, "sortingOrder": ["desc", "asc", None]}

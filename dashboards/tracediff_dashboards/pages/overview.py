@@ -11,11 +11,11 @@ from tracediff import charts
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.errors import printable
 from tracediff.report import sections
-from tracediff.report.page.parts import interval
+from tracediff.report.page.html_sections import interval
 from tracediff.report.text import evidence_figures, facts, headline, unit_for, unprofiled
-from tracediff_dashboards import parts, rows
+from tracediff_dashboards import components, rows
+from tracediff_dashboards.page_context import Shown
 from tracediff_dashboards.rows import TITLES
-from tracediff_dashboards.shown import Shown
 
 SEEN_IN = {
     "outlier-step": "ranks",
@@ -49,13 +49,13 @@ def page(shown: Shown) -> list[Any]:
     comparison = shown.comparison
     if shown.whole.was_refused:
         again = html.P(dcc.Link("Compare all the same", href=f"/{replace(shown.view, forced=True).query()}"))
-        return [*_answer(shown), again, parts.figure(charts.timeline(comparison, theme=shown.theme), "both-steps")]
+        return [*_answer(shown), again, components.figure(charts.timeline(comparison, theme=shown.theme), "both-steps")]
     return [
         *_answer(shown),
-        *parts.of_all(shown, "The step, the verdict and the findings are"),
+        *components.of_all(shown, "The step, the verdict and the findings are"),
         html.H2("Where the step went"),
-        parts.chart(comparison, "step_waterfall", shown.theme),
-        parts.step_table(comparison),
+        components.chart(comparison, "step_waterfall", shown.theme),
+        components.step_table(comparison),
         html.H2("Findings"),
         *_findings(shown),
         html.H2("Largest changes"),
@@ -68,7 +68,7 @@ def _answer(shown: Shown) -> list[Any]:
     c, t = comparison.control, comparison.test
     kind = "refused" if shown.whole.was_refused else comparison.verdict.result
     answer = [
-        html.H1([parts.name(c.label), " → ", parts.name(t.label)]),
+        html.H1([components.name(c.label), " → ", components.name(t.label)]),
         html.P(printable(headline(shown.whole, remedy="")), className=f"verdict {kind}"),
         *(html.P(said) for said in (interval(comparison), unprofiled(comparison)) if said),
         html.P(printable(facts(comparison)), className="facts"),
@@ -76,8 +76,15 @@ def _answer(shown: Shown) -> list[Any]:
     cautions = sections.caution_lines(comparison)
     if cautions:
         what = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
-        told = html.Summary([html.Strong(what), f": {len(cautions)} thing{'s' if len(cautions) > 1 else ''} beside what was meant to differ"])
-        answer.append(html.Details([told, parts.items(cautions)], className="caution", open=shown.whole.was_refused))
+        told = html.Summary(
+            [
+                html.Strong(what),
+                f": {len(cautions)} thing{'s' if len(cautions) > 1 else ''} beside what was meant to differ",
+            ]
+        )
+        answer.append(
+            html.Details([told, components.items(cautions)], className="caution", open=shown.whole.was_refused)
+        )
     return answer
 
 
@@ -91,22 +98,31 @@ def _finding(shown: Shown, finding: Finding) -> Any:
     change: list[Any] = []
     if finding.delta_us:
         unit = unit_for([finding.delta_us])
-        change = [" ", html.Span(f"{unit.signed(finding.delta_us)} {unit.name}", className="slower" if finding.delta_us > 0 else "faster")]
+        change = [
+            " ",
+            html.Span(
+                f"{unit.signed(finding.delta_us)} {unit.name}", className="slower" if finding.delta_us > 0 else "faster"
+            ),
+        ]
     seen, tab = SEEN_IN.get(finding.code), LISTED_IN.get(finding.code, "groups")
     query = shown.view.query() if seen else replace(shown.view, tab=tab, row="").query()
     called = f"the {seen}" if seen else "the matched work" if tab == "groups" else TITLES[tab].lower()
     link = dcc.Link(f"See {called}", href=f"/{seen or 'changes'}{query}")
-    body = [html.H3([parts.name(finding.title), *change]), html.P(printable(finding.detail))]
+    body = [html.H3([components.name(finding.title), *change]), html.P(printable(finding.detail))]
     if finding.evidence:
         body.append(html.Ul([html.Li(_evidence(shown, evidence)) for evidence in finding.evidence]))
-    return html.Article([*body, html.P([html.Code(finding.code), " · ", link], className="facts")], className="finding", **{"data-code": finding.code})
+    return html.Article(
+        [*body, html.P([html.Code(finding.code), " · ", link], className="facts")],
+        className="finding",
+        **{"data-code": finding.code},
+    )
 
 
 def _evidence(shown: Shown, evidence: Evidence) -> list[Any]:
     """What is named, as a link to its row where it has one, and its figures."""
     figures = evidence_figures(evidence)
     found = rows.row_called(shown.comparison, evidence.name)
-    named = parts.name(evidence.name)
+    named = components.name(evidence.name)
     if found is not None:
         tab, row = found
         named = dcc.Link(named, href=f"/changes{replace(shown.view, tab=tab, row=row).query()}")
@@ -118,8 +134,18 @@ def _changes(shown: Shown) -> list[Any]:
     for device in sections.devices(shown.comparison, shown.view.filters.device):
         lines, _ = sections.change_rows(shown.comparison, device, "change", TOP)
         if lines:
-            tables.append(parts.changes(lines, "On the GPU" if device == "gpu" else "On the host, self time"))
+            tables.append(components.changes(lines, "On the GPU" if device == "gpu" else "On the host, self time"))
     if not tables:
-        return [html.P("No work is left to show: take back a filter above." if shown.is_part else "Nothing changed.", className="missing")]
+        return [
+            html.P(
+                "No work is left to show: take back a filter above." if shown.is_part else "Nothing changed.",
+                className="missing",
+            )
+        ]
     matched = [html.P(sections.matched_line(shown.comparison), className="facts")]
-    return [*tables, html.P(dcc.Link("All changes", href=f"/changes{shown.view.query()}")), *matched, parts.chart(shown.comparison, "families", shown.theme)]
+    return [
+        *tables,
+        html.P(dcc.Link("All changes", href=f"/changes{shown.view.query()}")),
+        *matched,
+        components.chart(shown.comparison, "families", shown.theme),
+    ]

@@ -6,16 +6,16 @@ from typing import Any
 
 from dash import html
 
-from tracediff_dashboards import parts
-from tracediff_dashboards.shown import Shown
+from tracediff_dashboards import components
+from tracediff_dashboards.page_context import Shown
 
 
 def page(shown: Shown) -> list[Any]:
     """Ranks by state, and the period of every used step."""
     return [
         html.H1("Ranks"),
-        *parts.of_all(shown, "This is told"),
-        parts.chart(shown.whole, "ranks", shown.theme),
+        *components.of_all(shown, "This is told"),
+        components.chart(shown.whole, "ranks", shown.theme),
         html.H2("Steps and runs"),
-        parts.chart(shown.whole, "distributions", shown.theme),
+        components.chart(shown.whole, "distributions", shown.theme),
     ]

@@ -11,19 +11,19 @@ from dash import dcc, html
 from tracediff import charts
 from tracediff.charts.labels import time_text, unit_for
 from tracediff.errors import printable
-from tracediff.profile.follow import Linked
+from tracediff.profile.analyses.launch_chain import Linked
 from tracediff.report.page.figures import untitled
-from tracediff_dashboards import parts
+from tracediff_dashboards import components
 from tracediff_dashboards.filters import Window
-from tracediff_dashboards.looking import Place, places
-from tracediff_dashboards.shown import Shown
+from tracediff_dashboards.page_context import Shown
+from tracediff_dashboards.step_inspector import Place, places
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from tracediff.aggregate.representative_step import TypicalStep
+    from tracediff.aggregate.traceset import TraceSet
     from tracediff.diff.comparison import Comparison
-    from tracediff.profile.traceset import TraceSet
-    from tracediff.profile.typical import TypicalStep
 
 MOST_PLACES = 2000
 """Steps that can be chosen on a side."""
@@ -33,8 +33,8 @@ def page(shown: Shown) -> list[Any]:
     """A step of each side, one above the other, on one axis of time; the typical ones where none is chosen."""
     return [
         html.H1("Timeline"),
-        *parts.of_all(shown, "A timeline tells"),
-        *parts.without_events(shown),
+        *components.of_all(shown, "A timeline tells"),
+        *components.without_events(shown),
         html.Div(
             [
                 _choice("at-control", "step of the control", shown.sets[0], shown.view.at_control),
@@ -43,18 +43,25 @@ def page(shown: Shown) -> list[Any]:
             className="filters",
         ),
         html.P(
-            "Drag over a part of it to look closer, double click for the whole step; a click on a mark tells what hangs together with it.", className="facts"
+            "Drag over a part of it to look closer, double click for the whole step; a click on a mark tells what "
+            "hangs together with it.",
+            className="facts",
         ),
-        parts.chart(shown.whole, "timeline", shown.theme, config={"doubleClick": "autosize"}),  # else it goes back to the range of the step drawn first
+        components.chart(
+            shown.whole, "timeline", shown.theme, config={"doubleClick": "autosize"}
+        ),  # else it goes back to the range of the step drawn first
         html.Div(id="followed", role="status"),
         dcc.Store(id="window", data=shown.view.window),
-        parts.chart(shown.whole, "launches", shown.theme),
+        components.chart(shown.whole, "launches", shown.theme),
     ]
 
 
 def _choice(key: str, label: str, traces: TraceSet, value: str) -> Any:
     options = [{"label": _called(place), "value": place.key} for place in places(traces)[:MOST_PLACES]]
-    return html.Div([html.Label(label, htmlFor=key), dcc.Dropdown(options, value or None, id=key, placeholder="the typical one")], className="field")
+    return html.Div(
+        [html.Label(label, htmlFor=key), dcc.Dropdown(options, value or None, id=key, placeholder="the typical one")],
+        className="field",
+    )
 
 
 def _called(place: Place) -> str:
@@ -81,7 +88,11 @@ def told(steps: Sequence[TypicalStep | None]) -> list[Any]:
     """The caption of chosen steps."""
     sides = [(step, which) for step, which in zip(steps, ("control", "test"), strict=True) if step]
     said = [
-        f"step {s.timeline.step} of {s.run[:60]}, rank {s.rank}: {time_text((s.timeline.end - s.timeline.start) / 1000)} in the {which}" for s, which in sides
+        (
+            f"step {s.timeline.step} of {s.run[:60]}, rank {s.rank}: "
+            f"{time_text((s.timeline.end - s.timeline.start) / 1000)} in the {which}"
+        )
+        for s, which in sides
     ]
     return [html.Strong(printable("; ".join(said))), html.Span("Short events are put together; hover tells how many.")]
 
@@ -91,5 +102,10 @@ def followed(found: Sequence[Linked]) -> list[Any]:
     if not found:
         return [html.P("A state is no event: click a mark of a stream or a thread.", className="facts")]
     first = min(event.start for event in found)
-    rows = [(parts.name(e.name), e.what, e.place, time_text(e.dur / 1000), f"+{time_text((e.start - first) / 1000)}") for e in found]
-    return [parts.table(("name", "what", "where", "duration", "begins"), rows, "What hangs together with it", "words")]
+    rows = [
+        (components.name(e.name), e.what, e.place, time_text(e.dur / 1000), f"+{time_text((e.start - first) / 1000)}")
+        for e in found
+    ]
+    return [
+        components.table(("name", "what", "where", "duration", "begins"), rows, "What hangs together with it", "words")
+    ]

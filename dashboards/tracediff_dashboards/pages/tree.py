@@ -6,8 +6,8 @@ from typing import Any
 
 from dash import dcc, html
 
-from tracediff_dashboards import parts
-from tracediff_dashboards.shown import Shown
+from tracediff_dashboards import components
+from tracediff_dashboards.page_context import Shown
 
 WORDS = {"work": "GPU or operator time", "host": "time on the host", "count": "calls"}
 
@@ -20,5 +20,5 @@ def page(shown: Shown) -> list[Any]:
         html.H1("Call tree"),
         html.Div(size, role="group", **{"aria-label": "What the boxes are as large as"}),
         html.P("A click on a box goes into it; the bar at the top leads back out.", className="facts"),
-        parts.chart(shown.comparison, "tree", shown.theme, size=shown.view.size),
+        components.chart(shown.comparison, "tree", shown.theme, size=shown.view.size),
     ]

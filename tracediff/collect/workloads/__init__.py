@@ -17,9 +17,26 @@ from typing import Any
 from tracediff.errors import TracediffError
 
 NAMES = (
-    "vit", "vit-distill", "graph-breaks", "graph-breaks-allreduce", "dynamic-shapes", "sincos", "resnet18", "resnet50", "bert", "numpy", "mlp", "conv-bn",
-    "ensemble", "per-sample-grad", "jacobian", "hessian", "hvp", "forward-ad", "dataloader",
-)  # fmt: skip
+    "vit",
+    "vit-distill",
+    "graph-breaks",
+    "graph-breaks-allreduce",
+    "dynamic-shapes",
+    "sincos",
+    "resnet18",
+    "resnet50",
+    "bert",
+    "numpy",
+    "mlp",
+    "conv-bn",
+    "ensemble",
+    "per-sample-grad",
+    "jacobian",
+    "hessian",
+    "hvp",
+    "forward-ad",
+    "dataloader",
+)
 
 
 def workload(name: str) -> Any:

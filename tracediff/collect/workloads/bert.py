@@ -41,7 +41,11 @@ class Bert(nn.Module):
 
     def __init__(self, vocabulary: int, width: int, depth: int, heads: int, tokens: int, dropout: float = 0.1) -> None:
         super().__init__()
-        self.words, self.positions, self.segments = nn.Embedding(vocabulary, width), nn.Embedding(tokens, width), nn.Embedding(2, width)
+        self.words, self.positions, self.segments = (
+            nn.Embedding(vocabulary, width),
+            nn.Embedding(tokens, width),
+            nn.Embedding(2, width),
+        )
         self.norm, self.dropout = nn.LayerNorm(width, eps=1e-12), nn.Dropout(dropout)
         self.layers = nn.Sequential(*(Layer(width, heads, dropout) for _ in range(depth)))
         self.transform = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width, eps=1e-12))

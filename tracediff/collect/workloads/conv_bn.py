@@ -22,7 +22,11 @@ VARIANTS = ("eager", "fx_fused")
 def make(variant: Variant, device: str, image: int, width: int, depth: int, batch: int) -> Task:
     """The inference step."""
     channels = [3] + depth * [width]
-    model = nn.Sequential(*chain.from_iterable((nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU()) for i, o in pairwise(channels)))
+    model = nn.Sequential(
+        *chain.from_iterable(
+            (nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU()) for i, o in pairwise(channels)
+        )
+    )
     images = torch.randn(batch, 3, image, image)
     model(images)  # running statistics that do something
     model, images = model.to(device).eval(), images.to(device)

@@ -30,7 +30,9 @@ AS_THEY_COME: dict[str, Any] = {"in_order": False} if "in_order" in signature(Da
 
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """Raw images that are converted, brightened, scaled down and normalised when asked for; the same ones in every batch."""
+    """Raw images that are converted, brightened, scaled down and normalised when asked for; the same ones in every
+    batch.
+    """
 
     def __init__(self, raw: int, image: int, batch: int) -> None:
         self.raw = torch.randint(0, 256, (batch, 3, raw, raw), dtype=torch.uint8)
@@ -53,7 +55,14 @@ def make(variant: Variant, device: str, raw: int, image: int, width: int, batch:
     model = ResNet((1, 1, 1, 1), bottlenecks=False, width=width).to(device)
     workers = 4 if variant.choice(*OWN) == "workers4" else 0
     images = Images(raw, image, batch)
-    loader = DataLoader(images, batch, num_workers=workers, persistent_workers=workers > 0, pin_memory=device.startswith("cuda"), **AS_THEY_COME)
+    loader = DataLoader(
+        images,
+        batch,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+        pin_memory=device.startswith("cuda"),
+        **AS_THEY_COME,
+    )
     batches = chain.from_iterable(repeat(loader))
     forward = variant(model, torch.randn(batch, 3, image, image, device=device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

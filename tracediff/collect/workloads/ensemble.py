@@ -38,7 +38,9 @@ def make(variant: Variant, device: str, models: int, batch: int, **size: Any) ->
         return vmap(one, in_dims=(0, None if same else 0))(state, x)
 
     def by_loop(x: Tensor) -> Tensor:
-        return torch.stack([member(minibatch) for member, minibatch in zip(members, models * [x] if same else x, strict=True)])
+        return torch.stack(
+            [member(minibatch) for member, minibatch in zip(members, models * [x] if same else x, strict=True)]
+        )
 
     predictions = variant(by_vmap if variant.choice("loop", "vmap") == "vmap" else by_loop)
 

@@ -1,4 +1,6 @@
-"""A net whose forward breaks torch.compile's graph: ``.item()``, ``print``, ``float()`` of a NumPy scalar, an assert with an f-string."""
+"""A net whose forward breaks torch.compile's graph: ``.item()``, ``print``, ``float()`` of a NumPy scalar, an assert
+with an f-string.
+"""
 
 from __future__ import annotations
 

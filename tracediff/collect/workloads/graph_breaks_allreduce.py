@@ -1,4 +1,6 @@
-"""The net with graph breaks behind an all-reduce of its batch statistics: in the process group of torchrun, else in one of one rank."""
+"""The net with graph breaks behind an all-reduce of its batch statistics: in the process group of torchrun, else in one
+of one rank.
+"""
 
 from __future__ import annotations
 

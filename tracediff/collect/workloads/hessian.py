@@ -10,7 +10,11 @@ from tracediff.collect.variant import Task, Variant
 from tracediff.collect.workloads.mlp import perceptron
 
 TITLE = "the Hessian of a small net's squared output"
-SIZES: dict[str, dict[str, int]] = {"tiny": {"inputs": 32, "width": 96}, "small": {"inputs": 256, "width": 512}, "full": {"inputs": 1024, "width": 1024}}
+SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"inputs": 32, "width": 96},
+    "small": {"inputs": 256, "width": 512},
+    "full": {"inputs": 1024, "width": 1024},
+}
 OWN = ("loop", "jacfwd_jacrev", "jacrev_jacrev")
 VARIANTS = ("loop", "jacfwd_jacrev", "jacrev_jacrev")
 

@@ -20,7 +20,9 @@ OWN: tuple[str, ...] = ()
 VARIANTS = ("eager", "script", "trace", "export")
 
 
-def perceptron(inputs: int, width: int, depth: int, classes: int, activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
+def perceptron(
+    inputs: int, width: int, depth: int, classes: int, activation: type[nn.Module] = nn.ReLU
+) -> nn.Sequential:
     """``depth`` hidden layers with their activation, and a linear layer behind them."""
     widths = [inputs] + depth * [width]
     hidden = chain.from_iterable((nn.Linear(i, o), activation()) for i, o in pairwise(widths))

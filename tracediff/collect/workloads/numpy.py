@@ -11,7 +11,11 @@ from torch import Tensor
 from tracediff.collect.variant import Task, Variant
 
 TITLE = "a NumPy function (normalise, outer product, clip, exp), between tensors"
-SIZES: dict[str, dict[str, int]] = {"tiny": {"rows": 1000, "columns": 1000}, "small": {"rows": 2000, "columns": 2000}, "full": {"rows": 8192, "columns": 8192}}
+SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"rows": 1000, "columns": 1000},
+    "small": {"rows": 2000, "columns": 2000},
+    "full": {"rows": 8192, "columns": 8192},
+}
 OWN: tuple[str, ...] = ()
 VARIANTS = ("eager", "compile")
 

@@ -24,8 +24,12 @@ VARIANTS = ("loop", "vmap", "vmap+compile")
 
 def convnet(image: int, width: int) -> nn.Module:
     """Two convolutions and two linear layers, for digits."""
-    convolutions = nn.Sequential(nn.Conv2d(1, width, 3), nn.ReLU(), nn.Conv2d(width, 2 * width, 3), nn.ReLU(), nn.MaxPool2d(2))
-    return nn.Sequential(convolutions, nn.Flatten(), nn.Linear(2 * width * (image // 2 - 2) ** 2, 128), nn.ReLU(), nn.Linear(128, 10))
+    convolutions = nn.Sequential(
+        nn.Conv2d(1, width, 3), nn.ReLU(), nn.Conv2d(width, 2 * width, 3), nn.ReLU(), nn.MaxPool2d(2)
+    )
+    return nn.Sequential(
+        convolutions, nn.Flatten(), nn.Linear(2 * width * (image // 2 - 2) ** 2, 128), nn.ReLU(), nn.Linear(128, 10)
+    )
 
 
 def make(variant: Variant, device: str, image: int, width: int, batch: int) -> Task:
@@ -47,7 +51,9 @@ def make(variant: Variant, device: str, image: int, width: int, batch: int) -> T
         forward = variant(model, images[:1])
 
         def gradients(images: Tensor, labels: Tensor) -> list[Tensor]:
-            losses = [cross_entropy(forward(image[None]), label[None]) for image, label in zip(images, labels, strict=True)]
+            losses = [
+                cross_entropy(forward(image[None]), label[None]) for image, label in zip(images, labels, strict=True)
+            ]
             samples = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
             return [torch.stack(of_one) for of_one in zip(*samples, strict=True)]
 

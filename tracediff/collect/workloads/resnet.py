@@ -31,7 +31,12 @@ def basic(inputs: int, width: int, stride: int) -> tuple[list[nn.Module], int]:
 
 def bottleneck(inputs: int, width: int, stride: int) -> tuple[list[nn.Module], int]:
     """The body of ResNet-50's blocks, and its output channels."""
-    reduced = [*convolution(inputs, width, 1), nn.ReLU(inplace=True), *convolution(width, width, 3, stride), nn.ReLU(inplace=True)]
+    reduced = [
+        *convolution(inputs, width, 1),
+        nn.ReLU(inplace=True),
+        *convolution(width, width, 3, stride),
+        nn.ReLU(inplace=True),
+    ]
     return [*reduced, *convolution(width, 4 * width, 1)], 4 * width
 
 

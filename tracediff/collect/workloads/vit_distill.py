@@ -1,4 +1,6 @@
-"""Training a vision transformer with an expensive loss: distillation from a teacher's logits at several temperatures."""
+"""Training a vision transformer with an expensive loss: distillation from a teacher's logits at several
+temperatures.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +52,14 @@ class WithLoss(nn.Module):
 
 
 def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
-    """The training step. ``compile`` compiles the model alone, `loss_compiled` the loss too, `one_graph` both as one."""
+    """The training step. ``compile`` compiles the model alone, `loss_compiled` the loss too, `one_graph` both as
+    one.
+    """
     way = variant.choice(*OWN)
     if way == "loss_compiled" and not variant.compiles:
-        raise TracediffError(f"--variant {variant.text}", "loss_compiled compiles nothing by itself", "write compile+loss_compiled")
+        raise TracediffError(
+            f"--variant {variant.text}", "loss_compiled compiles nothing by itself", "write compile+loss_compiled"
+        )
     model = Vit(**size).to(device)
     images = torch.randn(batch, 3, size["image"], size["image"], device=device)
     teacher = 4 * torch.randn(batch, size["classes"], device=device)

@@ -1,11 +1,13 @@
-"""Findings of the critical path: work that changed where the step does not wait for it. Only where both sets hold the table `critical`."""
+"""Findings of the critical path: work that changed where the step does not wait for it. Only where both sets hold the
+table `critical`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.wording import time
+from tracediff.diff.formatting import time
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -20,7 +22,7 @@ SHOWN = 5
 
 def off_path(comparison: Comparison) -> list[Finding]:
     """off-path: work takes longer or less, and next to nothing of it is on the step's critical path."""
-    rows = next((of.rows for of in comparison.measures if of.measure.name == "critical"), ())
+    rows = next((of.rows for of in comparison.tables if of.schema.name == "critical"), ())
     us = comparison.us
     least = LEAST * max(comparison.step_time.control, comparison.step_time.test)
     found = []
@@ -32,9 +34,14 @@ def off_path(comparison: Comparison) -> list[Finding]:
     if not found:
         return []
     whole, on_path, largest = found[0]
-    title = f"{largest.key[1]}: {time(abs(us(whole)))} {'slower' if whole > 0 else 'faster'}, {time(us(on_path))} on the step"
+    title = (
+        f"{largest.key[1]}: {time(abs(us(whole)))} {'slower' if whole > 0 else 'faster'}, {time(us(on_path))} on "
+        f"the step"
+    )
     detail = "The step does not wait for it: that change is no reason for the step's."
-    evidence = tuple(Evidence(row.key[1], None, None, us(row.control[1]), us(row.test[1])) for _, _, row in found[:SHOWN])
+    evidence = tuple(
+        Evidence(row.key[1], None, None, us(row.control[1]), us(row.test[1])) for _, _, row in found[:SHOWN]
+    )
     return [Finding("off-path", title, detail, evidence=evidence)]
 
 

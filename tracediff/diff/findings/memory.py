@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.wording import part, rose, sizes
+from tracediff.diff.formatting import part, rose, sizes
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
-    from tracediff.diff.measures import MeasureDiff, MeasureRow
+    from tracediff.diff.table_changes import TableDiff, TableRowDiff
 
 PEAK_MOVED = 0.05
 """Part of the larger peak by which the peaks of a device must differ."""
@@ -19,36 +19,50 @@ MOST_HOLDERS = 5
 
 
 def peaks(comparison: Comparison) -> list[Finding]:
-    """memory-peak, where both sets were loaded with the measure ``memory``; what holds the peak is told where they have ``memory_holders``, too."""
-    tables = {of.measure.name: of for of in comparison.measures}
+    """memory-peak, where both sets were loaded with the table ``memory``; what holds the peak is told where they have
+    ``memory_holders``, too.
+    """
+    tables = {of.schema.name: of for of in comparison.tables}
     return memory_peak(tables["memory"], tables.get("memory_holders"), comparison.scale) if "memory" in tables else []
 
 
-def memory_peak(memory: MeasureDiff, holders: MeasureDiff | None, scale: int) -> list[Finding]:
+def memory_peak(memory: TableDiff, holders: TableDiff | None, scale: int) -> list[Finding]:
     """Devices whose peak moved; those that one side alone tells of are none. Numbers are over ``scale``."""
-    at = [column.name for column in memory.measure.columns].index("reserved")
+    at = [column.name for column in memory.schema.columns].index("reserved")
     found = []
     for row in memory.rows:
         control, test = row.control[0] / scale, row.test[0] / scale
-        if not (any(row.control) and any(row.test)) or abs(test - control) < max(LEAST_MOVED, PEAK_MOVED * max(control, test)):
+        if not (any(row.control) and any(row.test)) or abs(test - control) < max(
+            LEAST_MOVED, PEAK_MOVED * max(control, test)
+        ):
             continue
         (device,) = row.key
         reserved = row.control[at] / scale, row.test[at] / scale
-        detail = f"Most that is allocated at once in a step, {part(abs(test - control), control)} {'more' if test > control else 'less'}"
+        detail = (
+            f"Most that is allocated at once in a step, {part(abs(test - control), control)} "
+            f"{'more' if test > control else 'less'}"
+        )
         detail += f"; reserved {sizes(*reserved)}." if any(reserved) else "."
         moved = _moved(holders.rows, device, scale) if holders else ()
-        found.append(Finding("memory-peak", f"peak memory of {device} {rose(control, test)}: {sizes(control, test)}", detail, evidence=moved))
+        found.append(
+            Finding(
+                "memory-peak",
+                f"peak memory of {device} {rose(control, test)}: {sizes(control, test)}",
+                detail,
+                evidence=moved,
+            )
+        )
     return found
 
 
-def _moved(rows: tuple[MeasureRow, ...], device: str, scale: int) -> tuple[Evidence, ...]:
+def _moved(rows: tuple[TableRowDiff, ...], device: str, scale: int) -> tuple[Evidence, ...]:
     """What holds most more or less at the peak, with its blocks."""
     mine = [row for row in rows if row.key[0] == device and row.control[0] != row.test[0]]
     mine.sort(key=lambda row: (-abs(row.test[0] - row.control[0]), row.key))
     return tuple(_holder(row, scale) for row in mine[:MOST_HOLDERS])
 
 
-def _holder(row: MeasureRow, scale: int) -> Evidence:
+def _holder(row: TableRowDiff, scale: int) -> Evidence:
     _, phase, operator, module = row.key
     place = ", ".join(text for text in (operator, module, phase) if text)
     held = f"{place}: {sizes(row.control[0] / scale, row.test[0] / scale)}"

@@ -7,16 +7,17 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import named_sides
-from tracediff.diff.matching.calls import shape_key
+from tracediff.diff.formatting import MINUS, change, count, part, plural, time
+from tracediff.diff.matching.call_pairs import shape_key
 from tracediff.diff.preflight import COMPILING
-from tracediff.diff.wording import MINUS, change, count, part, plural, time
-from tracediff.profile.calltree import Call, CallTree
 
 if TYPE_CHECKING:
-    from tracediff.diff.comparison import Comparison, Side
+    from tracediff.aggregate.side import Side
+    from tracediff.diff.comparison import Comparison
     from tracediff.diff.ops import Op
 
 GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip)GraphLaunch")
@@ -24,7 +25,9 @@ REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
 STRAGGLING = 0.1
 """Part of the step by which waiting in communication must differ between ranks."""
 OTHER_WORKLOAD = 0.1
-"""Part of the work with shapes that has no equal shapes on the other side, from which the sides do not do the same work."""
+"""Part of the work with shapes that has no equal shapes on the other side, from which the sides do not do the same
+work.
+"""
 LEAST_SHAPES = 0.01
 """The same below which other shapes are not told."""
 COST_OF_BREAKS = "Each break ends a compiled graph: Python runs between them, and nothing is fused across."
@@ -79,26 +82,61 @@ def _standing_breaks(comparison: Comparison, counts: list[float]) -> list[Findin
     found = []
     for side, regions in ((comparison.control, counts[0]), (comparison.test, counts[1])):
         if side.graph_breaks and not all(counts):
-            title = f"{side.label} breaks its graph {len(side.graph_breaks)} times: {plural(regions, 'compiled region')} a step"
-            found.append(Finding("graph-breaks", title, COST_OF_BREAKS, evidence=tuple(Evidence(text) for text in side.graph_breaks[:5])))
+            title = (
+                f"{side.label} breaks its graph {len(side.graph_breaks)} times: "
+                f"{plural(regions, 'compiled region')} a step"
+            )
+            found.append(
+                Finding(
+                    "graph-breaks",
+                    title,
+                    COST_OF_BREAKS,
+                    evidence=tuple(Evidence(text) for text in side.graph_breaks[:5]),
+                )
+            )
     return found
 
 
 def compiling(comparison: Comparison) -> list[Finding]:
-    """compile-in-window and recompile-in-window: torch.compile at work in the used steps, or regions that were compiled again."""
+    """compile-in-window and recompile-in-window: torch.compile at work in the used steps, or regions that were compiled
+    again.
+    """
     found = []
     for name, which in ((comparison.control.label, 0), (comparison.test.label, 1)):
-        ops = [op for op in comparison.ops if COMPILING.search(op.raw_name) and (op.control_count, op.test_count)[which]]
+        ops = [
+            op for op in comparison.ops if COMPILING.search(op.raw_name) and (op.control_count, op.test_count)[which]
+        ]
         if ops:
             total = sum((op.control_self, op.test_self)[which] for op in ops)
-            detail = f"torch.compile works {time(comparison.us(total))} a step in {name}'s used steps: they are no steady steps. Record more warm-up steps."
+            detail = (
+                f"torch.compile works {time(comparison.us(total))} a step in {name}'s used steps: they are no "
+                f"steady steps. Record more warm-up steps."
+            )
             title = f"{name} compiles inside of the recorded steps"
-            found.append(Finding("compile-in-window", title, detail, weight_us=comparison.us(total), evidence=_evidence(comparison, ops)))
+            found.append(
+                Finding(
+                    "compile-in-window",
+                    title,
+                    detail,
+                    weight_us=comparison.us(total),
+                    evidence=_evidence(comparison, ops),
+                )
+            )
         matched = [(op, REGION.match(op.raw_name)) for op in comparison.ops if (op.control_count, op.test_count)[which]]
         again = [op for op, match in matched if match and int(match[2]) > 0]
         if again:
-            detail = f"{plural(len(again), 'compiled region')} of {name} run in a version compiled again (the number behind the slash): a guard failed before."
-            found.append(Finding("recompile-in-window", f"{name} runs recompiled regions", detail, evidence=_evidence(comparison, again)))
+            detail = (
+                f"{plural(len(again), 'compiled region')} of {name} run in a version compiled again (the number "
+                f"behind the slash): a guard failed before."
+            )
+            found.append(
+                Finding(
+                    "recompile-in-window",
+                    f"{name} runs recompiled regions",
+                    detail,
+                    evidence=_evidence(comparison, again),
+                )
+            )
     return found
 
 
@@ -115,8 +153,13 @@ def straggler_of(side: Side, step_us: float, name: str) -> list[Finding]:
         return []
     late, early = min(waits, key=lambda r: (waits[r], r)), max(waits, key=lambda r: (waits[r], -r))
     title = f"rank {late} of {name} comes late: the others wait for it"
-    detail = f"Rank {late} spends {time(waits[late])} a step in communication kernels, rank {early} {time(waits[early])}: who waits least comes last."
-    evidence = tuple(Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1]))
+    detail = (
+        f"Rank {late} spends {time(waits[late])} a step in communication kernels, rank {early} "
+        f"{time(waits[early])}: who waits least comes last."
+    )
+    evidence = tuple(
+        Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1])
+    )
     return [Finding("straggler", title, detail, weight_us=waits[early] - waits[late], evidence=evidence)]
 
 
@@ -143,17 +186,32 @@ def workload(comparison: Comparison) -> list[Finding]:
     evidence = tuple(Evidence(name, None, None, us(c), us(t)) for name, c, t in examples[:5])
     if share >= OTHER_WORKLOAD:
         title = f"{100 * share:.0f} % of the work has shapes that the other side does not have"
-        return [Finding("workload-changed", title, "The sides do not do the same work: compare like with like before reading times.", evidence=evidence)]
+        return [
+            Finding(
+                "workload-changed",
+                title,
+                "The sides do not do the same work: compare like with like before reading times.",
+                evidence=evidence,
+            )
+        ]
     if share >= LEAST_SHAPES:
         title = f"{part(share, 1)} of the work has other shapes"
-        return [Finding("shape-change", title, "These calls have no call of equal shapes on the other side.", evidence=evidence)]
+        return [
+            Finding(
+                "shape-change", title, "These calls have no call of equal shapes on the other side.", evidence=evidence
+            )
+        ]
     return []
 
 
 def shapes_without_partner(comparison: Comparison) -> tuple[float, list[tuple[str, int, int]]] | None:
-    """(part of the work with shapes whose operator runs on both sides but never with these shapes, the largest such calls)."""
+    """(part of the work with shapes whose operator runs on both sides but never with these shapes, the largest such
+    calls).
+    """
     compiled = [op for op in comparison.ops if REGION.match(op.raw_name) or op.raw_name.startswith("CompiledFunction")]
-    if any(op.control_count for op in compiled) != any(op.test_count for op in compiled):  # compiled code calls operators with shapes of its own
+    if any(op.control_count for op in compiled) != any(
+        op.test_count for op in compiled
+    ):  # compiled code calls operators with shapes of its own
         return None
     sides = [_time_by_shapes(tree, comparison.scale // tree.denominator) for tree in comparison.trees]
     if not all(sides):
@@ -180,7 +238,9 @@ def _time_by_shapes(tree: CallTree, factor: int) -> dict[tuple[str, tuple[str, .
 
 
 def inputs(comparison: Comparison) -> list[Finding]:
-    """dtype-change and layout-change: the same operator on the same shapes gets inputs of another dtype or with other strides."""
+    """dtype-change and layout-change: the same operator on the same shapes gets inputs of another dtype or with other
+    strides.
+    """
     moved: dict[str, dict[str, list[int]]] = {"dtype-change": {}, "layout-change": {}}
     work = [_work_of_calls(tree, comparison.scale // tree.denominator) for tree in comparison.trees]
     for a, b in comparison.pairing.test_of.items():
@@ -193,7 +253,11 @@ def inputs(comparison: Comparison) -> list[Finding]:
             entry = moved[code].setdefault(f"{x.name}: {change}", [0, 0, 0])
             entry[0], entry[1], entry[2] = entry[0] + 1, entry[1] + times[0], entry[2] + times[1]
     whole = max(sum(work[0].values()), sum(work[1].values()), 1)
-    return [_inputs_finding(comparison, code, calls) for code, calls in moved.items() if sum(max(c[1:]) for c in calls.values()) >= 0.01 * whole]
+    return [
+        _inputs_finding(comparison, code, calls)
+        for code, calls in moved.items()
+        if sum(max(c[1:]) for c in calls.values()) >= 0.01 * whole
+    ]
 
 
 def _work_of_calls(tree: CallTree, factor: int) -> dict[int, int]:
@@ -205,9 +269,14 @@ def _work_of_calls(tree: CallTree, factor: int) -> dict[int, int]:
 
 def _inputs_changed(x: Call, y: Call) -> tuple[str, str]:
     """(dtype-change, layout-change or nothing; what became what)."""
-    for code, word, a, b in (("dtype-change", "", x.types, y.types), ("layout-change", "strides ", x.strides, y.strides)):
+    for code, word, a, b in (
+        ("dtype-change", "", x.types, y.types),
+        ("layout-change", "strides ", x.strides, y.strides),
+    ):
         pairs = zip(json.loads(a), json.loads(b), strict=False) if a and b else ()
-        differing = next(((p, q) for p, q in pairs if p and q and p != q and p not in NO_TENSOR and q not in NO_TENSOR), None)
+        differing = next(
+            ((p, q) for p, q in pairs if p and q and p != q and p not in NO_TENSOR and q not in NO_TENSOR), None
+        )
         if differing:
             return code, f"{word}{_plain(differing[0])} → {_plain(differing[1])}"
     return "", ""
@@ -225,7 +294,14 @@ def _inputs_finding(comparison: Comparison, code: str, calls: dict[str, list[int
     delta = us(sum(c[2] - c[1] for c in calls.values()))
     what = "of another dtype" if code == "dtype-change" else "in another layout"
     evidence = tuple(Evidence(name, c[0], c[0], us(c[1]), us(c[2])) for name, c in largest[:5])
-    return Finding(code, f"{plural(many, 'operator call')} get inputs {what}", f"Same operators, same shapes: {times} a step.", delta, delta, evidence)
+    return Finding(
+        code,
+        f"{plural(many, 'operator call')} get inputs {what}",
+        f"Same operators, same shapes: {times} a step.",
+        delta,
+        delta,
+        evidence,
+    )
 
 
 RULES = (inputs, cuda_graphs, graph_breaks, compiling, stragglers, spilled, workload)

@@ -7,10 +7,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.wording import change, part, plural, rose, time
+from tracediff.diff.formatting import change, part, plural, rose, time
 
 if TYPE_CHECKING:
-    from tracediff.diff.comparison import Comparison, Side
+    from tracediff.aggregate.side import Side
+    from tracediff.diff.comparison import Comparison
 
 BUSY_STATES = ("gpu_compute", "gpu_comm", "gpu_copy")
 HOST_BOUND, GPU_BOUND = 0.5, 0.1
@@ -46,10 +47,22 @@ def bound(comparison: Comparison) -> list[Finding]:
         else:
             counts += " and hardly counts"
         detail = f"{shown}: the step takes as long as the host needs. {counts}."
-        return [Finding("host-bound", "the host sets the pace on both sides", detail, weight_us=us(step.delta), evidence=evidence)]
+        return [
+            Finding(
+                "host-bound",
+                "the host sets the pace on both sides",
+                detail,
+                weight_us=us(step.delta),
+                evidence=evidence,
+            )
+        ]
     if max(idle) <= GPU_BOUND:
         detail = f"{shown}: the step takes as long as the GPU works. What the host saves does not shorten it."
-        return [Finding("gpu-bound", "the GPU sets the pace on both sides", detail, weight_us=us(step.delta), evidence=evidence)]
+        return [
+            Finding(
+                "gpu-bound", "the GPU sets the pace on both sides", detail, weight_us=us(step.delta), evidence=evidence
+            )
+        ]
     return []
 
 
@@ -58,18 +71,37 @@ def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str,
     step, us = comparison.step_time, comparison.us
     control, test = step.within(names)
     delta = test - control
-    if not step.delta or abs(step.delta) < LEAST_CHANGE * max(step.control, step.test) or abs(delta) < PART_OF_CHANGE * abs(step.delta):
+    if (
+        not step.delta
+        or abs(step.delta) < LEAST_CHANGE * max(step.control, step.test)
+        or abs(delta) < PART_OF_CHANGE * abs(step.delta)
+    ):
         return []
     same_way = (delta > 0) == (step.delta > 0)
     much = "more than all" if abs(delta) > abs(step.delta) else part(abs(delta), abs(step.delta))
-    whole = f"{much} of the change of the step ({time(us(step.delta))})" if same_way else f"against the change of the step ({time(us(step.delta))})"
+    whole = (
+        f"{much} of the change of the step ({time(us(step.delta))})"
+        if same_way
+        else f"against the change of the step ({time(us(step.delta))})"
+    )
     title = f"{what} {rose(control, test)}: {change(us(control), us(test))} a step"
-    return [Finding(code, title, f"That is {whole}. {advice}", us(delta), us(delta), (Evidence(what, None, None, us(control), us(test)),))]
+    return [
+        Finding(
+            code,
+            title,
+            f"That is {whole}. {advice}",
+            us(delta),
+            us(delta),
+            (Evidence(what, None, None, us(control), us(test)),),
+        )
+    ]
 
 
 def _waits(comparison: Comparison) -> tuple[int, int]:
     """Time that the host spends in calls that wait for the GPU, on both sides."""
-    calls = [op for op in comparison.ops if op.category in ("cuda_runtime", "cuda_driver") and WAITS.search(op.raw_name)]
+    calls = [
+        op for op in comparison.ops if op.category in ("cuda_runtime", "cuda_driver") and WAITS.search(op.raw_name)
+    ]
     return sum(op.control_self for op in calls), sum(op.test_self for op in calls)
 
 
@@ -89,7 +121,13 @@ def data_loading(comparison: Comparison) -> list[Finding]:
 
 def launch_bound(comparison: Comparison) -> list[Finding]:
     """launch-bound: the GPU waits while work is being launched."""
-    return _state(comparison, ("launching", "gpu_queued"), "launch-bound", "waiting for launches", "Fewer, larger kernels or CUDA graphs shorten it.")
+    return _state(
+        comparison,
+        ("launching", "gpu_queued"),
+        "launch-bound",
+        "waiting for launches",
+        "Fewer, larger kernels or CUDA graphs shorten it.",
+    )
 
 
 def exposed_communication(comparison: Comparison) -> list[Finding]:
@@ -101,7 +139,12 @@ def exposed_communication(comparison: Comparison) -> list[Finding]:
 def new_sync(comparison: Comparison) -> list[Finding]:
     """new-sync: more or fewer calls that wait for the device."""
     number, us = comparison.number, comparison.us
-    calls = [op for op in comparison.ops if op.category in ("cuda_runtime", "cuda_driver") and ("Synchronize" in op.raw_name or op.raw_name in WAITING_COPIES)]
+    calls = [
+        op
+        for op in comparison.ops
+        if op.category in ("cuda_runtime", "cuda_driver")
+        and ("Synchronize" in op.raw_name or op.raw_name in WAITING_COPIES)
+    ]
     control, test = sum(op.control_count for op in calls), sum(op.test_count for op in calls)
     waits = [sum(op.control_total for op in calls), sum(op.test_total for op in calls)]
     if control == test or abs(number(test - control)) < 1:
@@ -110,8 +153,14 @@ def new_sync(comparison: Comparison) -> list[Finding]:
     delta = us(state.delta) if state else 0.0
     title = f"waiting for the device {number(control):,.0f} → {number(test):,.0f} times a step"
     idle = f"{time(abs(delta))} {'more' if delta > 0 else 'less'} of the step"
-    detail = f"The host waits {change(us(waits[0]), us(waits[1]))} in synchronising calls; the GPU is idle meanwhile for {idle}."
-    evidence = tuple(Evidence(op.raw_name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total)) for op in calls[:5])
+    detail = (
+        f"The host waits {change(us(waits[0]), us(waits[1]))} in synchronising calls; the GPU is idle meanwhile "
+        f"for {idle}."
+    )
+    evidence = tuple(
+        Evidence(op.raw_name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total))
+        for op in calls[:5]
+    )
     return [Finding("new-sync", title, detail, delta, delta, evidence)]
 
 
@@ -123,16 +172,33 @@ def outlier_steps(comparison: Comparison) -> list[Finding]:
 def named_sides(comparison: Comparison) -> list[tuple[Side, str]]:
     """Control and test, and what to call them: their labels where these differ."""
     sides = comparison.control, comparison.test
-    return list(zip(sides, [s.label for s in sides] if sides[0].label != sides[1].label else ("the control", "the test"), strict=True))
+    return list(
+        zip(
+            sides,
+            [s.label for s in sides] if sides[0].label != sides[1].label else ("the control", "the test"),
+            strict=True,
+        )
+    )
 
 
 def outliers_of(side: Side, name: str) -> list[Finding]:
     """The finding of one side, called ``name``."""
-    named = [text for run, steps in side.steps.items() for text in _outliers(side, run, [(s.number, s.period_ns) for s in steps])]
+    named = [
+        text
+        for run, steps in side.steps.items()
+        for text in _outliers(side, run, [(s.number, s.period_ns) for s in steps])
+    ]
     if not named:
         return []
-    detail = f"{name}: {'; '.join(named[:3])}{' …' if len(named) > 3 else ''}. They are kept, and count in the mean but not in the median."
-    return [Finding("outlier-step", f"{plural(len(named), 'step')} of {name} took far longer or shorter than its others", detail)]
+    detail = (
+        f"{name}: {'; '.join(named[:3])}{' …' if len(named) > 3 else ''}. They are kept, and count in the mean "
+        f"but not in the median."
+    )
+    return [
+        Finding(
+            "outlier-step", f"{plural(len(named), 'step')} of {name} took far longer or shorter than its others", detail
+        )
+    ]
 
 
 def _outliers(side: Side, run: str, steps: list[tuple[int, int]]) -> list[str]:
@@ -143,7 +209,11 @@ def _outliers(side: Side, run: str, steps: list[tuple[int, int]]) -> list[str]:
     spread = 1.4826 * median(abs(period - middle) for _, period in steps)
     spread = max(spread, 0.005 * middle)
     where = f"{run}, " if side.runs > 1 else ""
-    return [f"{where}step {n} {time(p / 1000)} (median {time(middle / 1000)})" for n, p in steps if abs(p - middle) > OUTLIER_SD * spread]
+    return [
+        f"{where}step {n} {time(p / 1000)} (median {time(middle / 1000)})"
+        for n, p in steps
+        if abs(p - middle) > OUTLIER_SD * spread
+    ]
 
 
 RULES = (bound, data_loading, host_time, launch_bound, exposed_communication, new_sync, outlier_steps)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import BUSY_STATES
+from tracediff.diff.formatting import change, count, part, plural, time
 from tracediff.diff.groups import Group, Member
-from tracediff.diff.wording import change, count, part, plural, time
-from tracediff.profile.names import is_generated, match_name
-from tracediff.profile.readable import readable
-from tracediff.profile.tensor_cores import uses_tensor_cores
+from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.match_names import is_generated, match_name
+from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -33,7 +33,9 @@ def _matters(comparison: Comparison, delta: int) -> bool:
 
 
 def _weight(comparison: Comparison, delta: int) -> float:
-    """What a change of kernel time can be of the step's: all of it where the GPU is always busy, little where it is mostly idle."""
+    """What a change of kernel time can be of the step's: all of it where the GPU is always busy, little where it is
+    mostly idle.
+    """
     step = comparison.step_time
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return comparison.us(delta)
@@ -42,7 +44,13 @@ def _weight(comparison: Comparison, delta: int) -> float:
 
 def _evidence(comparison: Comparison, group: Group, name: str | None = None) -> Evidence:
     number, us = comparison.number, comparison.us
-    return Evidence(name or group.name, number(group.control_count), number(group.test_count), us(group.control_ns), us(group.test_ns))
+    return Evidence(
+        name or group.name,
+        number(group.control_count),
+        number(group.test_count),
+        us(group.control_ns),
+        us(group.test_ns),
+    )
 
 
 def _times(groups: Sequence[Group]) -> tuple[int, int]:
@@ -65,8 +73,14 @@ def fused(comparison: Comparison) -> list[Finding]:
     control, test = _times(groups)
     us = comparison.us
     what = "kernels" if comparison.gpu_time.groups else "operators"
-    title = f"{count(comparison.number(counts[0]))} {what} became {count(comparison.number(counts[1]))} by {'fusion' if into else 'undoing fusion'}"
-    detail = f"{plural(len(groups), 'group')} of fused kernels and what they compute: {change(us(control), us(test))} a step."
+    title = (
+        f"{count(comparison.number(counts[0]))} {what} became {count(comparison.number(counts[1]))} by "
+        f"{'fusion' if into else 'undoing fusion'}"
+    )
+    detail = (
+        f"{plural(len(groups), 'group')} of fused kernels and what they compute: "
+        f"{change(us(control), us(test))} a step."
+    )
     evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in _largest(groups))
     return [Finding("fused", title, detail, us(test - control), _weight(comparison, test - control), evidence)]
 
@@ -99,7 +113,10 @@ def swapped(comparison: Comparison) -> list[Finding]:
             title = f"other {family} kernels: {time(abs(us(delta)))} {_more(delta)}"
             found.append(Finding("algorithm-swap", title, detail, us(delta), _weight(comparison, delta), evidence))
         elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
-            detail = f"Other kernels in {ops}, which take as long as before ({times}): the library picked other algorithms. That is no cause."
+            detail = (
+                f"Other kernels in {ops}, which take as long as before ({times}): the library picked other "
+                f"algorithms. That is no cause."
+            )
             title = "convolution kernels changed their names, not their time"
             found.append(Finding("cudnn-choice", title, detail, us(delta), _weight(comparison, delta), evidence))
     return found
@@ -125,7 +142,9 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
             kernels[group.name, group.family].append(group)
     found = []
     us = comparison.us
-    chance = {op.name for op in comparison.ops if op.time_change in ("same", "unclear")}  # where runs were tested, they decide
+    chance = {
+        op.name for op in comparison.ops if op.time_change in ("same", "unclear")
+    }  # where runs were tested, they decide
     for (name, _), groups in kernels.items():
         control, test = _times(groups)
         delta = test - control
@@ -133,7 +152,9 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
             continue
         code = "slower-kernel" if delta > 0 else "faster-kernel"
         title = f"{name} is {part(abs(delta), control)} {'slower' if delta > 0 else 'faster'}"
-        detail = f"The same kernel below the same {plural(len(groups), 'call')}: {change(us(control), us(test))} a step."
+        detail = (
+            f"The same kernel below the same {plural(len(groups), 'call')}: {change(us(control), us(test))} a step."
+        )
         evidence = tuple(_evidence(comparison, g, g.call or g.name) for g in _largest(groups))
         found.append(Finding(code, title, detail, us(delta), _weight(comparison, delta), evidence))
     return sorted(found, key=lambda f: -abs(f.delta_us))[:SHOWN]
@@ -156,9 +177,17 @@ def counts(comparison: Comparison) -> list[Finding]:
     us = comparison.us
     largest = sorted(sums.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))[:SHOWN]
     came, went = (sum(e[k] for e in sums.values()) for k in (1, 0))
-    title = f"work that only one side does: {count(comparison.number(went))} a step went, {count(comparison.number(came))} came"
-    detail = f"{change(us(sum(e[2] for e in sums.values())), us(sum(e[3] for e in sums.values())))} a step, without a partner on the other side at any level."
-    evidence = tuple(Evidence(n, comparison.number(e[0]), comparison.number(e[1]), us(e[2]), us(e[3])) for n, e in largest)
+    title = (
+        f"work that only one side does: {count(comparison.number(went))} a step went, "
+        f"{count(comparison.number(came))} came"
+    )
+    detail = (
+        f"{change(us(sum(e[2] for e in sums.values())), us(sum(e[3] for e in sums.values())))} a step, without "
+        f"a partner on the other side at any level."
+    )
+    evidence = tuple(
+        Evidence(n, comparison.number(e[0]), comparison.number(e[1]), us(e[2]), us(e[3])) for n, e in largest
+    )
     return [Finding("count-change", title, detail, us(delta), _weight(comparison, delta), evidence)]
 
 
@@ -167,10 +196,23 @@ def copies(comparison: Comparison) -> list[Finding]:
     found = []
     us, number = comparison.us, comparison.number
     for op in comparison.ops:
-        if op.category == "gpu_memcpy" and abs(number(op.test_count - op.control_count)) >= 1 and _matters(comparison, op.total_delta):
+        if (
+            op.category == "gpu_memcpy"
+            and abs(number(op.test_count - op.control_count)) >= 1
+            and _matters(comparison, op.total_delta)
+        ):
             title = f"{op.name}: {count(number(op.control_count))} → {count(number(op.test_count))} copies a step"
             detail = f"They take {change(us(op.control_total), us(op.test_total))} a step."
-            found.append(Finding("new-copies", title, detail, us(op.total_delta), _weight(comparison, op.total_delta), (evidence_of(comparison, op),)))
+            found.append(
+                Finding(
+                    "new-copies",
+                    title,
+                    detail,
+                    us(op.total_delta),
+                    _weight(comparison, op.total_delta),
+                    (evidence_of(comparison, op),),
+                )
+            )
     return found
 
 
@@ -187,7 +229,9 @@ def tensor_cores(comparison: Comparison) -> list[Finding]:
 
 
 def tensor_core_shares(comparison: Comparison) -> tuple[float, float] | None:
-    """Part of each side's kernel time in kernels whose names say that they use tensor cores (MFMA on AMD); None without a GPU on both sides."""
+    """Part of each side's kernel time in kernels whose names say that they use tensor cores (MFMA on AMD); None without
+    a GPU on both sides.
+    """
     shares = []
     for k in (0, 1):
         members = [m for g in comparison.gpu_time.groups for m in g.sides[k] if m.category == "kernel"]

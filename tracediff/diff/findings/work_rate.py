@@ -1,4 +1,6 @@
-"""Findings of how fast equal work is done: FLOPs and bytes against what the device can do. Only where both sets hold the table `rates`."""
+"""Findings of how fast equal work is done: FLOPs and bytes against what the device can do. Only where both sets hold
+the table `rates`.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import BUSY_STATES
-from tracediff.diff.wording import change, plural
-from tracediff.profile.devices import Device, device_of
-from tracediff.profile.measures.rates import MEASURE, Attained, attained
+from tracediff.diff.formatting import change, plural
+from tracediff.profile.perf_model.device_peaks import Device, device_of
+from tracediff.profile.tables.rates import SCHEMA, Attained, attained
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
-    from tracediff.diff.measures import MeasureRow
+    from tracediff.diff.table_changes import TableRowDiff
 
-COLUMNS = [column.name for column in MEASURE.columns]
+COLUMNS = [column.name for column in SCHEMA.columns]
 LEAST_GAIN = 0.01
 """Part of all work of a side that it would save at the other side's rate, from which a kind of work is told."""
 LEAST_CHANGE = 0.1
@@ -44,17 +46,19 @@ class Same:
 
 def efficiency(comparison: Comparison) -> list[Finding]:
     """efficiency: the same work attains another part of the device's peak, or where no peak is known another rate."""
-    rows = next((of.rows for of in comparison.measures if of.measure.name == "rates"), ())
+    rows = next((of.rows for of in comparison.tables if of.schema.name == "rates"), ())
     whole = sum(row.control[TIME] for row in rows), sum(row.test[TIME] for row in rows)
     kinds: dict[tuple[str, str], list[Same]] = defaultdict(list)
     for same in map(_same, rows):
         if same:
             kinds[same.kind, same.dtype].append(same)
-    found = [finding for (kind, dtype), work in kinds.items() if (finding := _finding(comparison, kind, dtype, work, whole))]
+    found = [
+        finding for (kind, dtype), work in kinds.items() if (finding := _finding(comparison, kind, dtype, work, whole))
+    ]
     return sorted(found, key=lambda f: (-abs(f.weight_us), f.title))[:SHOWN]
 
 
-def _same(row: MeasureRow) -> Same | None:
+def _same(row: TableRowDiff) -> Same | None:
     """What both sides do of a row; None where one does not, or where neither FLOPs nor bytes are known."""
     calls = min(row.control[CALLS], row.test[CALLS])
     if not calls or not all(side[TIME] and (side[FLOP] or side[BYTES]) for side in (row.control, row.test)):
@@ -89,11 +93,15 @@ def _finding(comparison: Comparison, kind: str, dtype: str, work: list[Same], wh
     detail = f"{plural(len(work), 'shape')} that both sides compute: {moved}.{_of_peak(devices, parts)}"
     delta = us(round(times[1] - times[0]))
     largest = sorted(work, key=lambda w: (-abs(w.test[TIME] - w.control[TIME]), w.shapes))[:SHOWN]
-    return Finding("efficiency", title, detail, delta, delta * _busy(comparison), tuple(_evidence(comparison, w) for w in largest))
+    return Finding(
+        "efficiency", title, detail, delta, delta * _busy(comparison), tuple(_evidence(comparison, w) for w in largest)
+    )
 
 
 def _part(dtype: str, rows: list[tuple[float, ...]], device: Device | None) -> float | None:
-    """Part of the roofline that ``rows`` attain together: the time that they would take on it by the time that they take."""
+    """Part of the roofline that ``rows`` attain together: the time that they would take on it by the time that they
+    take.
+    """
     at_peak = 0.0
     for row in rows:
         share = attained(dtype, row, device).part

@@ -69,7 +69,11 @@ def read_settings(path: Path) -> Settings:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise TracediffError(str(path), f"cannot be read ({(error.strerror or str(error)).lower()})", "give the path of a TOML file with --config") from None
+        raise TracediffError(
+            str(path),
+            f"cannot be read ({(error.strerror or str(error)).lower()})",
+            "give the path of a TOML file with --config",
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TracediffError(str(path), f"is no TOML ({error})", SEE) from None
     check = document.get("check")
@@ -84,8 +88,12 @@ def _settings(check: dict[str, Any], path: str) -> Settings:
     if not isinstance(allow, list) or not all(isinstance(code, str) for code in allow):
         raise TracediffError(f"{path}, allow", "is no list of codes", 'write allow = ["gpu"]')
     return Settings(
-        parse_relative(_amount(check.get("max_regression", DEFAULT_RELATIVE), f"{path}, max_regression"), f"{path}, max_regression"),
-        parse_absolute(_amount(check.get("min_delta", DEFAULT_ABSOLUTE), f"{path}, min_delta"), "us", f"{path}, min_delta"),
+        parse_relative(
+            _amount(check.get("max_regression", DEFAULT_RELATIVE), f"{path}, max_regression"), f"{path}, max_regression"
+        ),
+        parse_absolute(
+            _amount(check.get("min_delta", DEFAULT_ABSOLUTE), f"{path}, min_delta"), "us", f"{path}, min_delta"
+        ),
         merged(_tables(check, "limit", path, _limit)),
         allowed(allow, f"{path}, allow"),
         tuple(_tables(check, "waiver", path, _waiver)),
@@ -104,7 +112,9 @@ def _limit(table: dict[str, Any], where: str) -> Limit:
     _known(table, ("subject", "relative", "absolute"), where)
     if "relative" not in table:
         raise TracediffError(where, "has no relative bound", 'write relative = "5%"')
-    return limit_of(_text(table, "subject", where), _amount(table["relative"], where), _amount(table.get("absolute", 0), where))
+    return limit_of(
+        _text(table, "subject", where), _amount(table["relative"], where), _amount(table.get("absolute", 0), where)
+    )
 
 
 def _waiver(table: dict[str, Any], where: str) -> Waiver:
@@ -131,5 +141,13 @@ def _text(table: dict[str, Any], key: str, where: str) -> str:
 def _amount(value: Any, where: str) -> str:
     """A bound as text, to be read as on the command line."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise TracediffError(where, f"{value!r} is no bound", 'write it in quotes, as on the command line: "5%", "50us"')
-    return value if isinstance(value, str) else format(value, "f").rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+        raise TracediffError(
+            where, f"{value!r} is no bound", 'write it in quotes, as on the command line: "5%", "50us"'
+        )
+    return (
+        value
+        if isinstance(value, str)
+        else format(value, "f").rstrip("0").rstrip(".")
+        if isinstance(value, float)
+        else str(value)
+    )

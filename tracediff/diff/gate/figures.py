@@ -8,12 +8,12 @@ from statistics import median
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.limits import Limit
-from tracediff.diff.gate.settle import Interval, spread_of_interval, spread_of_step
+from tracediff.diff.gate.sample_size import Interval, spread_of_interval, spread_of_step
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest
-from tracediff.profile.families import OTHER, RULES
+from tracediff.profile.kernels.families import OTHER, RULES
 
 ALL_FAMILIES = {family for family, _ in RULES} | {OTHER}
 
@@ -62,7 +62,14 @@ def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
         return [_kernels(comparison)]
     manifests = comparison.control.manifest, comparison.test.manifest
     if limit.kind == "memory":
-        return [Figure("memory", *_peak_memory(*manifests), exact=True, why="a manifest with the peak memory is missing on a side")]
+        return [
+            Figure(
+                "memory",
+                *_peak_memory(*manifests),
+                exact=True,
+                why="a manifest with the peak memory is missing on a side",
+            )
+        ]
     control, test = map(_graph_breaks, manifests)
     return [Figure("graph-breaks", control, test, exact=True, why="a manifest of a compiled run is missing on a side")]
 
@@ -72,7 +79,14 @@ def _step(comparison: Comparison) -> Figure:
     verdict = comparison.verdict
     base, ci = verdict.median_control_us, verdict.ci95_us
     interval = (ci[0] / base, ci[1] / base) if ci and base > 0 else None
-    return Figure("step", base, verdict.median_test_us, interval, spread=spread_of_step(verdict), why="how much runs differ is unknown")
+    return Figure(
+        "step",
+        base,
+        verdict.median_test_us,
+        interval,
+        spread=spread_of_step(verdict),
+        why="how much runs differ is unknown",
+    )
 
 
 def _state(limit: Limit, comparison: Comparison) -> Figure:
@@ -88,7 +102,11 @@ def _family(limit: Limit, comparison: Comparison) -> Figure:
         if family.name == limit.name:
             return _time(limit.subject, family.control_us, family.test_us, family.interval, comparison)
     if limit.name not in ALL_FAMILIES:
-        raise TracediffError(f"limit on {limit.subject!r}", "neither side has such a family", f"name one of {', '.join(sorted(ALL_FAMILIES))}, or your own")
+        raise TracediffError(
+            f"limit on {limit.subject!r}",
+            "neither side has such a family",
+            f"name one of {', '.join(sorted(ALL_FAMILIES))}, or your own",
+        )
     return Figure(limit.subject, 0.0, 0.0)
 
 
@@ -114,7 +132,9 @@ def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
 def _time(subject: str, control: float, test: float, interval: Interval | None, comparison: Comparison) -> Figure:
     runs = comparison.control.runs, comparison.test.runs
     spread = spread_of_interval(interval, *runs) if interval else None
-    return Figure(subject, control, test, interval, spread=spread, why="" if interval else _why_untested(control, test, runs))
+    return Figure(
+        subject, control, test, interval, spread=spread, why="" if interval else _why_untested(control, test, runs)
+    )
 
 
 def _why_untested(control: float, test: float, runs: tuple[int, int]) -> str:
@@ -144,7 +164,11 @@ def _peak_memory(control: Manifest | None, test: Manifest | None) -> tuple[float
 
 
 def _median_peak(manifest: Manifest | None, place: str) -> float | None:
-    peaks: list[int] = [peak for run in manifest.runs if (peak := getattr(run.peak_memory_bytes, place)) is not None] if manifest else []
+    peaks: list[int] = (
+        [peak for run in manifest.runs if (peak := getattr(run.peak_memory_bytes, place)) is not None]
+        if manifest
+        else []
+    )
     return float(median(peaks)) if peaks else None
 
 

@@ -8,17 +8,23 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.formatting import MINUS
 from tracediff.diff.gate.config import STOPPING, Settings
 from tracediff.diff.gate.figures import Figure, figures
 from tracediff.diff.gate.limits import Limit
-from tracediff.diff.gate.settle import MOST_RUNS, Interval, middle, reach, runs_to_detect, runs_to_part
+from tracediff.diff.gate.sample_size import MOST_RUNS, Interval, middle, reach, runs_to_detect, runs_to_part
 from tracediff.diff.gate.waivers import Waiver, waiver_for
 from tracediff.diff.preflight import REFUSED, Reason
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
 from tracediff.diff.statistics.runs import LEVEL
-from tracediff.diff.wording import MINUS
 
-PASS, REGRESSION, INCONCLUSIVE, WAIVED, NOT_COMPARABLE = "pass", "regression", "inconclusive", "waived", "not-comparable"
+PASS, REGRESSION, INCONCLUSIVE, WAIVED, NOT_COMPARABLE = (
+    "pass",
+    "regression",
+    "inconclusive",
+    "waived",
+    "not-comparable",
+)
 REMEDIES = {
     "kernels": "record both sides with ProfilerActivity.CUDA, or drop the limit",
     "memory": "collect both sides with `tracediff collect`, or drop the limit",
@@ -99,10 +105,21 @@ def check(comparison: Comparison, settings: Settings, today: date) -> Gate:
 
 
 def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ...]:
-    reasons = [r for r in comparison.comparability.reasons if r.level == REFUSED or (r.code in STOPPING and r.code not in allow)]
+    reasons = [
+        r
+        for r in comparison.comparability.reasons
+        if r.level == REFUSED or (r.code in STOPPING and r.code not in allow)
+    ]
     runs = comparison.control.runs, comparison.test.runs
     if min(runs) < 2 and "single-run" not in allow:
-        reasons.append(Reason("single-run", "a single run a side says nothing of how much runs differ: take three or more", str(runs[0]), str(runs[1])))
+        reasons.append(
+            Reason(
+                "single-run",
+                "a single run a side says nothing of how much runs differ: take three or more",
+                str(runs[0]),
+                str(runs[1]),
+            )
+        )
     return tuple(reasons)
 
 
@@ -133,11 +150,15 @@ def _judge_interval(limit: Limit, figure: Figure, control: float, interval: Inte
     if result == REGRESSION and figure.q is not None and figure.q > LEVEL:
         why = f"one of many may change as much by chance (q = {figure.q:.2f})"
         return Judged(limit, figure, INCONCLUSIVE, why, "limit this one by its name, or take more runs")
-    return Judged(limit, figure, result, settle=_settle(limit, figure, control, interval) if result == INCONCLUSIVE else "")
+    return Judged(
+        limit, figure, result, settle=_settle(limit, figure, control, interval) if result == INCONCLUSIVE else ""
+    )
 
 
 def on_interval(limit: Limit, control: float, interval: Interval) -> str:
-    """regression where all of the interval of the relative change is beyond both parts of the limit, pass where none is, else inconclusive."""
+    """regression where all of the interval of the relative change is beyond both parts of the limit, pass where none
+    is, else inconclusive.
+    """
     bound = limit.bound(control)
     if interval[0] * control > bound:
         return REGRESSION
@@ -145,7 +166,9 @@ def on_interval(limit: Limit, control: float, interval: Interval) -> str:
 
 
 def _settle(limit: Limit, figure: Figure, control: float, interval: Interval) -> str:
-    """How many runs would decide: those that detect a change as large as the bound, or, where these were taken, those that part it from the bound."""
+    """How many runs would decide: those that detect a change as large as the bound, or, where these were taken, those
+    that part it from the bound.
+    """
     bound = limit.bound(control) / control
     if bound <= 0:
         return "no number of runs shows that a time has not grown at all: give a bound above 0"
@@ -160,7 +183,9 @@ def _settle(limit: Limit, figure: Figure, control: float, interval: Interval) ->
     change = middle(interval)
     needed = runs_to_part(figure.spread, abs(change - math.log1p(bound)))
     few = f"{needed:,}" if needed else f"more than {MOST_RUNS:,}"
-    return f"{few} runs a side would tell {100 * math.expm1(change):+.3g} % from the bound of {within}".replace("-", MINUS)
+    return f"{few} runs a side would tell {100 * math.expm1(change):+.3g} % from the bound of {within}".replace(
+        "-", MINUS
+    )
 
 
 def _settle_untested(limit: Limit, figure: Figure) -> str:

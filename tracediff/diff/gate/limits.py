@@ -6,9 +6,17 @@ import re
 from dataclasses import dataclass
 
 from tracediff.errors import TracediffError
-from tracediff.profile.states import STATES
+from tracediff.profile.step_states import STATES
 
-UNIT_OF = {"step": "us", "state": "us", "family": "us", "op": "us", "kernels": "count", "memory": "bytes", "graph-breaks": "count"}
+UNIT_OF = {
+    "step": "us",
+    "state": "us",
+    "family": "us",
+    "op": "us",
+    "kernels": "count",
+    "memory": "bytes",
+    "graph-breaks": "count",
+}
 """What a subject starts with → what it is measured in."""
 NAMED = ("state", "family", "op")
 """Subjects that need a name behind a colon."""
@@ -99,7 +107,9 @@ def parse_relative(text: str, where: str) -> float:
         return float(percent[1]) / 100
     if PART.fullmatch(text):
         return float(text)
-    raise TracediffError(where, f"{text!r} is no relative bound", "write it as 3% or 0.03 (an absolute part comes after a comma)")
+    raise TracediffError(
+        where, f"{text!r} is no relative bound", "write it as 3% or 0.03 (an absolute part comes after a comma)"
+    )
 
 
 def parse_absolute(text: str, unit: str, where: str) -> float:

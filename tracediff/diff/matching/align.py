@@ -12,9 +12,11 @@ Pairs = list[tuple[int, int]]
 
 
 def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
-    """[(i, j)] with ``a[i] == b[j]``, ascending in both: a longest common subsequence (Myers, 1986), empty where more than MOST_EDITS differ.
+    """[(i, j)] with ``a[i] == b[j]``, ascending in both: a longest common subsequence (Myers, 1986), empty where more
+    than MOST_EDITS differ.
 
-    Symmetric: align(b, a) gives the same pairs turned round, since the sequences are put into an order of their own first.
+    Symmetric: align(b, a) gives the same pairs turned round, since the sequences are put into an order of their own
+    first.
     """
     if not a or not b:
         return []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 
-from tracediff.diff.matching.calls import Pairing, shape_key
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
-from tracediff.diff.matching.groups import Leftover, Match
 from tracediff.diff.matching.items import Item
+from tracediff.diff.matching.match import Leftover, Match
 from tracediff.diff.matching.sequence import by_sequence
-from tracediff.profile.calltree import CallTree
-from tracediff.profile.families import OTHER
+from tracediff.profile.kernels.families import OTHER
 
 
 def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
@@ -33,8 +33,12 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
 
 
 def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
-    """Levels exact and op: the items below one call; where only an operator further out has work on both sides, the items below that."""
-    held: dict[int, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))  # control call → items below it and below its partner
+    """Levels exact and op: the items below one call; where only an operator further out has work on both sides, the
+    items below that.
+    """
+    held: dict[int, tuple[list[Item], list[Item]]] = defaultdict(
+        lambda: ([], [])
+    )  # control call → items below it and below its partner
     partners = pairing.test_of, pairing.control_of
     for side, items in enumerate((left.control, left.test)):
         for item in items:
@@ -55,7 +59,9 @@ def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairi
             if outer >= 0:
                 held[outer if side == 0 else pairing.control_of[outer]][side].extend(items)
                 moved = True
-    return [(_trust(trees, pairing, *sides), *sides, (a, pairing.test_of[a])) for a, sides in held.items() if all(sides)]
+    return [
+        (_trust(trees, pairing, *sides), *sides, (a, pairing.test_of[a])) for a, sides in held.items() if all(sides)
+    ]
 
 
 def _paired(tree: CallTree, node: int, partner: dict[int, int]) -> int:
@@ -78,7 +84,11 @@ def _depths(tree: CallTree) -> list[int]:
 def _trust(trees: tuple[CallTree, CallTree], pairing: Pairing, control: list[Item], test: list[Item]) -> str:
     """exact where both sides run the same kernels below the same operators, op otherwise."""
     seen = [
-        Counter((item.match, shape_key(call.label, call.shapes), call.label) for item in items for call in (tree.calls[item.node],))
+        Counter(
+            (item.match, shape_key(call.label, call.shapes), call.label)
+            for item in items
+            for call in (tree.calls[item.node],)
+        )
         for tree, items in zip(trees, (control, test), strict=True)
     ]
     return "exact" if seen[0] == seen[1] and pairing.shapes_agree else "op"

@@ -1,7 +1,9 @@
 """Level fusion: a fused kernel against the operators that it computes.
 
-What was matched before gives anchors (matrix products, mostly) that stand in the same order on both sides. Between the same two anchors an operator
-belongs to the first fused kernel of the other side that lists it; a kernel shares its group with another that lists one of the same operators.
+What was matched before gives anchors (matrix products, mostly) that stand in the same order on both sides. Between the
+same two anchors an operator
+belongs to the first fused kernel of the other side that lists it; a kernel shares its group with another that lists one
+of the same operators.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
+from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.align import align, equal_in_turn
-from tracediff.diff.matching.calls import STEADY, shape_key
-from tracediff.diff.matching.groups import Leftover, Match
+from tracediff.diff.matching.call_pairs import STEADY, shape_key
 from tracediff.diff.matching.items import Item, computes
+from tracediff.diff.matching.match import Leftover, Match
 from tracediff.diff.matching.origins import VIEWS, base_name
-from tracediff.profile.calltree import CallTree
 
 PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""
@@ -27,7 +29,9 @@ def by_fusion(left: Leftover, matches: list[Match], trees: tuple[CallTree, CallT
     found: list[Match] = []
     for phase in dict.fromkeys(i.phase for i in (*left.control, *left.test)):
         a, b = ([i for i in items if i.phase == phase] for items in (left.control, left.test))
-        both = {i.name for i in a if i.fused} & {i.name for i in b if i.fused}  # their partners are each other, which other levels find
+        both = {i.name for i in a if i.fused} & {
+            i.name for i in b if i.fused
+        }  # their partners are each other, which other levels find
         a, b = ([i for i in items if i.name not in both] for items in (a, b))
         if a and b and any(i.fused for i in (*a, *b)):
             found += _in_phase(a, b, [m for m in matches if m[1][0].phase == phase], trees)
@@ -75,7 +79,9 @@ class _Groups:
 
 
 def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, groups: _Groups) -> None:
-    """Join each item to the first of ``kernels`` that computes its operator (or one further out), and kernels that share an operator."""
+    """Join each item to the first of ``kernels`` that computes its operator (or one further out), and kernels that
+    share an operator.
+    """
     owner: dict[str, Item] = {}
     for item in items:
         for op in _lists(item, tree):
@@ -90,7 +96,9 @@ def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, gro
 
 
 def _lists(item: Item, tree: CallTree) -> Iterable[str]:
-    """Base names that may stand in a fused kernel's list for ``item``: its operators from the innermost outwards, those that move data first."""
+    """Base names that may stand in a fused kernel's list for ``item``: its operators from the innermost outwards, those
+    that move data first.
+    """
     if item.fused:
         return item.fused
     chain, node = [base_name(item.name)] if item.op is None or item.name == item.op else [], item.node
@@ -102,7 +110,9 @@ def _lists(item: Item, tree: CallTree) -> Iterable[str]:
 
 
 def _products(a: list[Item], b: list[Item], trees: tuple[CallTree, CallTree]) -> list[tuple[Item, Item]]:
-    """Matrix products of equal dimensions, in order: compiled code computes a biased product as a plain one and adds the bias elsewhere."""
+    """Matrix products of equal dimensions, in order: compiled code computes a biased product as a plain one and adds
+    the bias elsewhere.
+    """
     sides = []
     for items, tree in ((a, trees[0]), (b, trees[1])):
         sides.append([(i, d) for i in items if (d := _dimensions(i, tree)) and (i.family == "gemm" or not i.fused)])

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.diff.matching.origins import Origins
-from tracediff.profile.calltree import CallTree, Work
-from tracediff.profile.names import is_generated, match_name
+from tracediff.profile.kernels.match_names import is_generated, match_name
 from tracediff.profile.work import UNMATCHED
 
 FamilyOf = Callable[[str, str | None], str]
@@ -27,7 +27,8 @@ class Item:
         match: what must agree with a partner: category, match name, and of generated kernels grid and block.
         name: match name alone. op: the operator that launched it, None for none.
         family, phase: kind of work, part of the step. module: path of the module it belongs to, None where unknown.
-        fused: the operators that a fused kernel computes: base names from its origin, or the list in its name as one text; empty for others.
+        fused: the operators that a fused kernel computes: base names from its origin, or the list in its name as one
+            text; empty for others.
         count, ns: numerators over the comparison's scale.
     """
 
@@ -53,13 +54,16 @@ class Item:
         return self.work.node
 
 
-def items_of(tree: CallTree, factor: int, family_of: FamilyOf, origins: Origins, qualified: Mapping[str, str]) -> list[Item]:
+def items_of(
+    tree: CallTree, factor: int, family_of: FamilyOf, origins: Origins, qualified: Mapping[str, str]
+) -> list[Item]:
     """The items of ``tree`` in the order in which they ran.
 
     Args:
         family_of: tells the family of a kernel.
         factor: brings the tree's numerators to the comparison's scale.
-        qualified: the profiler's module names (``Linear_7``) → the model's own (``blocks.3.fc1``), which are used instead where known.
+        qualified: the profiler's module names (``Linear_7``) → the model's own (``blocks.3.fc1``), which are used
+            instead where known.
     """
     phases, modules = inherited(tree, qualified)
     launches: Counter[str] = Counter()
@@ -103,7 +107,9 @@ def inherited(tree: CallTree, qualified: Mapping[str, str]) -> tuple[list[str], 
 
 
 def fused_list(name: str) -> tuple[str, ...]:
-    """The operators that a fused kernel's name lists, as one text to search in: their names hold underscores themselves."""
+    """The operators that a fused kernel's name lists, as one text to search in: their names hold underscores
+    themselves.
+    """
     found = FUSED_LIST.search(name) if is_generated(name) else None
     return (found["ops"],) if found else ()
 

@@ -19,7 +19,9 @@ VIEWS = re.compile(
 
 @dataclass(frozen=True)
 class Origin:
-    """What one kernel computes: base names of the original operators (``native_layer_norm``) and the module that holds them all, None where none does."""
+    """What one kernel computes: base names of the original operators (``native_layer_norm``) and the module that holds
+    them all, None where none does.
+    """
 
     ops: tuple[str, ...]
     module: str | None
@@ -36,7 +38,9 @@ class Origins:
                 self._of[graph.phase, name].append(origin)
 
     def of(self, kernel: str, phase: str, occurrence: int) -> Origin | None:
-        """The origin of the ``occurrence``-th launch of ``kernel`` (its raw name) in a phase of a step; None where unknown or told in several ways."""
+        """The origin of the ``occurrence``-th launch of ``kernel`` (its raw name) in a phase of a step; None where
+        unknown or told in several ways.
+        """
         found = self._of.get((phase, kernel))
         if not found:
             return None
@@ -54,14 +58,20 @@ def base_name(op: str) -> str:
 def _kernels(graph: CompiledGraph) -> Iterable[tuple[str, Origin]]:
     """Kernel name → origin in launch order; a node that several kernels compute again counts for the first."""
     nodes = {node.name: node for node in graph.nodes}
-    placed = [(name, int(place or 0), of) for (name, _, place), of in ((k.rpartition(":"), v) for k, v in graph.kernels.items())]
+    placed = [
+        (name, int(place or 0), of)
+        for (name, _, place), of in ((k.rpartition(":"), v) for k, v in graph.kernels.items())
+    ]
     taken: set[str] = set()
     for name, _, of in sorted(placed, key=lambda entry: entry[1]):
         known = [nodes[n] for n in of if n in nodes]
         fresh = [n for n in known if n.name not in taken] or known
         taken |= {n.name for n in known}
         counted = [n for n in fresh if not VIEWS.match(base_name(n.op))] or fresh
-        yield name, Origin(tuple(sorted({base_name(n.op) for n in counted})), _shared_module({n.module for n in counted}))
+        yield (
+            name,
+            Origin(tuple(sorted({base_name(n.op) for n in counted})), _shared_module({n.module for n in counted})),
+        )
 
 
 def _shared_module(modules: set[str]) -> str | None:

@@ -1,6 +1,7 @@
 """Level sequence: work that no operator launched (graph replays), by the order in which it ran.
 
-Order is a hint, not a law: node order moves between captures. Equal names and grids that stand in the same order are pairs; equal ones a few anchors
+Order is a hint, not a law: node order moves between captures. Equal names and grids that stand in the same order are
+pairs; equal ones a few anchors
 apart are pairs too; what lies between the same two anchors pairs by family.
 """
 
@@ -10,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Hashable
 
 from tracediff.diff.matching.align import Pairs, align
-from tracediff.diff.matching.groups import Leftover, Match
 from tracediff.diff.matching.items import Item
-from tracediff.profile.families import OTHER
+from tracediff.diff.matching.match import Leftover, Match
+from tracediff.profile.kernels.families import OTHER
 
 NEAR = 4
 """Anchors that may lie between two places of work that moved."""
@@ -81,7 +82,13 @@ def _gaps(anchors: list[int], size: int) -> list[int]:
     return of
 
 
-def _moved(a: list[Item], b: list[Item], keys: tuple[list[Hashable], list[Hashable]], gaps: tuple[list[int], list[int]], anchors: Pairs) -> Pairs:
+def _moved(
+    a: list[Item],
+    b: list[Item],
+    keys: tuple[list[Hashable], list[Hashable]],
+    gaps: tuple[list[int], list[int]],
+    anchors: Pairs,
+) -> Pairs:
     """Equal keys left over at most NEAR anchors apart, the nearest first."""
     taken = {i for i, _ in anchors}, {j for _, j in anchors}
     waiting: dict[Hashable, list[int]] = defaultdict(list)

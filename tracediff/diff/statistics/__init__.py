@@ -1,5 +1,7 @@
-"""statistics: what can be said of two handfuls of runs. Everything is on logarithms, so that an effect is a ratio (docs/statistics.md).
+"""statistics: what can be said of two handfuls of runs. Everything is on logarithms, so that an effect is a ratio
+(docs/statistics.md).
 
-`runs` judges one number per run (the step), `many` hundreds of them at once (operators, families, states). Runs are the unit: more steps do not
+`runs` judges one number per run (the step), `many` hundreds of them at once (operators, families, states). Runs are the
+unit: more steps do not
 replace them.
 """

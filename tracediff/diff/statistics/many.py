@@ -1,7 +1,9 @@
 """Hundreds of small numbers at once: which operators, families or states changed.
 
-A t whose variance is moderated by those of all others (limma's empirical Bayes, Smyth 2004) with a prior of at most MOST_PRIOR degrees of freedom, and
-Benjamini–Hochberg over all that were tested. A free prior is fooled by what runs have in common: it flags something in 22–44 % of comparisons of
+A t whose variance is moderated by those of all others (limma's empirical Bayes, Smyth 2004) with a prior of at most
+MOST_PRIOR degrees of freedom, and
+Benjamini–Hochberg over all that were tested. A free prior is fooled by what runs have in common: it flags something in
+22–44 % of comparisons of
 equal runs.
 """
 
@@ -84,7 +86,9 @@ def _moderated(control: Floats, test: Floats) -> tuple[Floats, Floats]:
 
     n, m = control.shape[1], test.shape[1]
     df = n + m - 2
-    squares = ((control - control.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) + ((test - test.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    squares = ((control - control.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) + (
+        (test - test.mean(axis=1, keepdims=True)) ** 2
+    ).sum(axis=1)
     variance = np.maximum(squares / df, LEAST_SD**2)
     prior, prior_df = _prior(variance, df)
     moderated = (prior_df * prior + df * variance) / (prior_df + df)
@@ -94,7 +98,9 @@ def _moderated(control: Floats, test: Floats) -> tuple[Floats, Floats]:
 
 
 def _prior(variance: Floats, df: int) -> tuple[float, float]:
-    """(prior variance, its degrees of freedom) by the moments of log variances (Smyth 2004, section 6.2), the latter at most MOST_PRIOR."""
+    """(prior variance, its degrees of freedom) by the moments of log variances (Smyth 2004, section 6.2), the latter at
+    most MOST_PRIOR.
+    """
     from scipy.special import digamma, polygamma
 
     if len(variance) < 3:
@@ -127,7 +133,9 @@ def _adjusted(p: Floats) -> Floats:
 
 
 def _word(effect: float, q: float, reach: float, floor: float) -> str:
-    """faster or slower where that is no accident and no trifle; same where the whole interval is a trifle; else unclear."""
+    """faster or slower where that is no accident and no trifle; same where the whole interval is a trifle; else
+    unclear.
+    """
     if q <= LEVEL and abs(effect) > np.log1p(floor):
         return "slower" if effect > 0 else "faster"
     return "same" if abs(effect) + reach < np.log1p(SAME_BAND) else "unclear"

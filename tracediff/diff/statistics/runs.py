@@ -38,7 +38,9 @@ class Estimate:
     method: str = "none"
 
 
-def estimate(control: Sequence[float], test: Sequence[float], *, paired: bool = False, assumed_cv: float | None = None) -> Estimate:
+def estimate(
+    control: Sequence[float], test: Sequence[float], *, paired: bool = False, assumed_cv: float | None = None
+) -> Estimate:
     """Compare two samples of one logarithm a run by the procedure that their sizes allow.
 
     Args:
@@ -51,7 +53,11 @@ def estimate(control: Sequence[float], test: Sequence[float], *, paired: bool = 
     if paired and n == m and n >= ENOUGH_RUNS:
         return _paired(control, test)
     if min(n, m) < 2:
-        return _prediction(control, test) if max(n, m) >= 3 and min(n, m) == 1 else Estimate(median(test) - median(control) if n and m else 0.0)
+        return (
+            _prediction(control, test)
+            if max(n, m) >= 3 and min(n, m) == 1
+            else Estimate(median(test) - median(control) if n and m else 0.0)
+        )
     if min(n, m) >= ENOUGH_RUNS and _spread_alike(control, test):
         return _ranks(control, test)
     return _wider_t(control, test)
@@ -86,7 +92,9 @@ def _interval(effect: float, error: float, df: float, method: str) -> Estimate:
 
 
 def _prediction(control: Sequence[float], test: Sequence[float]) -> Estimate:
-    """One run against n ≥ 3: would the n + 1st run of their kind lie there? Assumes that the single run's kind spreads as they do."""
+    """One run against n ≥ 3: would the n + 1st run of their kind lie there? Assumes that the single run's kind spreads
+    as they do.
+    """
     many, one = (test, control[0]) if len(control) == 1 else (control, test[0])
     effect = fmean(many) - one if many is test else one - fmean(many)
     return _interval(effect, _sd(many) * math.sqrt(1 + 1 / len(many)), len(many) - 1, "prediction")
@@ -123,7 +131,9 @@ def _assumed(control: Sequence[float], test: Sequence[float], cv: float) -> Esti
 
 
 def _ranks(control: Sequence[float], test: Sequence[float]) -> Estimate:
-    """Hodges–Lehmann's estimate with its exact interval, and the exact Mann–Whitney test; an interval is never narrower than LEAST_SD allows."""
+    """Hodges–Lehmann's estimate with its exact interval, and the exact Mann–Whitney test; an interval is never narrower
+    than LEAST_SD allows.
+    """
     n, m = len(control), len(test)
     differences = sorted(t - c for c in control for t in test)
     effect = median(differences)
@@ -174,6 +184,9 @@ def within_runs(control: Sequence[float], test: Sequence[float]) -> tuple[float,
     """
     if min(len(control), len(test)) < BATCHES:
         return None
-    batches = [[median(values[i * len(values) // BATCHES : (i + 1) * len(values) // BATCHES]) for i in range(BATCHES)] for values in (control, test)]
+    batches = [
+        [median(values[i * len(values) // BATCHES : (i + 1) * len(values) // BATCHES]) for i in range(BATCHES)]
+        for values in (control, test)
+    ]
     found = _wider_t(*batches)
     return (found.low, found.high) if found.low is not None and found.high is not None else None

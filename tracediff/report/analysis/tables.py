@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tracediff.aggregate.collective_skew import OVER_RANKS
+from tracediff.aggregate.side import Side
 from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
 from tracediff.charts.labels import state_label
-from tracediff.diff.comparison import Side
+from tracediff.diff.formatting import count, plural
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
-from tracediff.diff.wording import count, plural
-from tracediff.profile.collective_waits import OVER_RANKS
 from tracediff.report.sections import BY_TITLES
 from tracediff.report.table import Table, one_sided
 from tracediff.report.text import ranges, unit_for
@@ -62,15 +62,20 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
     """Key → table, in order; where ``names`` are given only those."""
     top = TOP if top is None else top
     out = {"states": _states(analysis)}
-    for device, title, work in (("gpu", "Work on the GPU", GPU_WORK), ("cpu", "Operators and calls on the host, by self time", HOST_WORK)):
+    for device, title, work in (
+        ("gpu", "Work on the GPU", GPU_WORK),
+        ("cpu", "Operators and calls on the host, by self time", HOST_WORK),
+    ):
         rows = [o for o in analysis.operations if o.category in work]
         if rows:
             out[device] = _operations(analysis, title, rows, top)
     what = "GPU time" if analysis.side.has_gpu else "Time of operators"
     for view in ("family", "phase", "module", "op"):
         out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}", view, analysis.views[view], top)
-    for measure, lines in analysis.measures:
-        out[measure.name] = one_sided(measure, [(key, [n / analysis.scale for n in row]) for key, row in lines], analysis.side.gpu, top)
+    for schema, lines in analysis.tables:
+        out[schema.name] = one_sided(
+            schema, [(key, [n / analysis.scale for n in row]) for key, row in lines], analysis.side.gpu, top
+        )
     wanted = {*names, *(OVER_RANKS if "collectives" in names else ())}
     return {key: table for key, table in out.items() if not names or key in wanted}
 
@@ -87,15 +92,32 @@ def _states(analysis: Analysis) -> Table:
 def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: int) -> Table:
     unit = unit_for([analysis.us(o.total) for o in rows])
     shown = tuple(
-        (o.name, o.family, count(analysis.number(o.count)), unit.plain(analysis.us(o.own)), unit.plain(analysis.us(o.total)), _part(o.own, analysis.period))
+        (
+            o.name,
+            o.family,
+            count(analysis.number(o.count)),
+            unit.plain(analysis.us(o.own)),
+            unit.plain(analysis.us(o.total)),
+            _part(o.own, analysis.period),
+        )
         for o in rows[:top]
     )
-    return Table(title, "", ("name", "family", "count", f"self ({unit.name})", "total", "of the step"), 2, shown, len(rows) - len(shown))
+    return Table(
+        title,
+        "",
+        ("name", "family", "count", f"self ({unit.name})", "total", "of the step"),
+        2,
+        shown,
+        len(rows) - len(shown),
+    )
 
 
 def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], top: int) -> Table:
     unit = unit_for([analysis.us(s.ns) for s in rows])
-    shown = tuple((s.name, count(analysis.number(s.count)), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.work)) for s in rows[:top])
+    shown = tuple(
+        (s.name, count(analysis.number(s.count)), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.work))
+        for s in rows[:top]
+    )
     return Table(title, "", (view, "count", f"time ({unit.name})", "part"), 1, shown, len(rows) - len(shown))
 
 

@@ -10,7 +10,7 @@ import msgspec
 from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
-from tracediff.profile.measures.measure import Measure
+from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.table import line_of
 from tracediff.report.to_json import notes_of, set_of
 
@@ -40,8 +40,11 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "kernels": [_operation(analysis, o) for o in analysis.operations if o.category in GPU_WORK],
         "modules": _shares(analysis, analysis.views["module"]),
         "phases": _shares(analysis, analysis.views["phase"]),
-        "ranks": [{"rank": rank, "states": [{"name": name, "us": t} for name, t in states.items()]} for rank, states in analysis.side.rank_states.items()],
-        "tables": {measure.name: _measure(analysis, measure, rows) for measure, rows in analysis.measures},
+        "ranks": [
+            {"rank": rank, "states": [{"name": name, "us": t} for name, t in states.items()]}
+            for rank, states in analysis.side.rank_states.items()
+        ],
+        "tables": {schema.name: _table(analysis, schema, rows) for schema, rows in analysis.tables},
         "findings": [{"code": f.code, "title": f.title, "detail": f.detail} for f in analysis.findings],
         "health": notes_of(analysis.side.notes),
     }
@@ -68,5 +71,7 @@ def _operation(analysis: Analysis, operation: Operation) -> dict[str, Any]:
     }
 
 
-def _measure(analysis: Analysis, measure: Measure, rows: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]) -> list[dict[str, Any]]:
-    return [line_of(measure, key, [n / analysis.scale for n in row], analysis.side.gpu) for key, row in rows]
+def _table(
+    analysis: Analysis, schema: TableSchema, rows: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]
+) -> list[dict[str, Any]]:
+    return [line_of(schema, key, [n / analysis.scale for n in row], analysis.side.gpu) for key, row in rows]

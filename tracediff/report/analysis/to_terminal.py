@@ -18,17 +18,29 @@ SUMMARY = ("states", "gpu", "cpu", "family")
 """Tables shown where none is asked for."""
 
 
-def show(analysis: Analysis, console: Console, names: Sequence[str] = (), top: int | None = None, more: Sequence[Table] = ()) -> None:
+def show(
+    analysis: Analysis, console: Console, names: Sequence[str] = (), top: int | None = None, more: Sequence[Table] = ()
+) -> None:
     """Print the tables ``names``, by default a summary, and ``more``."""
     first = head(analysis)
-    parts: list[RenderableType] = [Text(printable(first.title), style="bold"), Text(printable(first.facts), style="dim"), Text()]
+    parts: list[RenderableType] = [
+        Text(printable(first.title), style="bold"),
+        Text(printable(first.facts), style="dim"),
+        Text(),
+    ]
     parts += [Padding(Text(printable(first.step), style="bold"), (0, 2)), Text()]
-    parts += [to_rich(table) for table in tables_of(analysis, top if top is not None or names else 10, names or SUMMARY).values()]
+    parts += [
+        to_rich(table)
+        for table in tables_of(analysis, top if top is not None or names else 10, names or SUMMARY).values()
+    ]
     parts += [to_rich(table) for table in more]
     parts += _findings(analysis)
     notes = health_lines(analysis)
     if notes:
-        parts += [Text("Health of the traces", style="bold"), *(Padding(Text(printable(note)), (0, 2)) for note in notes)]
+        parts += [
+            Text("Health of the traces", style="bold"),
+            *(Padding(Text(printable(note)), (0, 2)) for note in notes),
+        ]
     print_screen(console, Group(*parts))
 
 

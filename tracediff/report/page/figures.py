@@ -53,7 +53,9 @@ def chart(of: Comparison | Analysis, name: str) -> Chart:
 
 def untitled(figure: go.Figure) -> None:
     """Take away the title, which the page tells as a heading, and its room."""
-    figure.update_layout(title=None, height=int(figure.layout.height - figure.layout.margin.t + TOP), margin={"t": TOP, "l": 4, "r": 4})
+    figure.update_layout(
+        title=None, height=int(figure.layout.height - figure.layout.margin.t + TOP), margin={"t": TOP, "l": 4, "r": 4}
+    )
 
 
 def _differences(light: Any, dark: Any, path: list[str | int]) -> Iterator[list[Any]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracediff.charts.theme import palette
 from tracediff.report import sections
-from tracediff.report.page import parts
+from tracediff.report.page import html_sections
 from tracediff.report.page.figures import Chart, chart
 from tracediff.report.page.tables import encoded, tables
 from tracediff.report.table import further
@@ -28,9 +28,18 @@ MOST_BYTES = 8_000_000
 CHARTS, WORDS = 2_000_000, 200_000
 """Of these the charts' data and the sections' text; tables take what is left."""
 LINKS = {
-    "step": "Step", "changes": "Changes", "findings": "Findings", "work": "Work", "tree": "Tree", "timeline": "Timeline", "distributions": "Runs",
-    "ranks": "Ranks", "tables": "Tables", "preflight": "Preflight", "made": "Origin",
-}  # fmt: skip
+    "step": "Step",
+    "changes": "Changes",
+    "findings": "Findings",
+    "work": "Work",
+    "tree": "Tree",
+    "timeline": "Timeline",
+    "distributions": "Runs",
+    "ranks": "Ranks",
+    "tables": "Tables",
+    "preflight": "Preflight",
+    "made": "Origin",
+}
 """Section → what the way to it is called."""
 ROWS = 30
 """Of each further table."""
@@ -59,9 +68,11 @@ PAGE = """<!DOCTYPE html>
 </html>
 """
 NOTEBOOK = (
-    ".tracediff table{border-collapse:collapse;min-width:36em}.tracediff td{text-align:right}.tracediff th{text-align:left}"
+    ".tracediff table{border-collapse:collapse;min-width:36em}.tracediff td{text-align:right}.tracediff "
+    "th{text-align:left}"
     ".tracediff td.bar{width:12em;text-align:left}"
-    ".tracediff td.bar span{display:inline-block;height:.7em}.tracediff .bar .faster{background:#0072B2}.tracediff .bar .slower{background:#D55E00}"
+    ".tracediff td.bar span{display:inline-block;height:.7em}.tracediff .bar .faster{background:#0072B2}.tracediff "
+    ".bar .slower{background:#D55E00}"
     ".tracediff .verdict{font-weight:600}"
 )
 TABLE = """<div class="browse" data-table="{key}" id="{key}">
@@ -109,7 +120,8 @@ def page_of(title: str, made: Sequence[tuple[str, str, str]], links: Mapping[str
     """A page of sections.
 
     Args:
-        title: plain text. made: (id, title, content as HTML) of the sections. links: section → what the way to it is called.
+        title: plain text. made: (id, title, content as HTML) of the sections. links: section → what the way to it is
+            called.
         data: what the page's script reads; where it is empty there is no chart and no plotly.js.
     """
     from plotly.offline import get_plotlyjs
@@ -120,7 +132,7 @@ def page_of(title: str, made: Sequence[tuple[str, str, str]], links: Mapping[str
     return PAGE.format(
         hashes=" ".join(f"'sha256-{_sha256(s)}'" for s in (plotly, script)),
         version=VERSION,
-        title=parts.text(title, 200),
+        title=html_sections.text(title, 200),
         style=style,
         links="".join(f'<a href="#{key}">{links[key]}</a>' for key, _, _ in made if key in links),
         sections="\n".join(_section(*one) for one in made),
@@ -132,9 +144,16 @@ def page_of(title: str, made: Sequence[tuple[str, str, str]], links: Mapping[str
 
 def to_notebook(comparison: Comparison) -> str:
     """The verdict, the step's table and the findings as a piece of HTML that needs no script, for a notebook's cell."""
-    body = parts.answer(comparison).replace("<h1>", "<h3>").replace("</h1>", "</h3>").replace(parts.WHAT_THAT_MEANS, "")
+    body = (
+        html_sections.answer(comparison)
+        .replace("<h1>", "<h3>")
+        .replace("</h1>", "</h3>")
+        .replace(html_sections.WHAT_THAT_MEANS, "")
+    )
     if not comparison.was_refused:
-        body += parts.step_table(comparison) + "".join(f"<p><b>{parts.text(f.code)}</b> {parts.name(f.title)}</p>" for f in comparison.findings)
+        body += html_sections.step_table(comparison) + "".join(
+            f"<p><b>{html_sections.text(f.code)}</b> {html_sections.name(f.title)}</p>" for f in comparison.findings
+        )
     return f'<style>{NOTEBOOK}</style><div class="tracediff">{body}</div>'
 
 
@@ -144,42 +163,77 @@ def _sections(comparison: Comparison, command: str | None, drawn: Drawn) -> list
     def figures(*names: str) -> str:
         return "".join(figure_of(name, chart(comparison, name), drawn) for name in names)
 
-    preflight = f"{parts.preflight(comparison)}<h3 id='health'>Health of the traces</h3>{parts.health(comparison)}"
-    ends = [("preflight", "Preflight and health", preflight), ("made", "How this was made", parts.made(comparison, command, versions()))]
+    preflight = (
+        f"{html_sections.preflight(comparison)}<h3 id='health'>Health of the traces</h3>"
+        f"{html_sections.health(comparison)}"
+    )
+    ends = [
+        ("preflight", "Preflight and health", preflight),
+        ("made", "How this was made", html_sections.made(comparison, command, versions())),
+    ]
     if comparison.was_refused:
-        return [("answer", "", parts.answer(comparison)), ("timeline", "Timeline", figures("timeline", "distributions")), *ends]
-    changes = "".join(parts.largest_changes(comparison, device) for device in sections.devices(comparison, None))
-    work = f"<p>{parts.text(sections.matched_line(comparison))}</p>" + figures("families", "treemap")
+        return [
+            ("answer", "", html_sections.answer(comparison)),
+            ("timeline", "Timeline", figures("timeline", "distributions")),
+            *ends,
+        ]
+    changes = "".join(
+        html_sections.largest_changes(comparison, device) for device in sections.devices(comparison, None)
+    )
+    work = f"<p>{html_sections.text(sections.matched_line(comparison))}</p>" + figures("families", "treemap")
     return [
-        ("answer", "", parts.answer(comparison)),
-        ("step", "Where the step went", figures("step_waterfall") + parts.step_table(comparison)),
-        ("changes", "Largest changes", changes + figures("duration_diff", "counts_diff") + _table("ops", "All operators, kernels and calls")),
-        ("findings", "Findings", parts.findings(comparison)),
+        ("answer", "", html_sections.answer(comparison)),
+        ("step", "Where the step went", figures("step_waterfall") + html_sections.step_table(comparison)),
+        (
+            "changes",
+            "Largest changes",
+            changes + figures("duration_diff", "counts_diff") + _table("ops", "All operators, kernels and calls"),
+        ),
+        ("findings", "Findings", html_sections.findings(comparison)),
         ("work", "Matched work", work + _table("groups", "All groups") + figures("scatter")),
         ("tree", "Call tree", figures("tree")),
         ("timeline", "Timeline", figures("timeline", "memory", "launches")),
         ("distributions", "Steps and runs", figures("distributions")),
         ("ranks", "Ranks", figures("ranks")),
-        *([("tables", "Further tables", "".join(table_html(t, f"table-{k}") for k, t in enumerate(further(comparison, ROWS))))] if comparison.measures else []),
+        *(
+            [
+                (
+                    "tables",
+                    "Further tables",
+                    "".join(table_html(t, f"table-{k}") for k, t in enumerate(further(comparison, ROWS))),
+                )
+            ]
+            if comparison.tables
+            else []
+        ),
         *ends,
     ]
 
 
 def _section(key: str, title: str, content: str) -> str:
-    heading = f"<h2>{parts.text(title)}</h2>" if title else ""
+    heading = f"<h2>{html_sections.text(title)}</h2>" if title else ""
     return f'<section id="{key}">{heading}{content}</section>'
 
 
 def figure_of(name: str, of: Chart, drawn: Drawn) -> str:
     """The place of a chart; what is drawn there goes into ``drawn``. A chart with nothing to show is a sentence."""
     if of.figure is None:
-        return f'<p class="missing" data-chart="{name}">{parts.text(of.title, 1000)}</p>'
+        return f'<p class="missing" data-chart="{name}">{html_sections.text(of.title, 1000)}</p>'
     if not drawn.add(name, {"data": of.figure["data"], "layout": of.figure["layout"], "dark": of.dark}):
-        return f'<p class="missing" data-chart="{name}">The chart “{name}” is too large for this page: tracediff export --charts draws it.</p>'
-    told = parts.text(f"{of.title}. {of.subtitle}", 2000)
-    below = f"<span>{parts.text(of.subtitle, 2000)}</span>" if of.subtitle else ""
-    place = f'<div class="chart" id="chart-{name}" data-chart="{name}" role="img" aria-label="{told}" style="min-height:{of.height}px"></div>'
-    return f'<figure><figcaption><strong>{parts.text(of.title, 1000)}</strong>{below}</figcaption><div class="scroll">{place}</div></figure>'
+        return (
+            f'<p class="missing" data-chart="{name}">The chart “{name}” is too large for this page: tracediff '
+            f"export --charts draws it.</p>"
+        )
+    told = html_sections.text(f"{of.title}. {of.subtitle}", 2000)
+    below = f"<span>{html_sections.text(of.subtitle, 2000)}</span>" if of.subtitle else ""
+    place = (
+        f'<div class="chart" id="chart-{name}" data-chart="{name}" role="img" aria-label="{told}" '
+        f'style="min-height:{of.height}px"></div>'
+    )
+    return (
+        f"<figure><figcaption><strong>{html_sections.text(of.title, 1000)}</strong>{below}</figcaption><div "
+        f'class="scroll">{place}</div></figure>'
+    )
 
 
 def _table(key: str, title: str) -> str:

@@ -1,4 +1,6 @@
-"""The report's long tables as data: operators and kernels, and groups of matched work with their members. Times in µs per step."""
+"""The report's long tables as data: operators and kernels, and groups of matched work with their members. Times in µs
+per step.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tracediff.errors import printable
-from tracediff.profile.readable import readable
+from tracediff.profile.kernels.display_names import readable
 from tracediff.report.explain import WHY
 from tracediff.report.text import unit_for
 
@@ -61,7 +63,8 @@ def shortened(text: str) -> str:
 
 
 def tables(comparison: Comparison, room: int) -> dict[str, Any]:
-    """``names``, ``ops`` and ``groups``: each {columns, rows, unit, all}, rows by size of their change, at most MOST_ROWS of ``all``.
+    """``names``, ``ops`` and ``groups``: each {columns, rows, unit, all}, rows by size of their change, at most
+    MOST_ROWS of ``all``.
 
     Args:
         room: bytes of JSON that all together may take; the smallest changes are left out first.
@@ -106,7 +109,22 @@ def _ops(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
         ]
         for op in ops
     )
-    columns = ["name", "raw", "category", "family", "count_a", "count_b", "us_a", "us_b", "delta", "total_a", "total_b", "word", "p", "q"]
+    columns = [
+        "name",
+        "raw",
+        "category",
+        "family",
+        "count_a",
+        "count_b",
+        "us_a",
+        "us_b",
+        "delta",
+        "total_a",
+        "total_b",
+        "word",
+        "p",
+        "q",
+    ]
     return _table(columns, _fitting(every, names, room), len(ops), [us(max(o.control_self, o.test_self)) for o in ops])
 
 
@@ -125,7 +143,10 @@ def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
             *(_rounded(us(v)) for v in (group.control_ns, group.test_ns, group.delta)),
             names.code(group.call or ""),
             *(_rounded(float(part / (comparison.scale * 1000))) for part in group.parts),
-            [[_member(comparison, m, names) for m in members[:MOST_MEMBERS]] for members in (group.control, group.test)],
+            [
+                [_member(comparison, m, names) for m in members[:MOST_MEMBERS]]
+                for members in (group.control, group.test)
+            ],
             [len(group.control), len(group.test)],
         ]
         for group in groups
@@ -134,7 +155,9 @@ def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
         *("name", "level", "family", "module", "phase", "count_a", "count_b", "us_a", "us_b", "delta"),
         *("call", "by_count", "by_mean", "members", "all_members"),
     ]
-    return _table(columns, _fitting(every, names, room), len(groups), [us(max(g.control_ns, g.test_ns)) for g in groups])
+    return _table(
+        columns, _fitting(every, names, room), len(groups), [us(max(g.control_ns, g.test_ns)) for g in groups]
+    )
 
 
 def _member(comparison: Comparison, member: Member, names: Names) -> list[Any]:
@@ -149,4 +172,9 @@ def _rounded(us: float) -> float:
 
 def _table(columns: list[str], rows: list[list[Any]], of: int, largest: list[float]) -> dict[str, Any]:
     unit = unit_for(largest)
-    return {"columns": columns, "rows": rows, "all": of, "unit": {"name": unit.name, "us": unit.us, "digits": unit.digits}}
+    return {
+        "columns": columns,
+        "rows": rows,
+        "all": of,
+        "unit": {"name": unit.name, "us": unit.us, "digits": unit.digits},
+    }

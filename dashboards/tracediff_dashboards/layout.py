@@ -1,0 +1,147 @@
+"""What stands around every page: the way to the others, the choice of sets and of work, and what is being done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import dcc, html
+
+from tracediff.diff.comparison import Comparison
+from tracediff_dashboards.filters import View
+from tracediff_dashboards.pages import PAGES
+from tracediff_dashboards.sets import is_choosable
+from tracediff_dashboards.uploads import MOST_BYTES, PREFIX
+
+POLL_MS = 400
+LIST_PX = 420
+"""Height of a list of choices."""
+
+
+def shell(theme: str) -> Any:
+    """The layout; callbacks fill it.
+
+    Args:
+        theme: light, dark, or auto for what the reader's system says.
+    """
+    return html.Div(
+        [
+            dcc.Location(id="url", refresh=False),
+            dcc.Store(id="theme", storage_type="local"),
+            dcc.Store(id="asked-theme", data=theme),
+            dcc.Store(id="dropped"),
+            dcc.Store(id="ready", data=0),
+            dcc.Store(id="shown"),
+            dcc.Interval(id="poll", interval=POLL_MS, disabled=True),
+            html.A("To the page", href="#page", className="skip"),
+            html.Header(
+                [
+                    html.Strong("tracediff"),
+                    html.Nav(id="nav", **{"aria-label": "Pages"}),
+                    html.Button("Dark", id="theme-button", type="button"),
+                ]
+            ),
+            _sets(),
+            _filters(),
+            html.Div(
+                [html.Div(id="status", role="status"), html.Button("Cancel", id="cancel", type="button", hidden=True)],
+                className="status",
+            ),
+            html.Main(id="page", tabIndex=-1),
+            html.Div(dcc.Graph(), hidden=True),  # the browser fetches plotly.js while the sets are read
+        ]
+    )
+
+
+def _sets() -> Any:
+    drop = dcc.Upload(
+        "drop two traces here, or choose them",
+        id="upload",
+        multiple=True,
+        max_size=MOST_BYTES,
+        className="drop",
+        className_active="drop active",
+    )
+    return html.Section(
+        [
+            _labelled("control", "control", clearable=False),
+            html.Button(
+                "⇄", id="swap", type="button", title="Swap control and test", **{"aria-label": "Swap control and test"}
+            ),
+            _labelled("test", "test", clearable=False),
+            html.Div(
+                drop,
+                className="field upload",
+                title=f"At most {MOST_BYTES >> 20} MB each; one file takes the test's place",
+            ),
+            html.Div(id="notice", role="alert"),
+        ],
+        className="sets",
+        **{"aria-label": "Sets"},
+    )
+
+
+def _filters() -> Any:
+    devices = [{"label": "GPU", "value": "gpu"}, {"label": "CPU", "value": "cpu"}]
+    steps = dcc.Input(id="steps", type="text", debounce=True, placeholder="5..10", maxLength=24, autoComplete="off")
+    return html.Section(
+        [
+            _labelled("device", "device", options=devices),
+            _labelled("phase", "phase", multi=True),
+            _labelled("family", "family", multi=True),
+            _labelled("module", "module", multi=True),
+            html.Div([html.Label("steps", htmlFor="steps"), steps], className="field small"),
+            _labelled("rank", "rank", multi=True),
+            html.Button("Clear", id="clear", type="button", title="Take back all filters"),
+        ],
+        className="filters",
+        **{"aria-label": "Filters"},
+    )
+
+
+def _labelled(key: str, label: str, **options: Any) -> Any:
+    """A choice under its label."""
+    choice = dcc.Dropdown(
+        id=key, maxHeight=LIST_PX, placeholder="all" if options.get("clearable", True) else "choose a set", **options
+    )
+    return html.Div([html.Label(label, htmlFor=key), choice], className="field")
+
+
+def links(current: str | None, view: View) -> list[Any]:
+    """The way to every page, with the same sets and filters."""
+    query = view.query()
+    return [
+        dcc.Link(
+            title, href=f"/{'' if page == 'overview' else page}{query}", className="current" if page == current else ""
+        )
+        for page, title in PAGES.items()
+    ]
+
+
+def set_options(names: Sequence[str], view: View) -> list[dict[str, str]]:
+    """What can be chosen as a set: those known, and those that the address names."""
+    every = dict.fromkeys([*names, *(name for name in (view.control, view.test) if name)])
+    return [{"label": _set_label(name), "value": name} for name in every if is_choosable(name)]
+
+
+def _set_label(name: str) -> str:
+    if name.startswith(f"{PREFIX}:"):
+        return f"{name.partition('/')[2]} ({PREFIX})"
+    return "(the folder itself)" if name == "." else name[:200]
+
+
+def filter_options(whole: Comparison, ranks: Sequence[int], view: View) -> dict[str, list[dict[str, str | int]]]:
+    """Filter → what can be chosen: all that the work of the comparison has, ``ranks``, and what the address names."""
+    members = [m for g in whole.work.groups for side in g.sides for m in side]
+    modules = {m.module for m in members if m.module}
+    above = {"/".join(parts[:k]) for module in modules for parts in [module.split("/")] for k in range(1, len(parts))}
+    of = view.filters
+    found: dict[str, list[str]] = {
+        "phase": sorted({m.phase for m in members} | set(of.phases)),
+        "family": sorted({m.family for m in members} | {op.family for op in whole.ops} | set(of.families)),
+        "module": sorted(modules | above | set(of.modules)),
+    }
+    chosen: dict[str, list[dict[str, str | int]]] = {
+        key: [{"label": v[:200], "value": v} for v in values if is_choosable(v)] for key, values in found.items()
+    }
+    return {**chosen, "rank": [{"label": str(r), "value": r} for r in sorted({*ranks, *of.ranks})]}

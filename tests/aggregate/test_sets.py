@@ -1,0 +1,123 @@
+"""Runs, ranks, cycles and the steps that are used."""
+
+import pytest
+from build_trace import document, op, step, write
+
+from tracediff.aggregate.averages import op_average, step_average
+from tracediff.engine import load_sets
+from tracediff.errors import TracediffError
+from tracediff.profile.selection import Selection
+
+
+def file(path, numbers=(1, 2, 3, 4), length=100, rank=None, extra=()):
+    events = [
+        e for i, n in enumerate(numbers) for e in (step(n, i * length, length), op("aten::mm", i * length + 1, 10))
+    ]
+    meta = {"distributedInfo": {"rank": rank, "world_size": 2}} if rank is not None else {}
+    return write(path, document([*events, *extra], **meta))
+
+
+def load(where, **selection):
+    return load_sets([str(where)], selections=[Selection(**selection)])[0]
+
+
+def runs(traces):
+    return {
+        run.name: {rank: [p.origin.file.name for p in files] for rank, files in run.ranks.items()}
+        for run in traces.runs
+    }
+
+
+def test_two_files_of_one_rank_are_two_runs(tmp_path):
+    file(tmp_path / "a.json")
+    file(tmp_path / "b.json")
+    assert runs(load(tmp_path)) == {"run 1": {0: ["a.json"]}, "run 2": {0: ["b.json"]}}
+
+
+def test_the_rank_comes_from_the_trace_before_the_name(tmp_path):
+    file(tmp_path / "rank5.json", rank=1)
+    file(tmp_path / "rank7.json")
+    assert load(tmp_path).ranks == [1, 7]
+
+
+def test_run_folders_name_the_runs(tmp_path):
+    for run in (2, 10):
+        for rank in (0, 1):
+            file(tmp_path / f"run{run}" / f"rank{rank}.pt.trace.json.gz")
+    found = runs(load(tmp_path))
+    assert set(found) == {"run 2", "run 10"}
+    assert all(set(ranks) == {0, 1} for ranks in found.values())
+
+
+def test_cycles_of_one_worker_are_one_run_and_repeats_are_two(tmp_path):
+    file(tmp_path / "cycles" / "host_1.1700000000001.pt.trace.json", numbers=(1, 2, 3))
+    file(tmp_path / "cycles" / "host_1.1700000000002.pt.trace.json", numbers=(7, 8, 9))
+    assert len(load(tmp_path / "cycles").runs) == 1
+    assert load(tmp_path / "cycles").steps_used == [2, 3, 8, 9]
+    file(tmp_path / "repeats" / "host_1.1700000000001.pt.trace.json", numbers=(1, 2, 3))
+    file(tmp_path / "repeats" / "host_1.1700000000002.pt.trace.json", numbers=(1, 2, 3))
+    assert len(load(tmp_path / "repeats").runs) == 2
+    file(tmp_path / "processes" / "host_1.1700000000001.pt.trace.json", numbers=(1, 2, 3))
+    file(tmp_path / "processes" / "host_2.1700000000001.pt.trace.json", numbers=(7, 8, 9))
+    assert len(load(tmp_path / "processes").runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("numbers", "selection", "used"),
+    [
+        ((1, 2), {}, [1, 2]),
+        ((1, 2, 3), {}, [2, 3]),
+        ((1, 2, 3, 4), {"skip_first": 0}, [1, 2, 3, 4]),
+        ((1, 2, 3, 4), {"skip_first": 3}, [4]),
+        ((1, 2, 3, 4), {"first": 2, "last": 3}, [2, 3]),
+    ],
+)
+def test_used_steps(tmp_path, numbers, selection, used):
+    file(tmp_path / "a.json", numbers=numbers)
+    assert load(tmp_path, **selection).steps_used == used
+
+
+def test_no_step_left_is_an_error_that_names_the_steps(tmp_path):
+    file(tmp_path / "a.json", numbers=(5, 6))
+    with pytest.raises(TracediffError, match=r"steps in the file: 5, 6"):
+        load(tmp_path, first=9, last=9)
+
+
+def test_means_are_over_steps_then_ranks_then_runs_and_exact(tmp_path):
+    file(tmp_path / "run1" / "rank0.json", numbers=(1, 2), length=100)
+    file(tmp_path / "run2" / "rank0.json", numbers=(1, 2, 3, 4), length=40)
+    average = step_average(load(tmp_path))
+    assert average.period / average.denominator == (100_000 + 40_000) / 2
+    assert sum(average.states.values()) == average.period
+    ops = op_average(load(tmp_path))
+    assert ops.ops["cpu_op", "aten::mm"][0] / ops.denominator == 1
+
+
+def test_the_slowest_rank_makes_a_step(tmp_path):
+    file(tmp_path / "rank0.json", numbers=(1, 2, 3), length=100, rank=0)
+    file(tmp_path / "rank1.json", numbers=(1, 2, 3), length=130, rank=1)
+    average = step_average(load(tmp_path))
+    assert [(s.number, s.rank, s.period_ns) for s in average.runs["run 1"]] == [(2, 1, 130_000), (3, 1, 130_000)]
+
+
+def test_a_step_marker_makes_steps_of_annotations(tmp_path):
+    from build_trace import annotation
+
+    events = [e for i in range(3) for e in (annotation("execute_model", 50 * i, 40), op("aten::mm", 50 * i + 1, 5))]
+    path = write(tmp_path / "serving.json", document(events))
+    (traces,) = load_sets([str(path)], step_marker="execute_.*")
+    assert traces.steps_recorded == [0, 1, 2]
+    with pytest.raises(TracediffError, match="no annotation matches"):
+        load_sets([str(path)], step_marker="nothing")
+    with pytest.raises(TracediffError, match="no regular expression"):
+        load_sets([str(path)], step_marker="(")
+
+
+def test_steps_are_chosen_by_a_number_or_a_range():
+    assert Selection.parse("5") == Selection(first=5, last=5)
+    assert Selection.parse(" 5 .. 10 ") == Selection(first=5, last=10)
+    with pytest.raises(TracediffError, match=r"ends before it begins.*write 6\.\.9"):
+        Selection.parse("9..6")
+    for text in ("", "x", "1,2", "-1", "1..", "1..2..3", "9" * 5000):
+        with pytest.raises(TracediffError, match="not a step or a range of steps"):
+            Selection.parse(text)

@@ -1,0 +1,346 @@
+"""Snapshots: a comparison from them is the comparison from the traces, they are small, hold nothing personal, and
+damage is a one-line error.
+"""
+
+import gzip
+import itertools
+import json
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+import traces
+from build_trace import call, document, kernel, op, step, write
+from hypothesis import HealthCheck, given, settings
+from random_traces import trace_events
+
+from tracediff.aggregate import snapshot, snapshot_columns
+from tracediff.aggregate.snapshot import is_snapshot, to_bytes, write_snapshot
+from tracediff.aggregate.snapshot_tables import PackedTable, unpack_tables
+from tracediff.analysis.analyze import analyze_set
+from tracediff.diff.compare import compare_sets
+from tracediff.engine import load_sets
+from tracediff.errors import TracediffError
+from tracediff.ingest.source import TraceFile
+from tracediff.profile.model import Profile, TableRows
+from tracediff.profile.selection import Selection
+from tracediff.profile.tables import NAMES
+from tracediff.report.analysis.to_json import to_json as analysis_json
+from tracediff.report.to_json import to_json
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+REAL = [*traces.PAIRS, ("dlrm_8ranks", "dlrm_8ranks"), ("hta_sampled", "dlrm_8ranks")]
+OWN = [("vit/eager", "vit/compile"), ("graph-breaks/eager", "graph-breaks/compile"), ("ensemble/loop", "ensemble/vmap")]
+SETS = [*sorted({f.parent for f in traces.FILES}), *sorted(p.parent for p in SAMPLES.glob("*/*/manifest.json"))]
+LARGEST = 300_000
+
+
+def answer(wheres, **options):
+    return to_json(compare_sets(*load_sets([str(w) for w in wheres], labels=["a", "b"], **options), force=True))
+
+
+def snapshots_of(wheres, folder):
+    """A snapshot of each set; of equal sets the same."""
+    paths = {where: folder / f"{i}.tdprof.gz" for i, where in enumerate(dict.fromkeys(wheres))}
+    for where, path in paths.items():
+        write_snapshot(load_sets([str(where)])[0], path)
+    return [paths[where] for where in wheres]
+
+
+@traces.needs_traces
+@pytest.mark.parametrize("pair", REAL, ids="-".join)
+def test_real_pairs_differ_by_the_same(pair, tmp_path):
+    pair = [traces.FOLDER / name for name in pair]
+    saved = snapshots_of(pair, tmp_path)
+    assert answer(saved) == answer(pair)
+    if pair[0] != pair[1]:
+        assert answer([saved[0], pair[1]]) == answer([pair[0], saved[1]]) == answer(pair)
+
+
+@pytest.mark.parametrize("pair", OWN, ids="-".join)
+def test_sample_pairs_differ_by_the_same(pair, tmp_path):
+    pair = [SAMPLES / name for name in pair]
+    assert answer(snapshots_of(pair, tmp_path)) == answer(pair)
+
+
+@traces.needs_traces
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("resnet50_workers0", {"selections": [Selection(first=6, last=7), Selection(skip_first=0)]}),
+        ("resnet50_workers0", {"selections": [Selection(skip_first=3), Selection()]}),
+        ("dlrm_8ranks", {"ranks": [frozenset({0, 5}), frozenset({1, 7})]}),
+        ("hta_sampled", {"ranks": [frozenset({1}), None]}),
+        ("hta_cpu_only", {"selections": [Selection(), Selection(skip_first=2)]}),
+    ],
+)
+def test_steps_and_ranks_are_chosen_as_of_traces(name, options, tmp_path):
+    pair = [traces.FOLDER / name] * 2
+    assert answer(snapshots_of(pair, tmp_path), **options) == answer(pair, **options)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(trace_events(), trace_events())
+def test_any_pair_differs_by_the_same(tmp_path, a, b):
+    pair = [
+        write(tmp_path / f"{name}.json", document(events), layout="compact") for name, events in (("a", a), ("b", b))
+    ]
+    assert answer(snapshots_of(pair, tmp_path)) == answer(pair)
+
+
+@pytest.mark.parametrize("where", SETS, ids=lambda p: f"{p.parent.name}-{p.name}")
+def test_a_snapshot_is_small_and_the_same_each_time(where, tmp_path):
+    (loaded,) = load_sets([str(where)])
+    data = to_bytes(loaded)
+    assert len(data) <= LARGEST
+    path = tmp_path / "base.tdprof.gz"
+    assert write_snapshot(loaded, path) == len(data)
+    assert path.read_bytes() == data == to_bytes(load_sets([str(where)])[0])
+    (restored,) = load_sets([str(path)])
+    assert to_bytes(restored) == data
+    assert restored.notes == loaded.notes
+    assert restored.label == loaded.label
+    assert [(r.name, list(r.ranks)) for r in restored.runs] == [(r.name, list(r.ranks)) for r in loaded.runs]
+    for ours, theirs in zip(restored.profiles, loaded.profiles, strict=True):
+        assert_same(ours, theirs)
+
+
+def assert_same(restored, profile):
+    """Every field is restored but what is made of events (timeline, order of collectives); unused names are left out,
+    and the file lies in the snapshot.
+    """
+    whole = snapshot_columns._with_used_names(profile)
+    assert replace(restored.origin, file=None) == replace(whole.origin, file=None)
+    assert restored.origin.file.name == whole.origin.file.name
+    assert restored.timeline is None
+    assert restored.collectives is None
+    for field in (f for f in fields(Profile) if f.name not in ("timeline", "collectives")):
+        ours, theirs = getattr(restored, field.name), getattr(whole, field.name)
+        if is_dataclass(theirs) and field.name != "origin":
+            assert all(np.array_equal(getattr(ours, f.name), getattr(theirs, f.name)) for f in fields(theirs))
+            assert all(getattr(ours, f.name).dtype == np.int64 for f in fields(theirs))
+        elif isinstance(theirs, np.ndarray):
+            assert ours.dtype == np.int64
+            assert np.array_equal(ours, theirs)
+        elif field.name == "tables":
+            assert ours.keys() == theirs.keys()
+            assert all(
+                np.array_equal(getattr(ours[n], f.name), getattr(theirs[n], f.name))
+                for n in ours
+                for f in fields(TableRows)
+            )
+        elif field.name != "origin":
+            assert ours == theirs
+    assert [restored.names[n] for n in restored.ops.name.tolist()] == [
+        profile.names[n] for n in profile.ops.name.tolist()
+    ]
+
+
+def small(folder, name="rank0.json", numbers=(1, 2, 3), length=100):
+    starts = itertools.count(0, length)
+    events = [
+        e
+        for n in numbers
+        for at in [next(starts)]
+        for e in (step(n, at, length - 5), op("aten::mm", at + 10, 20, **{"Input Dims": [[2, 3]]}))
+    ]
+    return write(folder / name, document(events))
+
+
+def saved(folder, **change):
+    """A snapshot of a small set as its document, with ``change``."""
+    path = folder / "base.tdprof.gz"
+    small(folder / "set" / "run1")
+    small(folder / "set" / "run2")
+    write_snapshot(load_sets([str(folder / "set")])[0], path)
+    found = json.loads(gzip.decompress(path.read_bytes())) | change
+    path.write_bytes(gzip.compress(json.dumps(found).encode()))
+    return path, found
+
+
+def test_a_rank_that_is_not_there_is_the_same_error(tmp_path):
+    path, _ = saved(tmp_path)
+    errors = []
+    for where in (tmp_path / "set", path):
+        with pytest.raises(TracediffError) as caught:
+            load_sets([str(where)], ranks=[frozenset({7})])
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+    with pytest.raises(TracediffError, match="no step is left"):
+        load_sets([str(path)], selections=[Selection(first=50, last=60)])
+
+
+def test_labels(tmp_path):
+    path, _ = saved(tmp_path)
+    today = tmp_path / "today"
+    small(today)
+    assert [t.label for t in load_sets([str(path), str(today)])] == ["set", "today"]
+    assert [t.label for t in load_sets([str(path), str(tmp_path / "set")])] == ["base", "set"]
+    assert [t.label for t in load_sets([str(path), str(today)], labels=["mine", None])] == ["mine", "today"]
+
+
+def test_a_snapshot_is_known_by_its_content_and_is_a_set_by_itself(tmp_path):
+    path, _ = saved(tmp_path)
+    other = tmp_path / "base.json.gz"
+    other.write_bytes(path.read_bytes())
+    assert is_snapshot(TraceFile(str(other)))
+    assert load_sets([[str(other)]])[0].label == "set"
+    assert not is_snapshot(TraceFile(str(tmp_path / "set" / "run1" / "rank0.json")))
+    assert not is_snapshot(TraceFile(str(tmp_path / "missing.json")))
+    with pytest.raises(TracediffError, match="is a set by itself; give it alone"):
+        load_sets([[str(path), str(tmp_path / "set")]])
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ("tracediff.snapshot/2", "is a snapshot of version 2; this tracediff reads version 1"),
+        ("tracediff.diff/1", "is no snapshot"),
+        ("tracediff.snapshot/" + "9" * 5000, "is no snapshot"),
+        (7, "damaged"),
+    ],
+)
+def test_other_versions_and_documents(tmp_path, schema, reason):
+    path, _ = saved(tmp_path, schema=schema)
+    fails(path, reason)
+
+
+def fails(path, reason=""):
+    with pytest.raises(TracediffError) as caught:
+        load_sets([str(path)])
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert reason in text
+    assert text.isprintable()
+
+
+def test_a_newer_version_is_told_whatever_else_it_holds(tmp_path):
+    path = tmp_path / "x.tdprof.gz"
+    path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/12","columns":{"a":1}}'))
+    fails(path, "is a snapshot of version 12;")
+
+
+def test_damaged_files(tmp_path):
+    path, _ = saved(tmp_path)
+    data = path.read_bytes()
+    for part in (
+        b"",
+        b"\x1f",
+        data[:10],
+        data[: len(data) // 2],
+        data[:-5],
+        b"hello",
+        gzip.compress(b""),
+        gzip.compress(b"{"),
+        gzip.compress(b"\xff\xfe"),
+    ):
+        path.write_bytes(part)
+        fails(path)
+    for at in range(20, len(data), 97):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+        fails(path)
+
+
+def test_a_bomb_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(snapshot, "MOST_BYTES", 1 << 20)
+    path = tmp_path / "x.tdprof.gz"
+    path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/1","label":"' + b" " * (2 << 20)))
+    fails(path, "unpacks to more than 1 MB")
+    path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/1","x":' + b"[" * 500_000))
+    fails(path, "damaged")
+    small(tmp_path / "set")
+    monkeypatch.setattr(snapshot, "MOST_BYTES", 100)
+    with pytest.raises(TracediffError, match="is too large for a snapshot"):
+        to_bytes(load_sets([str(tmp_path / "set")])[0])
+
+
+def lists_of(value, path=()):
+    """Paths of all lists and dictionaries in a document."""
+    if isinstance(value, list | dict):
+        yield path
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from lists_of(inner, (*path, key))
+
+
+def changed(found, path, change):
+    """A copy of the document with the part at ``path`` changed."""
+    copy = json.loads(json.dumps(found))
+    part = copy
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = change(part[path[-1]])
+    return copy
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda part: part[:-1] if isinstance(part, list) else {},
+        lambda part: [*part, *part] if isinstance(part, list) else None,
+        lambda part: [v + 1000 if isinstance(v, int) else v for v in part] if isinstance(part, list) else part,
+        lambda part: [v - 1000 if isinstance(v, int) else v for v in part] if isinstance(part, list) else part,
+        lambda part: [2**70 if isinstance(v, int) else v for v in part] if isinstance(part, list) else part,
+        lambda _: [],
+        lambda _: "text",
+    ],
+)
+def test_no_document_makes_a_comparison_fail_but_by_an_error(tmp_path, change):
+    path, found = saved(tmp_path)
+    for where in [p for p in lists_of(found) if p]:
+        path.write_bytes(gzip.compress(json.dumps(changed(found, where, change)).encode(), 1))
+        try:
+            loaded = load_sets([str(path)] * 2)
+        except TracediffError:
+            continue
+        to_json(compare_sets(*loaded, force=True))
+
+
+def test_nothing_personal_is_in_it(tmp_path):
+    where = tmp_path / "home-of-zebediah" / "set"
+    small(where / "run1")
+    manifest = msgspec.json.decode((SAMPLES / "graph-breaks/compile/manifest.json").read_bytes())
+    manifest["git_commit"] = "0123abcd"
+    manifest["target"] = "/home/zebediah/my.py:make_step"
+    manifest["environment"]["host"] = "zebediah-laptop"
+    manifest["runs"][0]["compile"]["graph_breaks"][0]["file"] = "/home/zebediah/model.py"
+    (where / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    (loaded,) = load_sets([str(where)])
+    text = gzip.decompress(to_bytes(loaded)).decode()
+    assert "rank0.json" in text
+    assert "model.py" in text
+    assert "my.py:make_step" in text
+    for word in ("zebediah", "0123abcd", "2.13.0+cpu", "/run1", str(tmp_path)):
+        assert word not in text
+
+
+def test_a_snapshot_has_the_further_tables_it_was_made_with(tmp_path):
+    events = []
+    for k in range(4):
+        at = 100 * k
+        events += [
+            step(k, at, 90),
+            call("cudaLaunchKernel", at + 5, 4, correlation=k),
+            kernel("a", at + 20, 10, correlation=k),
+        ]
+    path = write(tmp_path / "trace.json", document(events))
+    (loaded,) = load_sets([str(path)], tables=NAMES)
+    snapshot = tmp_path / "base.tdprof.gz"
+    write_snapshot(loaded, snapshot)
+    (restored,) = load_sets([str(snapshot)])
+    assert_same(restored.profiles[0], loaded.profiles[0])
+    assert restored.profiles[0].tables.keys() == set(NAMES)
+    assert analysis_json(analyze_set(restored)) == analysis_json(analyze_set(loaded))
+
+
+@pytest.mark.parametrize("part", [{"step": [9]}, {"key": [-1]}, {"step": []}, {"values": [[10**30, 1, 1, 1, 1, 1]]}])
+def test_a_damaged_further_table_is_an_error(part):
+    good = {"keys": [["x"]], "step": [0], "key": [0], "values": [[1, 1, 1, 1, 1, 1]]}
+    assert unpack_tables({"launches": PackedTable(**good), "of tomorrow": PackedTable(**good)}, 1).keys() == {
+        "launches"
+    }
+    with pytest.raises(ValueError, match=r"launches|64 bits"):
+        unpack_tables({"launches": PackedTable(**{**good, **part})}, 1)

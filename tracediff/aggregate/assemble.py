@@ -1,0 +1,121 @@
+"""Profiles → `TraceSet`: which file is whose run and rank, and which of them can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+
+from tracediff.aggregate.completeness import usable_runs
+from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff.errors import TracediffError
+from tracediff.ingest.discover import rank_in_name, run_in_path, worker_of
+from tracediff.ingest.health import Note, Notes, less
+from tracediff.profile.model import Profile
+from tracediff.profile.selection import Selection
+
+
+def arrange(
+    label: str,
+    profiles: Iterable[Profile],
+    selection: Selection,
+    ranks: frozenset[int] | None = None,
+    notes: Iterable[Note] = (),
+) -> TraceSet:
+    """The set made of ``profiles``, given in order of file name.
+
+    A rank comes from distributedInfo, else from the file's or folder's name, else it is 0. A ``run<k>`` folder names
+    the run; else the k-th file of
+    each rank is run k. Files of one worker with disjoint step numbers are one run. What the set lacks is said in its
+    notes.
+
+    Args:
+        ranks: keep only these.
+
+    Raises:
+        TracediffError: no file of the ranks asked for, or no step left to use.
+    """
+    profiles = list(profiles)
+    collected = Notes({(n.code, n.message): n.count for n in notes})
+    runs: dict[str, Run] = {}
+    for profile in profiles:
+        rank = _rank_of(profile, collected, alone=len(profiles) == 1)
+        if ranks is None or rank in ranks:
+            _place(runs, profile, rank)
+    arranged = TraceSet(label, list(runs.values()), selection, ())
+    for profile in arranged.profiles:
+        for note in profile.notes:
+            collected.add(note.code, note.message, note.count)
+    arranged.runs = usable_runs(arranged.runs, selection, ranks, collected)
+    check_usable(arranged, ranks)
+    arranged.notes = tuple(collected.list())
+    return arranged
+
+
+def _rank_of(profile: Profile, notes: Notes, alone: bool) -> int:
+    if profile.origin.rank is not None:
+        return profile.origin.rank
+    named = rank_in_name(profile.origin.file)
+    if named is None and not alone:
+        notes.add("rank-guessed", "neither the trace nor its name says its rank: taken as rank 0")
+    return named or 0
+
+
+def _place(runs: dict[str, Run], profile: Profile, rank: int) -> None:
+    """Put a file into the first run that has room for it: no file of its rank yet, or other cycles of the same
+    worker.
+    """
+    numbered = run_in_path(profile.origin.file)
+    for k in count(1):
+        name = f"run {k}" if numbered is None else f"run {numbered}" + (f" ({k})" if k > 1 else "")
+        present = runs.setdefault(name, Run(name)).ranks.setdefault(rank, [])
+        if not present or all(_other_cycle(profile, p) for p in present):
+            present.append(profile)
+            return
+
+
+def _other_cycle(a: Profile, b: Profile) -> bool:
+    same_worker = worker_of(a.origin.file) == worker_of(b.origin.file) and a.origin.file != b.origin.file
+    return (
+        same_worker and not (a.whole_file or b.whole_file) and not np.intersect1d(a.step_numbers, b.step_numbers).size
+    )
+
+
+def narrowed(traces: TraceSet, selection: Selection, ranks: frozenset[int] | None = None) -> TraceSet:
+    """The same set with other steps, or fewer ranks: no file is read again. Notes of files that are left out go; those
+    of the set as a whole stay.
+
+    Raises:
+        TracediffError: no file of the ranks asked for, or no step left to use.
+    """
+    runs = [
+        Run(run.name, {rank: files for rank, files in run.ranks.items() if ranks is None or rank in ranks})
+        for run in traces.runs
+    ]
+    kept = replace(traces, runs=[run for run in runs if run.ranks], selection=selection)
+    there = {id(profile) for profile in kept.profiles}
+    kept.notes = tuple(
+        less(traces.notes, (note for profile in traces.profiles if id(profile) not in there for note in profile.notes))
+    )
+    check_usable(kept, ranks)
+    return kept
+
+
+def check_usable(arranged: TraceSet, ranks: frozenset[int] | None) -> None:
+    """See that there is something to compare.
+
+    Raises:
+        TracediffError: no file of the ranks asked for, or no step left to use.
+    """
+    if not arranged.runs:
+        wanted = ", ".join(map(str, sorted(ranks or ())))
+        raise TracediffError(
+            arranged.label, f"no file of rank {wanted}", "see which ranks there are by comparing without --rank"
+        )
+    empty = [p for p in arranged.profiles if not arranged.selection.used(p).any()]
+    if empty:
+        numbers = ", ".join(map(str, empty[0].step_numbers.tolist())) or "none"
+        reason = f"no step is left to compare (steps in the file: {numbers})"
+        raise TracediffError(str(empty[0].origin.file), reason, "choose others with --step or --skip-first")

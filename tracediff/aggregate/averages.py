@@ -1,0 +1,215 @@
+"""Per-step averages of a set, as exact integers over a common denominator.
+
+A rank's number is the mean over its used steps, a run's the mean over its ranks, a set's the mean over its runs. Means
+of means are no integers,
+so every average is a numerator in 1/denominator nanoseconds (or events); it is divided once, where it is shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import lcm
+
+import numpy as np
+
+from tracediff.aggregate.call_tree import CallTree, merge
+from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff.profile.kernels.match_names import is_communication
+from tracediff.profile.model import Profile
+from tracediff.profile.step_states import GPU_STATES, STATES
+
+
+@dataclass(frozen=True)
+class UsedStep:
+    """One used step of one run; of several ranks the slowest one's.
+
+    Attributes:
+        number: N of ProfilerStep#N.
+        rank: whose it is.
+        period_ns: completion to completion.
+        states: state → ns, sums to the period.
+        foreign: GPU state → ns held only by GPU events that were launched in no used step.
+    """
+
+    number: int
+    rank: int
+    period_ns: int
+    states: dict[str, int]
+    foreign: dict[str, int]
+
+
+@dataclass(frozen=True)
+class StepAverage:
+    """The step account of a set; numerators in 1/denominator ns.
+
+    Attributes:
+        denominator: of all numerators.
+        period, foreign: numerators.
+        states: state → numerator; they sum to `period`.
+        runs: run name → its used steps in order.
+    """
+
+    denominator: int
+    period: int
+    foreign: int
+    states: dict[str, int]
+    runs: dict[str, list[UsedStep]]
+
+
+@dataclass
+class KernelAverage:
+    """What stands beside the kernel account of a set (the mean rank's).
+
+    Attributes:
+        busy: numerator in 1/denominator ns of the union per GPU, summed over GPUs.
+        spilled, outside: [count, ns] of the whole set, no numerators.
+    """
+
+    denominator: int
+    busy: int = 0
+    spilled: list[int] = field(default_factory=lambda: [0, 0])
+    outside: list[int] = field(default_factory=lambda: [0, 0])
+
+
+@dataclass
+class OpAverage:
+    """Operations by (category, raw name); numerators in 1/denominator events and ns: [count, total, self]."""
+
+    denominator: int
+    ops: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+
+def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
+    """The used steps of ``run`` in order of number; of several ranks each step's slowest, the lowest rank where they
+    tie.
+    """
+    slowest: dict[int, UsedStep] = {}
+    for rank in sorted(run.ranks):
+        for profile in run.ranks[rank]:
+            for step in _steps_of(profile, np.flatnonzero(traces.selection.used(profile)).tolist(), rank):
+                if step.number not in slowest or step.period_ns > slowest[step.number].period_ns:
+                    slowest[step.number] = step
+    return [slowest[n] for n in sorted(slowest)]
+
+
+def _steps_of(profile: Profile, used: list[int], rank: int) -> Iterator[UsedStep]:
+    foreign: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(GPU_STATES, 0))
+    for step, state, owner, ns in profile.owned.tolist():
+        if owner not in used:
+            foreign[step][STATES[state]] += ns
+    periods = profile.periods
+    for s in used:
+        states = dict(zip(profile.state_names, profile.state_ns[s].tolist(), strict=True))
+        yield UsedStep(int(profile.step_numbers[s]), rank, int(periods[s]), states, foreign[s])
+
+
+def step_average(traces: TraceSet) -> StepAverage:
+    """The step account of ``traces``: mean over runs of the mean over each run's used steps."""
+    runs = {run.name: used_steps(traces, run) for run in traces.runs}
+    denominator = lcm(*(len(runs) * len(steps) for steps in runs.values()))
+    average = StepAverage(denominator, 0, 0, dict.fromkeys(STATES, 0), runs)
+    period = foreign = 0
+    for steps in runs.values():
+        weight = denominator // (len(runs) * len(steps))
+        for step in steps:
+            period += weight * step.period_ns
+            foreign += weight * sum(step.foreign.values())
+            for state, ns in step.states.items():
+                average.states[state] = average.states.get(state, 0) + weight * ns
+    return StepAverage(denominator, period, foreign, average.states, runs)
+
+
+def weighted_files(traces: TraceSet) -> tuple[int, list[tuple[Profile, list[int], int]]]:
+    """(denominator, [(profile, positions of its used steps, weight of a step)]): weights of mean over steps, ranks and
+    runs.
+    """
+    shares = []
+    for run in traces.runs:
+        for files in run.ranks.values():
+            used = [np.flatnonzero(traces.selection.used(p)).tolist() for p in files]
+            steps = sum(map(len, used))
+            shares += [(p, u, len(traces.runs) * len(run.ranks) * steps) for p, u in zip(files, used, strict=True)]
+    denominator = lcm(*(share for _, _, share in shares))
+    return denominator, [(p, u, denominator // share) for p, u, share in shares]
+
+
+def call_tree(traces: TraceSet, gpu: bool) -> CallTree:
+    """The call tree of ``traces`` per step of the mean rank; its work are GPU events or, without ``gpu``, the self time
+    of operators.
+    """
+    denominator, weighted = weighted_files(traces)
+    return merge(weighted, denominator, [p.kernels if gpu else p.host_work for p, _, _ in weighted])
+
+
+def kernel_average(traces: TraceSet) -> KernelAverage:
+    """Busy time per step, and the GPU events that belong to no step."""
+    denominator, weighted = weighted_files(traces)
+    average = KernelAverage(denominator)
+    for profile, used, weight in weighted:
+        table = profile.kernels
+        average.busy += weight * int(profile.busy_ns[used].sum())
+        for total, step in ((average.outside, -1), (average.spilled, -2)):
+            rows = table.step == step
+            total[0] += int(table.count[rows].sum())
+            total[1] += int(table.total_ns[rows].sum())
+    return average
+
+
+def op_average(traces: TraceSet) -> OpAverage:
+    """All operations of ``traces`` per step: counts, total and self times (the mean rank's)."""
+    denominator, weighted = weighted_files(traces)
+    average = OpAverage(denominator)
+    for profile, used, weight in weighted:
+        table = profile.ops
+        rows = np.flatnonzero(np.isin(table.step, used))
+        columns = (table.category, table.name, table.count, table.total_ns, table.self_ns)
+        for category, name, count, total, own in zip(*(c[rows].tolist() for c in columns), strict=True):
+            entry = average.ops.setdefault((profile.categories[category], profile.names[name]), [0, 0, 0])
+            entry[0] += weight * count
+            entry[1] += weight * total
+            entry[2] += weight * own
+    return average
+
+
+def host_us(traces: TraceSet) -> float:
+    """Mean duration of the used steps on the host, in µs."""
+    steps = [ns for p in traces.profiles for ns in p.host_ns[traces.selection.used(p)].tolist()]
+    return sum(steps) / len(steps) / 1000 if steps else 0.0
+
+
+def communication_us(traces: TraceSet) -> dict[int, float]:
+    """Rank → time of its communication kernels per used step, in µs; empty where no rank has any."""
+    out: dict[int, list[float]] = defaultdict(list)
+    for run in traces.runs:
+        for rank, files in run.ranks.items():
+            total = steps = 0
+            for profile in files:
+                used = np.flatnonzero(traces.selection.used(profile))
+                table = profile.kernels
+                spoken = np.array([is_communication(name) for name in profile.names], bool)
+                rows = (
+                    np.isin(table.step, used)
+                    & spoken[table.name]
+                    & (np.array(profile.categories, object)[table.category] == "kernel")
+                )
+                total += int(table.total_ns[rows].sum())
+                steps += len(used)
+            out[rank].append(total / max(steps, 1) / 1000)
+    means = {rank: sum(runs) / len(runs) for rank, runs in sorted(out.items())}
+    return means if any(means.values()) else {}
+
+
+def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:
+    """Rank → state → µs per used step of that rank, whoever was the slowest; the mean over runs."""
+    out: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    runs = Counter(rank for run in traces.runs for rank in run.ranks)
+    for run in traces.runs:
+        for rank, files in run.ranks.items():
+            used = [np.flatnonzero(traces.selection.used(p)) for p in files]
+            share = 1000 * runs[rank] * sum(map(len, used))
+            for profile, positions in zip(files, used, strict=True):
+                for name, ns in zip(profile.state_names, profile.state_ns[positions].sum(axis=0).tolist(), strict=True):
+                    out[rank][name] += ns / share
+    return {rank: dict(out[rank]) for rank in sorted(out)}

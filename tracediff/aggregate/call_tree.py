@@ -1,0 +1,251 @@
+"""The call tree of a set: the trees of its files merged, with averages per step as numerators over one denominator."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracediff.ingest.times import Int64
+from tracediff.profile.arrays.factorize import grouped
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.model import Profile, WorkTable
+from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE
+from tracediff.profile.placement.module_paths import module_labels
+from tracediff.profile.placement.scopes import PHASES
+
+UNKNOWN = "unknown"
+Key = tuple[int, str, str, str | None, int]
+"""What tells a call from others below its parent (its position, kind, name, shapes, ordinal), and work from other work
+(see `work_keys`).
+"""
+
+
+@dataclass
+class Call:
+    """One node of the tree.
+
+    Attributes:
+        parent: position of its parent, −1 for a phase.
+        kind: phase, annotation, module or op. name: as recorded; of a phase its name.
+        shapes: input shapes as recorded, None where they are not. ordinal: among equal siblings.
+        label: what it is paired by: the match name; of a module its class and ordinal among siblings of that class.
+        types, strides: dtypes and strides of its inputs as recorded, None where they are not.
+        count, total, own: numerators per step of an operator: occurrences, duration, self time.
+    """
+
+    parent: int
+    kind: str
+    name: str
+    shapes: str | None
+    ordinal: int
+    label: str = ""
+    types: str | None = None
+    strides: str | None = None
+    count: int = 0
+    total: int = 0
+    own: int = 0
+
+
+@dataclass
+class Work:
+    """Equal work of a set at one place of its tree; count and ns are numerators per step.
+
+    Attributes:
+        node: position in the tree, −1 where nothing is known.
+        category, name: as recorded. launch_shape: grid × block, None where not recorded.
+        ordinal, order: see `WorkTable`.
+    """
+
+    node: int
+    category: str
+    name: str
+    launch_shape: str | None
+    ordinal: int
+    order: int
+    count: int = 0
+    ns: int = 0
+
+    @property
+    def key(self) -> Key:
+        """See `work_keys`."""
+        return self.node, self.category, self.name, self.launch_shape, self.ordinal
+
+
+@dataclass
+class CallTree:
+    """Calls, parents before children, and the work that hangs below them; averages over ``denominator``.
+
+    Attributes:
+        calls: the nodes. work: GPU events, or without a GPU the self time of operators.
+        places: of each file, in the set's order, where each of its own nodes is among ``calls``, −1 where no used step
+            holds it.
+    """
+
+    denominator: int
+    calls: list[Call] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
+    places: list[list[int]] = field(default_factory=list)
+
+    def children(self) -> dict[int, list[int]]:
+        """Node → its children in order; −1 → the phases."""
+        out: dict[int, list[int]] = defaultdict(list)
+        for i, call in enumerate(self.calls):
+            out[call.parent].append(i)
+        return out
+
+    def phase(self, node: int) -> str:
+        """The phase of ``node``."""
+        while node >= 0:
+            if self.calls[node].kind == "phase":
+                return self.calls[node].name
+            node = self.calls[node].parent
+        return UNKNOWN
+
+    def module(self, node: int) -> str | None:
+        """The path of the innermost module around ``node``: class names, with ordinals where a class has siblings."""
+        parts = []
+        while node >= 0:
+            if self.calls[node].kind == "module":
+                parts.append(self.calls[node].label)
+            node = self.calls[node].parent
+        return "/".join(reversed(parts)) or None
+
+    def op(self, node: int) -> str | None:
+        """The innermost operator at or around ``node``."""
+        return self.calls[node].name if node >= 0 and self.calls[node].kind == "op" else None
+
+
+def merge(
+    weighted: Sequence[tuple[Profile, list[int], int]], denominator: int, tables: Sequence[WorkTable]
+) -> CallTree:
+    """The tree of all profiles of a set.
+
+    Args:
+        weighted: profiles with the positions of their used steps and the weight of a step.
+        denominator: of the averages.
+        tables: the work of each profile.
+    """
+    tree = CallTree(denominator)
+    known: dict[Key, int] = {}
+    works: dict[Key, Work] = {}
+    for (profile, used, weight), table in zip(weighted, tables, strict=True):
+        tree.places.append(_merge_nodes(tree, known, profile, used, weight))
+        _merge_work(tree, works, profile, table, tree.places[-1], used, weight)
+    _label(tree)
+    return tree
+
+
+def _merge_nodes(tree: CallTree, known: dict[Key, int], profile: Profile, used: list[int], weight: int) -> list[int]:
+    """The position in ``tree`` of each node of ``profile`` that the used steps hold or that leads to one; −1 of
+    others.
+    """
+    table = profile.calls
+    rows = np.isin(table.step, used)
+    sums = np.zeros((3, len(table.parent)), np.int64)
+    for total, column in zip(sums, (table.count, table.total_ns, table.self_ns), strict=True):
+        np.add.at(total, table.node[rows], column[rows])
+    columns = zip(
+        *(
+            c.tolist()
+            for c in (
+                table.parent,
+                table.kind,
+                table.name,
+                table.shapes,
+                table.ordinal,
+                table.types,
+                table.strides,
+                *sums,
+            )
+        ),
+        strict=True,
+    )
+    nodes: list[int] = []
+    for parent, kind, name, shapes, ordinal, types, strides, count, total, own in columns:
+        if kind == OP and not count:
+            nodes.append(-1)
+            continue
+        key = (
+            nodes[parent] if parent >= 0 else -1,
+            KINDS[kind],
+            PHASES[name] if kind == PHASE else profile.names[name],
+            _text(profile, shapes),
+            ordinal,
+        )
+        at = known.get(key)
+        if at is None:
+            at = known[key] = len(tree.calls)
+            tree.calls.append(Call(*key, types=_text(profile, types), strides=_text(profile, strides)))
+        call = tree.calls[at]
+        call.count += weight * count
+        call.total += weight * total
+        call.own += weight * own
+        nodes.append(at)
+    return nodes
+
+
+def _text(profile: Profile, code: int) -> str | None:
+    return profile.texts[code] if code >= 0 else None
+
+
+def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> list[Key]:
+    """What tells equal work of a set apart: its node in the set's tree, category, name, launch shape and ordinal.
+
+    Args:
+        places: see `CallTree`. columns: node, category, name, launch_shape and ordinal of rows of a `WorkTable`.
+    """
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [
+        (places[n] if n >= 0 else -1, profile.categories[c], profile.names[name], _text(profile, shape), ordinal)
+        for n, c, name, shape, ordinal in rows
+    ]
+
+
+def _merge_work(
+    tree: CallTree,
+    works: dict[Key, Work],
+    profile: Profile,
+    table: WorkTable,
+    places: list[int],
+    used: list[int],
+    weight: int,
+) -> None:
+    rows = np.flatnonzero(np.isin(table.step, used))
+    keys = [c[rows] for c in (table.node, table.category, table.name, table.launch_shape, table.ordinal)]
+    sums, (count, ns) = grouped(keys, [table.count[rows], table.total_ns[rows]])
+    order = _earliest(keys, table.order[rows])
+    for key, first, n, total in zip(
+        work_keys(profile, places, sums), order.tolist(), count.tolist(), ns.tolist(), strict=True
+    ):
+        work = works.get(key)
+        if work is None:
+            work = works[key] = Work(*key, order=first)
+            tree.work.append(work)
+        work.order = min(work.order, first)
+        work.count += weight * n
+        work.ns += weight * total
+
+
+def _earliest(keys: list[np.ndarray], order: np.ndarray) -> np.ndarray:
+    """The smallest ``order`` of each distinct key, in the keys' ascending order."""
+    if not len(order):
+        return order
+    by = np.lexsort((order, *keys[::-1]))
+    new = np.zeros(len(by), bool)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[by][1:] != key[by][:-1]
+    return order[by[new]]
+
+
+def _label(tree: CallTree) -> None:
+    """Give every call its label."""
+    for call in tree.calls:
+        call.label = match_name(call.name) if call.kind == "op" else call.name
+    for i, label in module_labels(
+        (i, c.parent, c.name) for i, c in enumerate(tree.calls) if c.kind == KINDS[MODULE]
+    ).items():
+        tree.calls[i].label = label

@@ -1,0 +1,119 @@
+"""The clocks of ranks against each other, from the ends of collectives that no rank can leave before all have come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
+
+from tracediff.ingest.times import Int64
+from tracediff.profile.arrays.factorize import combined
+
+AGREEING = 0.9
+"""Part of the collectives whose ends agree within the uncertainty."""
+FEW = 3
+"""With fewer collectives their spread says nothing."""
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """By position of the rank, r of them.
+
+    Attributes:
+        offset: int64[r] ns by which its clock is ahead of its reference's.
+        uncertainty: int64[r] ns. shared: int64[r] collectives that this rests on, 0 for a reference.
+        reference: int64[r] position of the rank whose clock is taken as right: the lowest one that collectives lead to.
+    """
+
+    offset: Int64
+    uncertainty: Int64
+    shared: Int64
+    reference: Int64
+
+
+@dataclass(frozen=True)
+class Link:
+    """One rank's clock against another's; ns."""
+
+    offset: int
+    uncertainty: int
+    shared: int
+
+
+def rank_clocks(collective: Int64, rank: Int64, start: Int64, end: Int64, ranks: int) -> Clocks:
+    """The clocks of ``ranks`` ranks by m rows (collective, position of the rank, start and end in ns by that rank's
+    clock), in any order.
+
+    Of two ranks, the difference of their clocks is the median difference of their ends: they end together but for the
+    last of the transfer. The
+    uncertainty is what nine in ten collectives agree within, and no more than what is possible: neither rank can end
+    before the other has come. Ranks
+    that share no collective are led to each other through those they do share one with, the uncertainties added.
+
+    A constant added to all times of a rank is added to its offset, and nothing else changes. A drift of clocks shows as
+    uncertainty.
+    """
+    links = _links(collective, rank, start, end)
+    clocks = Clocks(
+        np.zeros(ranks, np.int64),
+        np.zeros(ranks, np.int64),
+        np.zeros(ranks, np.int64),
+        np.arange(ranks, dtype=np.int64),
+    )
+    reached: set[int] = set()
+    for first in range(ranks):
+        heap = [(0, first, 0, 0)]
+        while heap:
+            uncertainty, at, offset, shared = heappop(heap)
+            if at in reached:
+                continue
+            reached.add(at)
+            clocks.offset[at], clocks.uncertainty[at], clocks.shared[at], clocks.reference[at] = (
+                offset,
+                uncertainty,
+                shared,
+                first,
+            )
+            for to, link in links.get(at, {}).items():
+                heappush(heap, (uncertainty + link.uncertainty, to, offset + link.offset, link.shared))
+    return clocks
+
+
+def _links(collective: Int64, rank: Int64, start: Int64, end: Int64) -> dict[int, dict[int, Link]]:
+    """rank → other rank → link: every rank of a collective with the lowest one there."""
+    order = np.lexsort((rank, collective))
+    collective, rank, start, end = collective[order], rank[order], start[order], end[order]
+    first = np.concatenate(([True], collective[1:] != collective[:-1])) if len(collective) else np.zeros(0, bool)
+    lowest = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
+    others = np.flatnonzero(~first)
+    base = lowest[others]
+    pair, sample = combined(rank[base], rank[others])
+    apart, most, least = end[others] - end[base], end[others] - start[base], start[others] - end[base]
+    resolution = 1000 if not ((start % 1000).any() or (end % 1000).any()) else 1
+    links: dict[int, dict[int, Link]] = {}
+    for code, one in enumerate(sample.tolist()):
+        mine = pair == code
+        link = _link(apart[mine], most[mine], least[mine], resolution)
+        a, b = int(rank[base[one]]), int(rank[others[one]])
+        links.setdefault(a, {})[b] = link
+        links.setdefault(b, {})[a] = Link(-link.offset, link.uncertainty, link.shared)
+    return links
+
+
+def _link(apart: Int64, most: Int64, least: Int64, resolution: int) -> Link:
+    """From the differences of ends, and the bounds that starts set on the difference of the clocks (int64[k] ns
+    each).
+    """
+    offset = _median(apart)
+    near = 3 * _median(np.abs(apart - offset)) + resolution
+    one = (most >= offset - near) & (least <= offset + near)  # others cannot be the same collective on both ranks
+    highest, lowest, spread = int(most[one].min()), int(least[one].max()), np.sort(np.abs(apart - offset)[one])
+    possible = max(highest - offset, offset - lowest)
+    agreed = int(spread[int(np.ceil(AGREEING * len(spread))) - 1]) if len(spread) >= FEW else possible
+    return Link(offset, max(min(agreed, possible), lowest - offset, offset - highest, resolution), len(spread))
+
+
+def _median(values: Int64) -> int:
+    """The lower of two in the middle, so that a constant added to all is added to it."""
+    return int(np.sort(values)[(len(values) - 1) // 2])

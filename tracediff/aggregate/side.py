@@ -1,0 +1,88 @@
+"""`Side`: what control or test was made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracediff.aggregate.averages import UsedStep, communication_us, host_us, rank_states
+from tracediff.aggregate.representative_step import TypicalStep, typical_step
+from tracediff.aggregate.traceset import TraceSet
+from tracediff.ingest.health import Note
+from tracediff.ingest.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one side was made of.
+
+    Attributes:
+        label: its name in the report.
+        files: file names without folders.
+        ranks, steps_used, steps_recorded: numbers, ascending.
+        gpu: device names. torch: version, where recorded.
+        steps: run name → its used steps.
+        notes: health notes.
+        host_us: mean duration of a used step on the host, in µs.
+        rank_states: rank → state → µs per used step of that rank.
+        typical: the step that a timeline shows, None for a snapshot.
+        communication_us: rank → communication kernels per used step, in µs.
+        manifest: what the collector wrote of it, None for traces from elsewhere.
+    """
+
+    label: str
+    files: tuple[str, ...]
+    runs: int
+    ranks: tuple[int, ...]
+    steps_used: tuple[int, ...]
+    steps_recorded: tuple[int, ...]
+    gpu: tuple[str, ...]
+    torch: str | None
+    whole_file: bool
+    has_gpu: bool
+    steps: dict[str, list[UsedStep]]
+    notes: tuple[Note, ...]
+    host_us: float
+    communication_us: dict[int, float]
+    rank_states: dict[int, dict[str, float]]
+    typical: TypicalStep | None
+    manifest: Manifest | None
+
+    @property
+    def graph_breaks(self) -> tuple[str, ...] | None:
+        """Where and why the graph broke in the last compiled run; None without a manifest that says."""
+        runs = [r.compile for r in self.manifest.runs if r.compile] if self.manifest else []
+        return (
+            tuple(f"{b.file}:{b.line}: {b.reason.splitlines()[0] if b.reason else ''}" for b in runs[-1].graph_breaks)
+            if runs
+            else None
+        )
+
+    @property
+    def unprofiled_us(self) -> float | None:
+        """Median over runs of the median step without the profiler, where the collector measured it."""
+        return self.manifest.unprofiled_us if self.manifest else None
+
+
+def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
+    """What ``traces`` are made of; ``steps`` are the used steps by run."""
+    profiles = traces.profiles
+    torch = sorted({p.origin.torch for p in profiles if p.origin.torch})
+    return Side(
+        traces.label,
+        tuple(p.origin.file.name for p in profiles),
+        len(traces.runs),
+        tuple(traces.ranks),
+        tuple(traces.steps_used),
+        tuple(traces.steps_recorded),
+        tuple(sorted({g for p in profiles for g in p.origin.gpus})) if traces.has_gpu else (),
+        ", ".join(torch) or None,
+        all(p.whole_file for p in profiles),
+        traces.has_gpu,
+        steps,
+        traces.notes,
+        host_us(traces),
+        communication_us(traces),
+        rank_states(traces),
+        typical_step(traces, steps),
+        traces.manifest,
+    )

@@ -1,0 +1,227 @@
+"""Snapshots: a `TraceSet` as one file of KB, to be compared with instead of its traces (docs/snapshots.md)."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from tracediff.aggregate.assemble import check_usable
+from tracediff.aggregate.completeness import CODES, usable_runs
+from tracediff.aggregate.snapshot_columns import PackedProfile, pack, unpack
+from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff.errors import TracediffError
+from tracediff.ingest.health import Note, Notes, less
+from tracediff.ingest.manifest import CompileFacts, Manifest, RunFacts
+from tracediff.ingest.source import TraceFile, open_trace
+from tracediff.profile.kernels.families import DEFAULT, Families
+from tracediff.profile.model import Profile
+from tracediff.profile.selection import Selection
+from tracediff.write import write_bytes
+
+VERSION = 1
+SCHEMA = f"tracediff.snapshot/{VERSION}"
+SUFFIX = ".tdprof.gz"
+OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
+OF_VERSION = re.compile(r"tracediff\.snapshot/(\d{1,9})")
+MOST_BYTES = 256 << 20
+"""A snapshot that unpacks to more is refused; a set of eight ranks takes half a MB."""
+AGAIN = "make it again with `tracediff snapshot`"
+
+
+class PackedRank(msgspec.Struct, frozen=True):
+    """The files of one rank in one run, in order."""
+
+    rank: int
+    files: list[PackedProfile]
+
+
+class PackedRun(msgspec.Struct, frozen=True):
+    """One run, its ranks in order."""
+
+    name: str
+    ranks: list[PackedRank]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """What the file holds.
+
+    Attributes:
+        label: the set's own. notes: those of the set that are no file's. manifest: without what only its machine
+            concerns.
+    """
+
+    schema: str
+    label: str
+    notes: list[Note]
+    runs: list[PackedRun]
+    manifest: Manifest | None = None
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What every version of a snapshot has."""
+
+    schema: str
+
+
+def is_snapshot(file: TraceFile) -> bool:
+    """Whether ``file`` is a snapshot, by its name or its first bytes; of a URL by its name alone. Files that cannot be
+    read are none.
+    """
+    if file.name.partition("?")[0].endswith((SUFFIX, SUFFIX.removesuffix(".gz"))):
+        return True
+    if "://" in file.path:
+        return False
+    try:
+        with open_trace(file) as stream:
+            return bool(OPENING.match(stream.read(200)))
+    except TracediffError:
+        return False
+
+
+def to_bytes(traces: TraceSet) -> bytes:
+    """The snapshot of ``traces``: all steps of its files, whatever its selection. The same set gives the same bytes.
+
+    Raises:
+        TracediffError: it is too large to be read again, or a file's name is no text.
+    """
+    runs = [
+        PackedRun(run.name, [PackedRank(rank, [pack(p) for p in files]) for rank, files in run.ranks.items()])
+        for run in traces.runs
+    ]
+    try:
+        data = msgspec.json.encode(
+            Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, _without_machine(traces.manifest))
+        )
+    except UnicodeEncodeError:
+        raise TracediffError(traces.label, "its name or that of one of its files is no UTF-8", "rename it") from None
+    if len(data) > MOST_BYTES:
+        raise TracediffError(
+            traces.label,
+            f"is too large for a snapshot ({len(data) >> 20} MB, at most {MOST_BYTES >> 20})",
+            "give fewer files or --rank",
+        )
+    return gzip.compress(data, 9, mtime=0)
+
+
+def write_snapshot(traces: TraceSet, path: str | os.PathLike[str]) -> int:
+    """Write the snapshot of ``traces`` to ``path``, whole or not at all (``-`` is standard output); its size in bytes.
+
+    Raises:
+        TracediffError: as for `to_bytes`, or the folder is missing, not writable or full.
+    """
+    data = to_bytes(traces)
+    write_bytes(path, data)
+    return len(data)
+
+
+def read_snapshot(
+    file: TraceFile,
+    selection: Selection | None = None,
+    ranks: frozenset[int] | None = None,
+    families: Families = DEFAULT,
+) -> TraceSet:
+    """The set that ``file`` is a snapshot of, under the label that it has there.
+
+    Args:
+        selection: which steps are used.
+        ranks: keep only these.
+        families: rules for names; the states of a set without a GPU are named by those of the time of the snapshot.
+
+    Raises:
+        TracediffError: it cannot be read, is no snapshot or a damaged one, one of another version; or no rank or step
+            is left.
+    """
+    found = _decoded(file, _bytes(file))
+    try:
+        runs = [_run(packed, file) for packed in found.runs]
+        if len({run.name for run in runs}) < len(found.runs) or not runs:
+            raise ValueError("no runs, or one twice")
+    except ValueError as error:
+        raise _damaged(file, error) from None
+    kept = [
+        Run(run.name, {rank: files for rank, files in run.ranks.items() if ranks is None or rank in ranks})
+        for run in runs
+    ]
+    traces = TraceSet(
+        found.label, [run for run in kept if run.ranks], selection or Selection(), (), found.manifest, families
+    )
+    notes = Notes()
+    for note in (*found.notes, *(n for p in traces.profiles for n in p.notes)):
+        notes.add(note.code, note.message, note.count)
+    traces.runs = usable_runs(traces.runs, traces.selection, ranks, notes)
+    traces.notes = tuple(notes.list())
+    check_usable(traces, ranks)
+    return traces
+
+
+def _own_notes(traces: TraceSet) -> list[Note]:
+    """The notes of the set less those of its files and those that are made again for the ranks and steps that are
+    chosen then.
+    """
+    return less((n for n in traces.notes if n.code not in CODES), (n for p in traces.profiles for n in p.notes))
+
+
+def _without_machine(manifest: Manifest | None) -> Manifest | None:
+    """The manifest without the environment, the commit, recompiled functions and any folder of a file."""
+    if manifest is None:
+        return None
+    target = os.path.basename(manifest.target) if manifest.target else manifest.target
+    return msgspec.structs.replace(
+        manifest, environment={}, git_commit=None, target=target, runs=[_run_without_machine(r) for r in manifest.runs]
+    )
+
+
+def _run_without_machine(run: RunFacts) -> RunFacts:
+    compiled: CompileFacts | None = run.compile
+    if compiled is not None:
+        breaks = [msgspec.structs.replace(b, file=os.path.basename(b.file)) for b in compiled.graph_breaks]
+        compiled = msgspec.structs.replace(compiled, graph_breaks=breaks, recompiles=[])
+    return msgspec.structs.replace(run, load_average=None, compile=compiled)
+
+
+def _bytes(file: TraceFile) -> bytes:
+    with open_trace(file) as stream:
+        try:
+            parts = list(_parts(iter(lambda: stream.read(1 << 20), b""), file))
+        except TracediffError as error:
+            raise TracediffError(error.subject, error.reason, f"copy it again, or {AGAIN}") from None
+    return b"".join(parts)
+
+
+def _parts(stream: Iterable[bytes], file: TraceFile) -> Iterable[bytes]:
+    size = 0
+    for part in stream:
+        size += len(part)
+        if size > MOST_BYTES:
+            raise TracediffError(
+                str(file), f"unpacks to more than {MOST_BYTES >> 20} MB, which no snapshot does", AGAIN
+            )
+        yield part
+
+
+def _decoded(file: TraceFile, data: bytes) -> Snapshot:
+    try:
+        schema = OF_VERSION.fullmatch(msgspec.json.decode(data, type=Header).schema)
+        if not schema:
+            raise TracediffError(str(file), "is no snapshot", "give the file that `tracediff snapshot -o` wrote")
+        if int(schema[1]) != VERSION:
+            reason = f"is a snapshot of version {schema[1]}; this tracediff reads version {VERSION}"
+            raise TracediffError(str(file), reason, f"use the tracediff that wrote it, or {AGAIN}")
+        return msgspec.json.decode(data, type=Snapshot)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _damaged(file, error) from None
+
+
+def _damaged(file: TraceFile, error: Exception) -> TracediffError:
+    return TracediffError(str(file), f"is no snapshot, or a damaged one ({error})", f"copy it again, or {AGAIN}")
+
+
+def _run(packed: PackedRun, file: TraceFile) -> Run:
+    ranks: dict[int, list[Profile]] = {of.rank: [unpack(p, file) for p in of.files] for of in packed.ranks}
+    if len(ranks) < len(packed.ranks) or not ranks or not all(ranks.values()):
+        raise ValueError(f"{packed.name} has no ranks, one twice, or one without files")
+    return Run(packed.name, ranks)

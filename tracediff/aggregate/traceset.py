@@ -1,0 +1,69 @@
+"""`TraceSet`: the profiles of one side, arranged as runs and ranks, and the steps of them that count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tracediff.aggregate.set_table import SetTable
+from tracediff.ingest.health import Note
+from tracediff.ingest.manifest import Manifest
+from tracediff.profile.kernels.families import DEFAULT, Families
+from tracediff.profile.model import Profile
+from tracediff.profile.selection import Selection
+
+
+@dataclass
+class Run:
+    """One execution: rank → its files in order (several where one worker wrote several cycles)."""
+
+    name: str
+    ranks: dict[int, list[Profile]] = field(default_factory=dict)
+
+
+@dataclass
+class TraceSet:
+    """One side of a comparison.
+
+    Attributes:
+        label: its short name.
+        runs: the runs in order.
+        selection: the steps used.
+        notes: health notes of the set and of all its files.
+        manifest: what the collector wrote of it, None for traces from elsewhere.
+        families: rules that tell what kind of work a name is.
+        over_ranks: tables that only several ranks together tell, where the set was loaded with the table of
+            collectives.
+    """
+
+    label: str
+    runs: list[Run]
+    selection: Selection
+    notes: tuple[Note, ...]
+    manifest: Manifest | None = None
+    families: Families = DEFAULT
+    over_ranks: tuple[SetTable, ...] = ()
+
+    @property
+    def profiles(self) -> list[Profile]:
+        """All files' profiles."""
+        return [p for run in self.runs for files in run.ranks.values() for p in files]
+
+    @property
+    def ranks(self) -> list[int]:
+        """All ranks, ascending."""
+        return sorted({r for run in self.runs for r in run.ranks})
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether any file holds GPU events."""
+        return any(p.has_gpu for p in self.profiles)
+
+    @property
+    def steps_used(self) -> list[int]:
+        """The numbers of the used steps over all files, ascending."""
+        return sorted({int(n) for p in self.profiles for n in p.step_numbers[self.selection.used(p)]})
+
+    @property
+    def steps_recorded(self) -> list[int]:
+        """The numbers of all steps over all files, ascending."""
+        return sorted({int(n) for p in self.profiles for n in p.step_numbers})

@@ -1,0 +1,28 @@
+"""Counts per operation on both sides, and their difference: the other of the pair of figures that HTA's users know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracediff.charts.op_bars import TOP, Bar, draw_op_bars, op_hover, ops_of, which_device
+from tracediff.charts.theme import palette
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.diff.comparison import Comparison
+
+
+def counts_diff(
+    comparison: Comparison, top: int = TOP, sort: str = "change", device: str | None = None, *, theme: str = "light"
+) -> go.Figure:
+    """Occurrences of each operation per step on both sides, and the difference. Arguments as `duration_diff`."""
+    device = which_device(comparison, device)
+    number = comparison.number
+    bars = [
+        Bar(op, number(op.control_count), number(op.test_count), op_hover(comparison, op))
+        for op in ops_of(comparison, device)
+    ]
+    of = palette(theme)
+    what = f"Count of {'GPU work' if device == 'gpu' else 'operators and calls'}"
+    return draw_op_bars(comparison, bars, (top, sort, theme), (what, "changed"), None, [of.neutral, of.neutral])

@@ -1,0 +1,116 @@
+"""The periods of all used steps, run by run."""
+
+from __future__ import annotations
+
+from statistics import mean, median
+from typing import TYPE_CHECKING
+
+from tracediff.charts.labels import change_text, label, side_names, sides_of, time_text, unit_for
+from tracediff.charts.theme import empty, faint, finish, palette
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.formatting import plural
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.aggregate.averages import UsedStep
+    from tracediff.analysis.analysis import Analysis
+
+MOST = 8000
+"""Dots in a chart; of longer runs evenly chosen steps from the shortest to the longest are drawn."""
+FEWEST = 25
+"""Dots a run at least."""
+
+
+def distributions(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+    """Periods of the used steps of every run on both sides (or of one set): a box and a dot a step. Of several ranks
+    each step's slowest.
+    """
+    import plotly.graph_objects as go
+
+    sides = sides_of(of)
+    runs = [(which, name, steps) for which, side in enumerate(sides) for name, steps in side.steps.items() if steps]
+    if not runs:
+        return empty(theme, "No step was used on either side.")
+    colours = palette(theme)
+    unit = unit_for(step.period_ns / 1000 for _, _, steps in runs for step in steps)
+    names = side_names(of)
+    share = max(MOST // len(runs), FEWEST)
+    shown: set[int] = set()
+    figure = go.Figure()
+    for place, (which, name, steps) in enumerate(runs):
+        drawn = _chosen(steps, share)
+        figure.add_box(
+            name=names[which],
+            legendgroup=str(which),
+            showlegend=which not in shown,
+            x=[place] * len(drawn),
+            y=[unit.of(step.period_ns / 1000) for step in drawn],
+            boxpoints="all",
+            jitter=0.5,
+            pointpos=0,
+            width=0.55,
+            marker={
+                "color": (colours.control, colours.test)[which],
+                "size": 6,
+                "line": {"color": colours.text, "width": 0.5},
+            },
+            line={"color": colours.text, "width": 1.2},
+            fillcolor=faint((colours.control, colours.test)[which], 0.3),
+            customdata=[
+                f"{label(name, 80)}<br>step {step.number}, rank {step.rank}<br>{time_text(step.period_ns / 1000)}"
+                for step in drawn
+            ],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+        shown.add(which)
+    ticks = [f"{label(name, 16)}<br>{plural(len(steps), 'step')}" for _, name, steps in runs]
+    figure.update_xaxes(
+        tickmode="array",
+        tickvals=list(range(len(runs))),
+        ticktext=ticks,
+        showgrid=False,
+        range=[-0.6, len(runs) - 0.4],
+        zeroline=False,
+    )
+    figure.update_yaxes(title_text=f"period of a step ({unit.name})")
+    return finish(figure, theme, _title(of), _subtitle(of, any(len(steps) > share for _, _, steps in runs)), 380)
+
+
+def _chosen(steps: list[UsedStep], most: int) -> list[UsedStep]:
+    """At most ``most`` of ``steps``, evenly from the shortest to the longest."""
+    if len(steps) <= most:
+        return steps
+    ordered = sorted(steps, key=lambda s: (s.period_ns, s.number))
+    return [ordered[round(k * (len(ordered) - 1) / (most - 1))] for k in range(most)]
+
+
+def _title(of: Comparison | Analysis) -> str:
+    if not isinstance(of, Comparison):
+        periods = [step.period_ns / 1000 for run in of.side.steps.values() for step in run]
+        return f"The median step takes {time_text(median(periods))}, the mean {time_text(mean(periods))}"
+    verdict = of.verdict
+    medians = (
+        f"The median step takes {time_text(verdict.median_control_us)} in the control, "
+        f"{time_text(verdict.median_test_us)} in the test"
+    )
+    if verdict.ci95_us is None:
+        return medians
+    low, high = verdict.ci95_us
+    return f"{medians}; the change is {change_text(low)} to {change_text(high)} (95 % interval)"
+
+
+def _subtitle(of: Comparison | Analysis, chosen: bool) -> str:
+    text = "A dot a step, a box a run (quartiles and median)."
+    if not isinstance(of, Comparison):
+        return text
+    verdict = of.verdict
+    if verdict.ci95_us is None and verdict.within_runs_us is not None:
+        low, high = verdict.within_runs_us
+        text += (
+            f" Within these two runs the change is {change_text(low)} to {change_text(high)} (95 %); other runs "
+            f"may differ."
+        )
+    elif verdict.ci95_us is None:
+        text += " Not tested: how much runs differ is unknown."
+    return text + (" Of long runs evenly chosen steps are drawn." if chosen else "")

@@ -1,0 +1,87 @@
+"""The work of both sides by family, as parts of a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracediff.charts.labels import SIDES, change_text, label, not_compared, time_text, unit_for
+from tracediff.charts.theme import empty, finish, palette
+from tracediff.diff.views import Sum, summed
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.diff.comparison import Comparison
+
+
+def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
+    """GPU time (without a GPU self time of operators) per step by family, control above test; the parts add up to the
+    account.
+    """
+    import plotly.graph_objects as go
+
+    of = palette(theme)
+    parts = _parts(comparison, len(of.parts))
+    if not parts:
+        return empty(theme, not_compared(comparison) or "No work was recorded that belongs to a step.")
+    us = comparison.us
+    whole = us(sum(p.control for p in parts)), us(sum(p.test for p in parts))
+    unit = unit_for(whole)
+    words = {f.name: f.time_change for f in comparison.families if f.time_change != "untested"}
+    figure = go.Figure()
+    for k, part in enumerate(parts):
+        values = us(part.control), us(part.test)
+        said = f"<br>tested: {words[part.name]}" if part.name in words else ""
+        hover = (
+            f"<b>{label(part.name, 80)}</b><br>{time_text(values[0])} → {time_text(values[1])} "
+            f"({change_text(values[1] - values[0])}) per step{said}"
+        )
+        figure.add_bar(
+            name=label(part.name, 28),
+            orientation="h",
+            y=[0, 1],
+            x=[unit.of(v) for v in values],
+            marker={"color": (*of.parts, of.quiet)[min(k, len(of.parts))], "line": {"color": of.paper, "width": 1}},
+            text=[label(part.name, 28)] * 2,
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            insidetextfont={"color": "#1F2530"},
+            customdata=[hover] * 2,
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+    labels = [label(side.label, 24) for side in (comparison.control, comparison.test)]
+    ticks = [f"<b>{which}</b><br>{name}<br>{time_text(v)}" for which, name, v in zip(SIDES, labels, whole, strict=True)]
+    figure.update_yaxes(tickmode="array", tickvals=[0, 1], ticktext=ticks, range=[1.5, -0.5], showgrid=False)
+    figure.update_xaxes(title_text=f"time per step ({unit.name})")
+    figure.update_layout(barmode="stack", legend={"entrywidth": 110})
+    finish(figure, theme, _title(comparison, parts, whole), "Events that run at the same time count each.", 340)
+    return figure.update_layout(legend={"y": -0.38})  # where it has many rows the bars get low
+
+
+def _parts(comparison: Comparison, most: int) -> list[Sum]:
+    """Families by size; beyond ``most`` the smallest as one, and what is kept out of matching."""
+    lines = sorted(
+        (s for s in summed(comparison.work, "family") if s.control or s.test),
+        key=lambda s: (-max(s.control, s.test), s.name),
+    )
+    cut = most if len(lines) > most + 1 else len(lines)
+    rest = lines[cut:]
+    work = comparison.work
+    parts = lines[:cut]
+    if rest:
+        parts.append(Sum(f"{len(rest)} smaller families", sum(s.control for s in rest), sum(s.test for s in rest)))
+    if work.unattributed_control or work.unattributed_test:
+        parts.append(Sum("kept out of matching", work.unattributed_control, work.unattributed_test))
+    return parts
+
+
+def _title(comparison: Comparison, parts: list[Sum], whole: tuple[float, float]) -> str:
+    what = "GPU time" if comparison.gpu_time.groups else "Time of operators"
+    largest = max(parts, key=lambda p: abs(p.delta))
+    head = f"{what} per step: {time_text(whole[0])} → {time_text(whole[1])}"
+    return (
+        f"{head}; {largest.name} changed most ({change_text(comparison.us(largest.delta))})"
+        if largest.delta
+        else f"{head}; no family changed"
+    )

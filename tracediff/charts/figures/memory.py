@@ -1,0 +1,131 @@
+"""Memory allocated over the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracediff.charts.labels import in_which, label, side_names, sides_of, time_text, unit_for
+from tracediff.charts.theme import empty, finish, palette
+from tracediff.diff.formatting import MINUS, size_unit
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.aggregate.representative_step import TypicalStep
+    from tracediff.analysis.analysis import Analysis
+    from tracediff.charts.labels import Unit
+    from tracediff.charts.theme import Palette
+    from tracediff.diff.comparison import Comparison
+    from tracediff.profile.model import Memory
+
+MOST_DEVICES = 8
+"""Panels; of more devices those with most memory."""
+
+
+def memory(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+    """Bytes allocated on each device over the typical step of both sides (or of one set), beginning at 0."""
+    from plotly.subplots import make_subplots
+
+    shown = [
+        (which, side.typical)
+        for which, side in enumerate(sides_of(of))
+        if side.typical and side.typical.timeline.memory
+    ]
+    if not shown:
+        return empty(
+            theme, "The traces tell nothing of memory: record them with profile_memory=True. Snapshots never do."
+        )
+    colours = palette(theme)
+    sides = sides_of(of)
+    devices = _devices([step for _, step in shown])
+    unit = unit_for((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
+    figure = make_subplots(
+        len(devices),
+        1,
+        shared_xaxes=True,
+        vertical_spacing=0.3 / len(devices),
+        subplot_titles=[label(d) for d in devices],
+    )
+    length = max((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
+    for row, device in enumerate(devices, start=1):
+        _panel(
+            figure,
+            row,
+            [(which, step, m) for which, step in shown for m in step.timeline.memory if m.device == device],
+            unit,
+            colours,
+            side_names(of),
+        )
+    figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
+    figure.update_xaxes(range=[0, unit.of(length)])
+    figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(devices), col=1)
+    return finish(
+        figure,
+        theme,
+        _title(shown, devices[0], len(sides)),
+        _subtitle([step for _, step in shown]),
+        60 + 210 * len(devices),
+    )
+
+
+def _panel(
+    figure: go.Figure,
+    row: int,
+    curves: list[tuple[int, TypicalStep, Memory]],
+    unit: Unit,
+    of: Palette,
+    names: tuple[str, ...],
+) -> None:
+    """The curves of one device."""
+    symbol, size = size_unit(max(abs(int(m.allocated.max())) for _, _, m in curves))
+    for which, step, curve in curves:
+        length = (step.timeline.end - step.timeline.start) / 1000
+        times, amounts = [*(curve.at / 1000).tolist(), length], [*curve.allocated.tolist(), int(curve.allocated[-1])]
+        figure.add_scatter(
+            name=names[which],
+            legendgroup=str(which),
+            showlegend=not any(trace.legendgroup == str(which) for trace in figure.data),
+            x=[unit.of(t) for t in times],
+            y=[a / size for a in amounts],
+            mode="lines",
+            line={"shape": "hv", "width": 2, "color": (of.control, of.test)[which]},
+            customdata=[
+                f"{size_text(a)}{in_which(which, len(names))} at {time_text(t)}"
+                for a, t in zip(amounts, times, strict=True)
+            ],
+            hovertemplate="%{customdata}<extra></extra>",
+            row=row,
+            col=1,
+        )
+    figure.update_yaxes(title_text=symbol, row=row, col=1)
+
+
+def _devices(steps: list[TypicalStep]) -> list[str]:
+    """Those with a curve on any side: GPUs first, by number; the host last."""
+    most: dict[str, int] = {}
+    for curve in (m for step in steps for m in step.timeline.memory):
+        most[curve.device] = max(most.get(curve.device, 0), int(curve.allocated.max()))
+    kept = sorted(most, key=lambda d: -most[d])[:MOST_DEVICES]
+    return sorted(kept, key=lambda d: (d == "host", len(d), d))
+
+
+def size_text(size: float) -> str:
+    """Bytes in SI units: ``1.24 GB``."""
+    name, unit = size_unit(size)
+    return f"{size / unit:,.{0 if name == 'B' else 2}f} {name}".replace("-", MINUS)
+
+
+def _title(shown: list[tuple[int, TypicalStep]], device: str, sides: int) -> str:
+    most = [(which, curve) for which, step in shown for curve in step.timeline.memory if curve.device == device]
+    parts = [f"{size_text(int(curve.allocated.max()))}{in_which(which, sides)}" for which, curve in most]
+    return f"Most memory allocated in a typical step ({device}): {', '.join(parts)}"
+
+
+def _subtitle(steps: list[TypicalStep]) -> str:
+    curves = [m for step in steps for m in step.timeline.memory]
+    text = "What torch's allocator has given out; what it keeps in reserve is not shown."
+    return text + (
+        " Where the trace tells changes only, the amount at its start is taken as 0."
+        if not all(m.from_zero for m in curves)
+        else ""
+    )

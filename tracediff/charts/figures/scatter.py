@@ -1,0 +1,181 @@
+"""Control against test, a dot an operation."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tracediff.charts.labels import (
+    both_names,
+    change_text,
+    count_text,
+    label,
+    not_compared,
+    side_names,
+    time_text,
+    unit_for,
+)
+from tracediff.charts.op_bars import ops_of, which_device
+from tracediff.charts.theme import empty, faint, finish, palette
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.charts.labels import Unit
+    from tracediff.charts.theme import Palette
+    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.ops import Op
+
+MOST = 1500
+"""Dots drawn; the largest by time."""
+LONGEST_HOVER = 240
+LEAST_US = 0.001
+
+
+def scatter(
+    comparison: Comparison, device: str | None = None, band: float = 0.05, *, theme: str = "light"
+) -> go.Figure:
+    """Self time of each operation per step, control against test, both axes logarithmic.
+
+    Args:
+        device: gpu or cpu; by default gpu where there is any.
+        band: half width of the band of equivalence around the line of equality, as a part (0.05 for ±5 %).
+    """
+    import plotly.graph_objects as go
+
+    device = which_device(comparison, device)
+    us = comparison.us
+    ops = sorted(
+        (op for op in ops_of(comparison, device) if op.control_self or op.test_self),
+        key=lambda op: -max(op.control_self, op.test_self),
+    )
+    if not ops:
+        return empty(theme, not_compared(comparison) or "No operation on this device took any time.")
+    shown = ops[:MOST]
+    times = [us(t) for op in shown for t in (op.control_self, op.test_self) if t]
+    unit = unit_for(times)
+    low, high = max(min(times), LEAST_US), max(times)
+    ground = 10 ** (math.log10(low) - 0.06 * max(math.log10(high / low), 1))
+    ends = 10 ** (math.log10(ground) - 0.15), high * 1.6
+    of = palette(theme)
+    figure = go.Figure()
+    _equality(figure, (unit.of(ends[0]), unit.of(ends[1])), band, of)
+    for kind, marker in _markers(of).items():
+        rows = [op for op in shown if _kind(op) == kind]
+        if rows:
+            _dots(figure, comparison, kind, rows, unit, ground, marker)
+    _axes(figure, comparison, unit, ends)
+    return finish(figure, theme, _title(shown, device, band), _subtitle(comparison, ops), 560)
+
+
+def _markers(of: Palette) -> dict[str, dict[str, Any]]:
+    return {
+        "faster": {"color": of.faster, "symbol": "circle"},
+        "slower": {"color": of.slower, "symbol": "circle"},
+        "same": {"color": of.neutral, "symbol": "circle"},
+        "unclear": {"color": of.neutral, "symbol": "diamond-open"},
+        "not tested": {"color": of.quiet, "symbol": "circle-open"},
+        "only in the control": {"color": of.quiet, "symbol": "triangle-down"},
+        "only in the test": {"color": of.quiet, "symbol": "triangle-left"},
+    }
+
+
+def _kind(op: Op) -> str:
+    if not op.test_self:
+        return "only in the control"
+    if not op.control_self:
+        return "only in the test"
+    return "not tested" if op.time_change == "untested" else op.time_change
+
+
+def _dots(
+    figure: go.Figure,
+    comparison: Comparison,
+    kind: str,
+    rows: list[Op],
+    unit: Unit,
+    ground: float,
+    marker: dict[str, Any],
+) -> None:
+    """Operations of one kind; those of one side only lie on the edge of the other, at ``ground`` µs."""
+    us = comparison.us
+    figure.add_scatter(
+        name=kind,
+        mode="markers",
+        x=[unit.of(max(us(op.control_self), ground)) for op in rows],
+        y=[unit.of(max(us(op.test_self), ground)) for op in rows],
+        marker={"size": 9, "opacity": 0.85, "line": {"width": 1.3, "color": marker["color"]}, **marker},
+        customdata=[_hover(comparison, op) for op in rows],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _hover(comparison: Comparison, op: Op) -> str:
+    us, number = comparison.us, comparison.number
+    return (
+        f"{both_names(op.name, op.raw_name, LONGEST_HOVER)}<br>{label(op.family)}"
+        f"<br>{time_text(us(op.control_self))} → {time_text(us(op.test_self))} ({change_text(us(op.delta))})"
+        f"<br>count {count_text(number(op.control_count))} → {count_text(number(op.test_count))}"
+    )
+
+
+def _equality(figure: go.Figure, ends: tuple[float, float], band: float, of: Palette) -> None:
+    low, high = ends
+    figure.add_scatter(
+        x=[low, high, high, low],
+        y=[low * (1 + band), high * (1 + band), high / (1 + band), low / (1 + band)],
+        mode="lines",
+        line={"width": 0},
+        fill="toself",
+        fillcolor=faint(of.quiet, 0.45),
+        hoverinfo="skip",
+        name=f"within ±{100 * band:g} %",
+    )
+    figure.add_scatter(
+        x=[low, high],
+        y=[low, high],
+        mode="lines",
+        line={"color": of.muted, "width": 1},
+        hoverinfo="skip",
+        name="equal",
+        showlegend=False,
+    )
+
+
+def _axes(figure: go.Figure, comparison: Comparison, unit: Unit, ends: tuple[float, float]) -> None:
+    names = side_names(comparison)
+    span = [math.log10(unit.of(end)) for end in ends]
+    common = {
+        "type": "log",
+        "range": span,
+        "dtick": 1,
+        "exponentformat": "none",
+        "tickformat": ",~g",
+        "zeroline": False,
+    }
+    figure.update_xaxes(**common, title_text=f"{names[0]}, self time per step ({unit.name})")
+    figure.update_yaxes(**common, title_text=f"{names[1]}, self time per step ({unit.name})")
+
+
+def _title(shown: list[Op], device: str, band: float) -> str:
+    pairs = [(op.control_self, op.test_self) for op in shown]
+    above = sum(t > c * (1 + band) for c, t in pairs)
+    below = sum(c > t * (1 + band) for c, t in pairs)
+    what = "Of the GPU's work" if device == "gpu" else "Of the operators"
+    return (
+        f"{what} {above:,} take more than {100 * band:g} % longer in the test, {below:,} less, "
+        f"{len(pairs) - above - below:,} are alike"
+    )
+
+
+def _subtitle(comparison: Comparison, ops: list[Op]) -> str:
+    text = "Above the line: slower in the test. Triangles at the edge: on one side only."
+    if all(op.time_change == "untested" for op in ops):
+        text += " Nothing was tested: that takes three runs a side."
+    if len(ops) > MOST:
+        left = sum(max(op.control_self, op.test_self) for op in ops[MOST:])
+        text += (
+            f" {len(ops) - MOST:,} smaller ones of {len(ops):,} are not drawn ({time_text(comparison.us(left))} "
+            f"together)."
+        )
+    return text

@@ -1,0 +1,177 @@
+"""From the control's step to the test's, state by state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from tracediff.charts.labels import (
+    change_text,
+    has_gpu,
+    label,
+    not_compared,
+    percent_text,
+    side_names,
+    state_label,
+    time_text,
+    unit_for,
+)
+from tracediff.charts.theme import empty, finish, palette
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.charts.labels import Unit
+    from tracediff.diff.comparison import Comparison
+
+SMALL = 0.005
+"""Changes below this part of the longer step share one bar."""
+FLAT = 0.3
+"""Where the running total moves by less than this part of it, the axis does not begin at 0, and says so."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One bar of the way: ``delta`` in µs per step. ``name`` is plain text."""
+
+    name: str
+    control_us: float
+    test_us: float
+    delta: float
+
+
+def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure:
+    """Mean time per step of the control, the change of each state, and the test's; the bars add up."""
+    import plotly.graph_objects as go
+
+    of = palette(theme)
+    refused = not_compared(comparison)
+    if refused or not comparison.step_time.control:
+        return empty(theme, refused or "No step has any time: there is nothing to add up.")
+    us = comparison.us
+    ends = us(comparison.step_time.control), us(comparison.step_time.test)
+    changes = _changes(comparison)
+    totals = list(accumulate((c.delta for c in changes), initial=ends[0]))
+    unit = unit_for(ends)
+    figure = go.Figure()
+    _totals(figure, ends, len(changes) + 1, unit, side_names(comparison), (of.control, of.test))
+    _bars(figure, changes, totals, unit, (of.faster, of.slower))
+    _connect(figure, [*totals, ends[1]], unit, of.muted)
+    names = ["<b>control</b>", *(label(c.name) for c in changes), "<b>test</b>"]
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(len(names))),
+        ticktext=names,
+        range=[len(names) - 0.4, -0.6],
+        showgrid=False,
+        zeroline=False,
+    )
+    low = _start(totals, ends)
+    high = max(*totals, *ends)
+    note = f" The axis begins at {time_text(low)}." if low else ""
+    figure.update_xaxes(
+        title_text=f"time per step ({unit.name})", range=[unit.of(low), unit.of(high + 0.4 * (high - low))]
+    )
+    figure.update_layout(barmode="overlay")
+    return finish(
+        figure,
+        theme,
+        _title(ends, changes),
+        f"Each bar begins where the one above ends; nothing is left over.{note}",
+        60 + 34 * len(names),
+    )
+
+
+def _changes(comparison: Comparison) -> list[Change]:
+    """The states that changed, in their order; small ones as one at the end."""
+    us, step = comparison.us, comparison.step_time
+    gpu = has_gpu(comparison)
+    least = SMALL * max(step.control, step.test)
+    states = [s for s in step.states if s.delta]
+    small = [s for s in states if abs(s.delta) < least]
+    if len(small) < 2:
+        small = []
+    out = [Change(state_label(s.name, gpu), us(s.control), us(s.test), us(s.delta)) for s in states if s not in small]
+    if small:
+        out.append(
+            Change(
+                f"{len(small)} smaller changes",
+                *(us(sum(n)) for n in zip(*((s.control, s.test, s.delta) for s in small), strict=True)),
+            )
+        )
+    return out
+
+
+def _start(totals: list[float], ends: tuple[float, float]) -> float:
+    """Where the axis begins, in µs."""
+    low, high = min(*totals, *ends), max(*totals, *ends)
+    moved = high - low
+    return max(low - moved, 0.0) if 0 < moved < FLAT * high else 0.0
+
+
+def _totals(
+    figure: go.Figure,
+    ends: tuple[float, float],
+    last: int,
+    unit: Unit,
+    names: tuple[str, ...],
+    colours: tuple[str, str],
+) -> None:
+    for place, value, name, colour in zip((0, last), ends, names, colours, strict=True):
+        figure.add_bar(
+            name=name,
+            x=[unit.of(value)],
+            y=[place],
+            orientation="h",
+            marker_color=colour,
+            showlegend=False,
+            cliponaxis=False,
+            text=[time_text(value)],
+            textposition="outside",
+            customdata=[f"{name}<br>{time_text(value)} per step"],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+
+
+def _bars(figure: go.Figure, changes: list[Change], totals: list[float], unit: Unit, colours: tuple[str, str]) -> None:
+    for name, colour, sign in (("faster", colours[0], -1), ("slower", colours[1], 1)):
+        rows = [(k + 1, totals[k], c) for k, c in enumerate(changes) if c.delta * sign > 0]
+        figure.add_bar(
+            name=name,
+            orientation="h",
+            marker_color=colour,
+            showlegend=False,
+            y=[k for k, _, _ in rows],
+            base=[unit.of(min(at, at + c.delta)) for _, at, c in rows],
+            x=[unit.of(abs(c.delta)) for _, _, c in rows],
+            text=[change_text(c.delta) for _, _, c in rows],
+            textposition="outside",
+            cliponaxis=False,
+            customdata=[
+                [label(c.name, 120), time_text(c.control_us), time_text(c.test_us), change_text(c.delta)]
+                for _, _, c in rows
+            ],
+            hovertemplate="<b>%{customdata[0]}</b><br>control %{customdata[1]}<br>test %{customdata[2]}<br>change "
+            "%{customdata[3]} per step<extra></extra>",
+        )
+
+
+def _connect(figure: go.Figure, levels: list[float], unit: Unit, colour: str) -> None:
+    """Thin lines from the end of each bar to the next."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for k, level in enumerate(levels[:-1]):
+        x += [unit.of(level), unit.of(level), None]
+        y += [k, k + 1, None]
+    figure.add_scatter(
+        x=x, y=y, mode="lines", line={"color": colour, "width": 1, "dash": "dot"}, hoverinfo="skip", showlegend=False
+    )
+
+
+def _title(ends: tuple[float, float], changes: list[Change]) -> str:
+    head = f"A step takes {time_text(ends[1])} instead of {time_text(ends[0])} ({percent_text(ends[1] / ends[0] - 1)})"
+    if not changes:
+        return f"{head}; no state changed"
+    largest = max(changes, key=lambda c: abs(c.delta))
+    return f"{head}; the largest change is “{largest.name}”, {change_text(largest.delta)}"

@@ -1,0 +1,48 @@
+"""Bars of the parts of one whole, in the order given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracediff.charts.labels import full_name, label, time_text, unit_for
+from tracediff.charts.theme import empty, finish, palette
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme: str) -> go.Figure:
+    """A bar a line; times in µs."""
+    import plotly.graph_objects as go
+
+    of = palette(theme)
+    if not lines:
+        return empty(theme, "No step has any time: there is nothing to show.")
+    unit = unit_for(us for _, us in lines)
+    whole = sum(us for _, us in lines)
+    figure = go.Figure()
+    figure.add_bar(
+        orientation="h",
+        x=[unit.of(us) for _, us in lines],
+        y=list(range(len(lines))),
+        marker_color=of.test,
+        text=[time_text(us) for _, us in lines],
+        textposition="outside",
+        cliponaxis=False,
+        customdata=[
+            f"<b>{full_name(name, 240)}</b><br>{time_text(us)} per step, {100 * us / whole:.1f} %" for name, us in lines
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+        showlegend=False,
+    )
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(len(lines))),
+        ticktext=[label(name) for name, _ in lines],
+        range=[len(lines) - 0.4, -0.6],
+    )
+    figure.update_yaxes(showgrid=False, zeroline=False)
+    figure.update_xaxes(
+        title_text=f"time per step ({unit.name})", range=[0, 1.25 * unit.of(max(us for _, us in lines))]
+    )
+    return finish(figure, theme, title, subtitle, 70 + 28 * len(lines))

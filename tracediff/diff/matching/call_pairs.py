@@ -1,0 +1,244 @@
+"""Pairing two call trees: which call of the control is which call of the test."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.diff.matching.align import Pairs, align, equal_in_turn, within_gaps
+from tracediff.diff.matching.origins import VIEWS, base_name
+from tracediff.profile.kernels.families import family_of
+
+TENSORS = {
+    "aten::mm": 2,
+    "aten::bmm": 2,
+    "aten::mv": 2,
+    "aten::dot": 2,
+    "aten::addmm": 3,
+    "aten::baddbmm": 3,
+    "aten::_int_mm": 2,
+}
+"""Operands of operators that compiled code calls with its output as one more."""
+
+STEADY = ("gemm", "conv", "attention", "embedding", "communication", "pool", "sort")
+"""Families of work that compilers leave where it is."""
+
+MANY_TIMES = 4
+"""How much more often one side must call an operator to have it batched by the other."""
+
+
+@dataclass
+class Pairing:
+    """Which calls are the same.
+
+    Attributes:
+        test_of: control node → test node. control_of: the other way round.
+        shapes_agree: False where the sides' shapes differ by one ratio and were left out.
+    """
+
+    test_of: dict[int, int] = field(default_factory=dict)
+    control_of: dict[int, int] = field(default_factory=dict)
+    shapes_agree: bool = True
+
+    def add(self, control: int, test: int) -> None:
+        """Pair two calls."""
+        self.test_of[control] = test
+        self.control_of[test] = control
+
+    def turned(self) -> Pairing:
+        """The same with the sides swapped."""
+        return Pairing(self.control_of, self.test_of, self.shapes_agree)
+
+
+@dataclass
+class _Side:
+    """A tree with what its calls are compared by."""
+
+    tree: CallTree
+    with_shapes: bool
+    children: dict[int, list[int]] = field(init=False)
+    content: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.children = self.tree.children()
+
+    def heavy(self, node: int) -> bool:
+        """Whether an operator is of a family that compilers leave where it is."""
+        call = self.tree.calls[node]
+        return call.kind == "op" and family_of(call.label) in STEADY
+
+    def label(self, node: int) -> Hashable:
+        """Kind, label and shapes of a call."""
+        call = self.tree.calls[node]
+        return call.kind, call.label, shape_key(call.label, call.shapes) if self.with_shapes else ()
+
+
+def pair_calls(control: CallTree, test: CallTree) -> Pairing:
+    """Pair the calls of both trees: from the phases down by content and order, then what is left by operator and shapes
+    within its module.
+
+    Near-linear in the number of calls where the sides resemble each other.
+    """
+    with_shapes, agree = _shapes_count(control, test)
+    sides = _Side(control, with_shapes), _Side(test, with_shapes)
+    _write_contents(sides)
+    pairing = Pairing(shapes_agree=agree)
+    waiting = [(-1, -1)]
+    while waiting:
+        a, b = waiting.pop()
+        waiting += _pair_in_order(pairing, sides, sides[0].children[a], sides[1].children[b])
+    _pair_left_over(pairing, sides)
+    return pairing
+
+
+@lru_cache(maxsize=1 << 16)
+def shape_key(op: str, shapes: str | None) -> tuple[str, ...]:
+    """Shapes to compare: without arguments that are no tensors, and without an output that is one more operand."""
+    if not shapes:
+        return ()
+    try:
+        given = json.loads(shapes)
+    except ValueError:
+        return (shapes,)
+    kept = [json.dumps(s, separators=(",", ":")) for s in given if s] if isinstance(given, list) else [shapes]
+    return tuple(kept[: TENSORS.get(op, len(kept))])
+
+
+def _write_contents(sides: tuple[_Side, _Side]) -> None:
+    """Give each call of both sides the number of its content: its label and its operators below, in order; views nest
+    by chance of the clock.
+    """
+    numbers: dict[Hashable, int] = {}
+    for side in sides:
+        side.content = [0] * len(side.tree.calls)
+        for node in range(len(side.tree.calls) - 1, -1, -1):  # children come after their parents
+            below = tuple(
+                side.content[c] for c in side.children[node] if not VIEWS.match(base_name(side.tree.calls[c].name))
+            )
+            side.content[node] = numbers.setdefault((side.label(node), below), len(numbers))
+
+
+def _pair_in_order(pairing: Pairing, sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
+    """Pair two lists of calls in order of calling: heavy operators first, which give the others their place; by
+    content, then by label.
+
+    Returns the new pairs.
+    """
+    if not a or not b:
+        return []
+    if [sides[0].content[n] for n in a] == [sides[1].content[n] for n in b]:
+        pairs = list(zip(a, b, strict=True))
+    else:
+        a, b = _called_alike(sides, a, b)
+        pairs = [(a[i], b[j]) for i, j in _in_order(sides, a, b)]
+    for pair in pairs:
+        pairing.add(*pair)
+    return pairs
+
+
+def _in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
+    """Positions in ``a`` and ``b``."""
+    lists = tuple(zip(sides, (a, b), strict=True))
+    contents: list[list[Hashable]] = [[side.content[n] for n in nodes] for side, nodes in lists]
+    labels = [[side.label(n) for n in nodes] for side, nodes in lists]
+    heavy = [[i for i, n in enumerate(nodes) if side.heavy(n)] for side, nodes in lists]
+    found = [
+        (heavy[0][i], heavy[1][j])
+        for i, j in align(*([of[i] for i in at] for of, at in zip(contents, heavy, strict=True)))
+    ]
+    for told in (contents, labels):
+        found += within_gaps(sorted(found), *told)
+    for told in (contents, labels):
+        found += equal_in_turn(found, *told)
+    return found
+
+
+def _called_alike(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> tuple[list[int], list[int]]:
+    """Without calls that one side makes MANY_TIMES as often: one of many is no partner of what stands for all of
+    them.
+    """
+    counts = Counter(sides[0].label(n) for n in a), Counter(sides[1].label(n) for n in b)
+    batched = {e for e in counts[0].keys() & counts[1].keys() if _batched(counts[0][e], counts[1][e])}
+    if not batched:
+        return a, b
+    return [n for n in a if sides[0].label(n) not in batched], [n for n in b if sides[1].label(n) not in batched]
+
+
+def _batched(few: int, many: int) -> bool:
+    few, many = min(few, many), max(few, many)
+    return many >= MANY_TIMES * few and many - few >= 2 * MANY_TIMES
+
+
+def _pair_left_over(pairing: Pairing, sides: tuple[_Side, _Side]) -> None:
+    """Operators whose parents have no partner: in order of call within their phase and module, by operator and
+    shapes.
+    """
+    places: list[dict[Hashable, list[int]]] = []
+    for side, taken in zip(sides, (pairing.test_of, pairing.control_of), strict=True):
+        place: dict[Hashable, list[int]] = defaultdict(list)
+        where: list[Hashable] = []
+        for node, call in enumerate(side.tree.calls):
+            above = where[call.parent] if call.parent >= 0 else ()
+            where.append((above, call.label) if call.kind in ("phase", "module") else above)
+            if call.kind == "op" and node not in taken:
+                place[where[node]].append(node)
+        turn = _call_order(side)
+        places.append({key: sorted(nodes, key=turn.__getitem__) for key, nodes in place.items()})
+    for key in places[0].keys() & places[1].keys():
+        _pair_in_order(pairing, sides, places[0][key], places[1][key])
+
+
+def _call_order(side: _Side) -> list[int]:
+    """When each node is called: parents before children, siblings in turn."""
+    turn = [0] * len(side.tree.calls)
+    stack = list(reversed(side.children[-1]))
+    for k in range(len(turn)):
+        node = stack.pop()
+        turn[node] = k
+        stack += reversed(side.children[node])
+    return turn
+
+
+def _shapes_count(control: CallTree, test: CallTree) -> tuple[bool, bool]:
+    """(whether shapes are to be compared, whether they agree): not where a side has none, nor where all differ by one
+    ratio.
+    """
+    shaped = [_shapes_by_op(tree) for tree in (control, test)]
+    if not shaped[0] or not shaped[1]:
+        return False, True
+    if any(set(shaped[0][op]) & set(shaped[1][op]) for op in shaped[0].keys() & shaped[1].keys()):
+        return True, True
+    return (False, False) if _one_ratio(*shaped) else (True, True)
+
+
+def _shapes_by_op(tree: CallTree) -> dict[str, list[tuple[str, ...]]]:
+    out: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for call in tree.calls:
+        if call.kind == "op" and (key := shape_key(call.label, call.shapes)):
+            out[call.label].append(key)
+    return out
+
+
+def _one_ratio(a: dict[str, list[tuple[str, ...]]], b: dict[str, list[tuple[str, ...]]]) -> bool:
+    """Whether the k-th shapes of every operator differ in no dimension but by one ratio."""
+    ratios = set()
+    for op in a.keys() & b.keys():
+        for x, y in zip(a[op], b[op], strict=False):
+            p, q = json.loads(f"[{','.join(x)}]"), json.loads(f"[{','.join(y)}]")
+            dims = list(_dimensions(p)), list(_dimensions(q))
+            if len(dims[0]) != len(dims[1]) or 0 in dims[0]:
+                return False
+            ratios |= {t / c for c, t in zip(*dims, strict=True) if c != t}
+    return len(ratios) == 1
+
+
+def _dimensions(nested: object) -> Iterator[float]:
+    if isinstance(nested, list):
+        for inner in nested:
+            yield from _dimensions(inner)
+    elif isinstance(nested, int | float):
+        yield nested

@@ -1,0 +1,143 @@
+"""What the memory allocators did, from ``[memory]`` events: the bytes allocated on each device over time, and the
+blocks they are made of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.placement.steps import Steps
+
+CHANGE, FAILURE = "[memory]", "[OutOfMemory]"
+HOST = "host"
+DEVICES = {0: HOST, 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 19: "MTIA"}
+"""torch's device types; 1 is CUDA and 6 HIP."""
+FROM_ZERO = " (above the file's start)"
+"""Of devices whose changes alone are told (torch before 1.11)."""
+
+
+@dataclass(frozen=True)
+class Allocations:
+    """What the allocator of one device did: m events in order of time. A level is how many of them have happened, 0 …
+    m.
+
+    Attributes:
+        kind: host, GPU, …; number: of the device, MISSING where there is but one.
+        rows: int64[m] rows of the trace. at: int64[m] ns. change: int64[m] bytes, negative where a block was freed.
+        allocated, reserved: int64[m + 1] bytes by level. The host's are counted by torch from the process' first
+            profile on, and reserve nothing.
+        told: whether the trace says how much was allocated; else changes are summed, and what was there at the file's
+            start counts as 0, as do all reserved.
+        address: int64[m] of the block, MISSING where not recorded.
+        failed: int64[f] ns of allocations that ran out of memory.
+    """
+
+    kind: str
+    number: int
+    rows: Int64
+    at: Int64
+    change: Int64
+    allocated: Int64
+    reserved: Int64
+    told: bool
+    address: Int64
+    failed: Int64
+
+    @property
+    def device(self) -> str:
+        """``host`` or ``GPU 0``."""
+        return self.kind if self.kind == HOST or self.number == MISSING else f"{self.kind} {self.number}"
+
+    def levels(self, steps: Steps) -> tuple[Int64, Int64]:
+        """(int64[s] level at each step's start, int64[s] level at its end)."""
+        low = np.searchsorted(self.at, steps.own_start)
+        return low, np.maximum(np.searchsorted(self.at, steps.end), low)
+
+    def peaks(self, steps: Steps) -> Int64:
+        """int64[s] level within each step at which most is allocated, the earliest of equals."""
+        low, high = self.levels(steps)
+        return np.array(
+            [a + int(np.argmax(self.allocated[a : b + 1])) for a, b in zip(low.tolist(), high.tolist(), strict=True)],
+            np.int64,
+        )
+
+
+def allocations(trace: Trace) -> list[Allocations]:
+    """The devices whose allocator ``trace`` tells of, in order of type and number. Reads Bytes, Total Allocated, Device
+    Type and Device Id,
+    and where they were kept Total Reserved, Addr and Ev Idx, which orders events of one instant."""
+    rows, _ = trace.integer(cat.MEMORY, "Bytes")
+    happened, failed = (rows[trace.named_among(rows, name.__eq__)] for name in (CHANGE, FAILURE))
+    kind, number = (trace.integer_column(name, (cat.MEMORY,)) for name in ("Device Type", "Device Id"))
+    devices = [
+        (k, n) for k in np.unique(kind[rows]).tolist() for n in np.unique(number[rows][kind[rows] == k]).tolist()
+    ]
+    return [
+        _device(trace, k, n, *(some[(kind[some] == k) & (number[some] == n)] for some in (happened, failed)))
+        for k, n in devices
+    ]
+
+
+def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) -> Allocations:
+    columns = ("Ev Idx", "Bytes", "Total Allocated", "Total Reserved", "Addr")
+    order, change, total, reserved, address = (trace.integer_column(name, (cat.MEMORY,))[rows] for name in columns)
+    by_time = np.lexsort((order, trace.ts[rows]))
+    rows, change, total, reserved, address = (column[by_time] for column in (rows, change, total, reserved, address))
+    told = bool((total != MISSING).all())
+    allocated = (
+        np.concatenate((total[:1] - change[:1], total))
+        if told and len(rows)
+        else np.concatenate(([0], np.cumsum(change)))
+    )
+    reserved = np.concatenate(([0], np.where(reserved == MISSING, 0, reserved)))
+    name = DEVICES.get(kind, f"device type {kind}" if kind != MISSING else "device")
+    return Allocations(
+        name, number, rows, trace.ts[rows], change, allocated, reserved, told, address, np.sort(trace.ts[failed])
+    )
+
+
+def devices(found: Sequence[Allocations]) -> list[str]:
+    """What tables call the devices: the only one of its kind has no number, so that those of several ranks (each on
+    another GPU) meet in one row,
+    and amounts that begin at 0 with the file stand apart from those that the allocator told."""
+    alone = {kind for kind, count in Counter(of.kind for of in found).items() if count == 1}
+    return [(of.kind if of.kind in alone else of.device) + ("" if of.told else FROM_ZERO) for of in found]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The b blocks of one device whose allocation or free is in the file: each is allocated at the levels from
+    ``first`` to ``last``.
+
+    Attributes:
+        event: int64[b] position of its allocation among the device's events, −1 where that was before the capture.
+        first, last: int64[b] levels. size: int64[b] bytes.
+    """
+
+    event: Int64
+    first: Int64
+    last: Int64
+    size: Int64
+
+
+def blocks(of: Allocations) -> Blocks:
+    """The blocks of ``of``: an allocation lasts until the next event of its address, and an address that is freed
+    before it was allocated
+    was allocated before the capture."""
+    some = np.flatnonzero(of.change)
+    some = some[np.lexsort((some, of.address[some]))]
+    address, born = of.address[some], of.change[some] > 0
+    same = address[1:] == address[:-1]
+    following = np.append(np.where(same, some[1:], len(of.rows)), len(of.rows)) if len(some) else some
+    first_of_address = np.append(True, ~same) if len(some) else born
+    old = ~born & first_of_address
+    event = np.concatenate((some[born], np.full(int(old.sum()), -1, np.int64)))
+    last = np.concatenate((following[born], some[old]))
+    return Blocks(event, event + 1, last, np.abs(np.concatenate((of.change[some[born]], of.change[some[old]]))))

@@ -1,0 +1,344 @@
+"""Collective operations of one file: communication kernels, and the work of gloo, MPI and UCC on the host; what each
+is, how large, and what hides it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.intervals import Intervals, union
+from tracediff.profile.context import Context
+from tracediff.profile.kernels.match_names import is_communication
+from tracediff.profile.model import CollectiveKind, Collectives
+from tracediff.profile.placement.innermost import innermost_scopes
+from tracediff.profile.placement.nesting import Lane, threads_of
+
+MOST = 100_000
+"""Operations of a file that are kept one by one."""
+UNKNOWN = "unknown"
+LONGEST_TEXT = 80
+"""Characters of a group's name that are shown."""
+ON_HOST = re.compile(r"^(?:gloo|mpi|ucc):")
+ANNOTATION = re.compile(r"^(?:nccl|rccl|gloo|mpi|ucc|xccl):(?P<name>.+)")
+KNOWN_AS = tuple(
+    (squashed.replace("_", ""), squashed)
+    for squashed in ("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv",
+                     "reduce", "gather", "scatter", "send", "recv")
+)  # fmt: skip
+"""What a name holds once underscores are out → what it is; the first decides."""
+DTYPES = {
+    "float32": (4, "float", "float32"),
+    "float64": (8, "double", "float64"),
+    "float16": (2, "half", "c10::half", "float16"),
+    "bfloat16": (2, "bfloat16", "c10::bfloat16"),
+    "int8": (1, "char", "signed char", "int8"),
+    "uint8": (1, "byte", "unsigned char", "uint8"),
+    "int16": (2, "short", "short int", "int16"),
+    "int32": (4, "int", "int32"),
+    "int64": (8, "long", "long int", "int64"),
+    "bool": (1, "bool"),
+    "float8_e4m3fn": (1, "float8_e4m3fn", "c10::float8_e4m3fn"),
+    "float8_e5m2": (1, "float8_e5m2", "c10::float8_e5m2"),
+    "complex64": (8, "complexfloat", "c10::complex<float>"),
+    "complex128": (16, "complexdouble", "c10::complex<double>"),
+}
+"""dtype → its bytes, and how NCCL's metadata and recorded inputs spell it, in lower case."""
+SPELLED = {spelling: (dtype, int(size)) for dtype, (size, *spellings) in DTYPES.items() for spelling in spellings}
+LARGEST = 1 << 56
+"""Elements; more are no size but a fault of the recording."""
+
+
+def first_collectives(context: Context, notes: Notes) -> Collectives:
+    """The first `MOST` operations of the file; how many more there are is a note."""
+    found = collectives(context)
+    notes.add(
+        "many-collectives",
+        f"collective operations beyond a file's first {MOST} are not matched over ranks",
+        max(len(found.kind) - MOST, 0),
+    )
+    columns = (found.kind, found.step, found.sequence, found.size, found.start, found.end, found.exposed)
+    return Collectives(found.kinds, *(column[:MOST] for column in columns))
+
+
+def collectives(context: Context) -> Collectives:
+    """All operations of the file.
+
+    On the GPU an operation is a communication kernel; what it does comes from its own arguments, else from the
+    ``record_param_comms`` and the annotation
+    (``nccl:all_reduce``, with inputs) around its launch, else from its name. On the host it is an annotation of gloo,
+    MPI or UCC on their threads.
+    """
+    trace, gpu = context.trace, context.gpu
+    at = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.named(is_communication)[gpu.rows])
+    host = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0) & trace.named(ON_HOST.match))
+    rows = np.concatenate((gpu.rows[at], host))
+    start, end = trace.ts[rows], trace.ts[rows] + trace.dur[rows]
+    annotation = np.concatenate((_around(trace, context.lanes["annotations"], ANNOTATION.match, gpu.launch[at]), host))
+    record = np.concatenate(
+        (_around(trace, context.lanes["ops"], "record_param_comms".__eq__, gpu.launch[at]), np.full(len(host), -1))
+    )
+    kinds, kind, size = _described(trace, rows, annotation, record)
+    exposed = np.concatenate((_exposed_on_gpu(context, at), _exposed_on_host(context, host)))
+    sequence = np.maximum(_integer(trace, "Seq", rows, record), _integer(trace, "seq", rows, record)).clip(-1)
+    step = np.concatenate((gpu.step[at], context.steps.of(trace.ts[host])))
+    base = trace.meta.base_time_nanoseconds or 0
+    order = np.lexsort((end, start))
+    columns = (kind, step, sequence, size, start + base, end + base, exposed)
+    return Collectives(kinds, *(column[order] for column in columns))
+
+
+def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
+    """int64[k]: what each rank's link carries when ``size`` bytes (int64[k]) are moved; None where the group's size or
+    the operation is not known.
+
+    With n ranks, of size S: all_reduce 2·S·(n−1)/n; all_gather, reduce_scatter, all_to_all, gather, scatter S·(n−1)/n;
+    broadcast, reduce, send, recv S.
+    Source: nccl-tests, doc/PERFORMANCE.md, and the factors in its all_to_all, gather and scatter tests.
+    """
+    if kind.collective in ("broadcast", "reduce", "send", "recv"):
+        return size
+    if kind.ranks < 2:
+        return None
+    if kind.collective == "all_reduce":
+        return 2 * size - 2 * size // kind.ranks
+    return (
+        size - size // kind.ranks
+        if kind.collective in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
+        else None
+    )
+
+
+def size_labels(size: Int64) -> list[str]:
+    """Text of each size in bytes: the power of two that it does not exceed."""
+    power = np.where(size > 1, np.searchsorted(1 << np.arange(62), size), 0).tolist()
+    return [
+        UNKNOWN
+        if s < 0
+        else "0 B"
+        if s == 0
+        else f"≤ {1 << p % 10} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB')[p // 10]}"
+        for s, p in zip(size.tolist(), power, strict=True)
+    ]
+
+
+def _around(trace: Trace, lane: Lane, says: Any, rows: Int64) -> Int64:
+    """int64[m] row of the latest scope of the lane, of a name that ``says`` accepts, that is open on its thread when
+    each event of ``rows`` begins; or −1.
+    """
+    out = np.full(len(rows), -1, np.int64)
+    mine = np.flatnonzero(trace.named(says)[lane.rows])
+    there = np.flatnonzero(rows >= 0)
+    thread, time = threads_of(trace)[rows[there]], trace.ts[rows[there]]
+    for one in np.unique(thread).tolist():
+        scopes, some = mine[lane.thread[mine] == one], thread == one
+        if len(scopes):
+            at = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
+            open_ = (at >= 0) & (time[some] < lane.end[scopes][np.maximum(at, 0)])
+            out[there[some]] = np.where(open_, lane.rows[scopes[np.maximum(at, 0)]], -1)
+    return out
+
+
+def _looked_up(column: NDArray[Any], of: Int64, rows: Int64, missing: int) -> Int64:
+    """int64[m] the value of ``column`` (of the events ``of``, ascending) for each of ``rows``, ``missing`` where it has
+    none.
+    """
+    if not len(of):
+        return np.full(len(rows), missing, np.int64)
+    at = np.minimum(np.searchsorted(of, rows), len(of) - 1)
+    return np.where(of[at] == rows, column[at], missing).astype(np.int64)
+
+
+def _integer(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
+    """int64[m] of the kernels ``rows``, else of the ``record`` around their launch, else MISSING."""
+    out = np.full(len(rows), MISSING, np.int64)
+    for category, of in ((cat.CPU_OP, record), (cat.KERNEL, rows)):
+        found = trace.arguments.get(category)
+        if found is not None and argument in found.ints:
+            values = _looked_up(found.ints[argument], found.rows, of, MISSING)
+            out = np.where(values != MISSING, values, out)
+    return out
+
+
+def _text(trace: Trace, argument: str, *places: tuple[int, Int64]) -> Int64:
+    """int64[m] codes of the trace's texts: of the first of ``places`` (category, rows) that has the argument; −1 for
+    none.
+    """
+    out = np.full(len(places[0][1]), -1, np.int64)
+    for category, rows in reversed(places):
+        found = trace.arguments.get(category)
+        if found is not None and argument in found.texts:
+            values = _looked_up(found.texts[argument], found.rows, rows, -1)
+            out = np.where(values >= 0, values, out)
+    return out
+
+
+def _described(
+    trace: Trace, rows: Int64, annotation: Int64, record: Int64
+) -> tuple[tuple[CollectiveKind, ...], Int64, Int64]:
+    """(the distinct kinds, int64[m] index into them, int64[m] size in bytes or −1)."""
+    recorded = ((cat.KERNEL, rows), (cat.CPU_OP, record))
+    named = [
+        _text(trace, key, *recorded)
+        for key in (
+            "Collective name",
+            "Process Group Name",
+            "Process Group Description",
+            "Process Group Ranks",
+            "dtype",
+        )
+    ]
+    annotated = np.where(annotation >= 0, trace.name[annotation], -1).astype(np.int64)
+    types, dims = (_text(trace, key, (cat.ANNOTATION, annotation)) for key in ("Input type", "Input Dims"))
+    ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
+    row, first = combined(*named, annotated, trace.name[rows].astype(np.int64), types, ranks)
+    kinds: dict[CollectiveKind, int] = {}
+    of, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+    only = _only_group(trace)
+    for i, sample in enumerate(first.tolist()):
+        called, group, about, members, dtype = (
+            trace.texts[c] if c >= 0 else "" for c in (column[sample] for column in named)
+        )
+        called = (
+            called
+            or _annotated(trace.names[annotated[sample]] if annotated[sample] >= 0 else "")
+            or trace.names[trace.name[rows[sample]]]
+        )
+        dtype, width[i] = _dtype(dtype or _first_type(trace.texts[types[sample]] if types[sample] >= 0 else ""))
+        label, members, n = (group, members, int(ranks[sample])) if group else only
+        described = CollectiveKind(_canonical(called), _group(label, about if group else "", n), dtype, members, n)
+        of[i] = kinds.setdefault(described, len(kinds))
+    kind, ordered = of[row], tuple(kinds)
+    elements = np.maximum(
+        _integer(trace, "In msg nelems", rows, record), _integer(trace, "Out msg nelems", rows, record)
+    )
+    elements = np.where(elements >= 0, elements, _elements_of_inputs(trace, dims, kind, ordered))
+    known = (elements >= 0) & (elements < LARGEST) & (width[row] > 0)
+    return ordered, kind, np.where(known, elements.clip(0, LARGEST) * width[row], -1)
+
+
+def _canonical(name: str) -> str:
+    squashed = name.lower().replace("_", "")
+    return next((known for holds, known in KNOWN_AS if holds in squashed), name[:LONGEST_TEXT])
+
+
+def _annotated(name: str) -> str:
+    match = ANNOTATION.match(name)
+    return match["name"] if match else ""
+
+
+def _dtype(spelled: str) -> tuple[str, int]:
+    """(dtype, bytes of an element or 0)."""
+    return SPELLED.get(spelled.lower(), (spelled[:LONGEST_TEXT] or UNKNOWN, 0))
+
+
+def _group(name: str, about: str, ranks: int) -> str:
+    """Of a process group for eyes, such as ``0 default_pg, 8 ranks``."""
+    if not name:
+        return UNKNOWN
+    about = about if about not in (name, "undefined") else ""
+    return f"{name} {about}".strip()[:LONGEST_TEXT] + (
+        f", {ranks} {'rank' if ranks == 1 else 'ranks'}" if ranks else ""
+    )
+
+
+def _only_group(trace: Trace) -> tuple[str, str, int]:
+    """(name, members, size) of the process group of a file that lists exactly one; empty else."""
+    groups = trace.meta.distributed_info.pg_config if trace.meta.distributed_info else None
+    if not isinstance(groups, list) or len(groups) != 1 or not isinstance(groups[0], dict):
+        return "", "", 0
+    name, size, members = (groups[0].get(key) for key in ("pg_name", "pg_size", "ranks"))
+    n = size if isinstance(size, int) and 0 < size < 1 << 31 else 0
+    return (
+        (str(name), str(members) if isinstance(members, list) else "", n)
+        if isinstance(name, str | int)
+        else ("", "", 0)
+    )
+
+
+def _first_type(types: str) -> str:
+    """Of recorded inputs, such as ``["float"]``."""
+    listed = _parsed(types)
+    return str(listed[0]) if isinstance(listed, list) and listed else ""
+
+
+def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[CollectiveKind, ...]) -> Int64:
+    """int64[m] elements by the inputs of the annotation, −1 where not known: what is gathered is as many inputs as
+    there are ranks.
+    """
+    codes, inverse = np.unique(dims, return_inverse=True)
+    elements = np.array([_elements(_parsed(trace.texts[c])) if c >= 0 else -1 for c in codes.tolist()], np.int64)[
+        inverse
+    ]
+    gathers = np.array([k.collective in ("all_gather", "gather") for k in kinds], bool)[kind]
+    ranks = np.array([k.ranks for k in kinds], np.int64)[kind]
+    return np.where(
+        gathers, np.where((ranks > 0) & (elements < LARGEST // np.maximum(ranks, 1)), elements * ranks, -1), elements
+    )
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _elements(dims: Any) -> int:
+    """Elements of tensors with these shapes together, −1 where they are none."""
+    if not isinstance(dims, list):
+        return -1
+    if all(isinstance(d, int) and 0 <= d < LARGEST for d in dims) and dims:
+        total = 1
+        for d in dims:
+            total = min(total * d, LARGEST)
+        return total
+    parts = [_elements(d) for d in dims if d != []]
+    return min(sum(parts), LARGEST) if parts and min(parts) >= 0 else -1
+
+
+def _exposed_on_gpu(context: Context, at: Int64) -> Int64:
+    """int64[m]: how long no compute kernel of its GPU runs while each of the GPU events ``at`` does."""
+    out = np.zeros(len(at), np.int64)
+    for device in np.unique(context.gpu.device[at]):
+        some = at[mine := context.gpu.device[at] == device]
+        out[mine] = _outside(_computing(context, device), context.gpu.start[some], context.gpu.end[some])
+    return out
+
+
+def _exposed_on_host(context: Context, rows: Int64) -> Int64:
+    """int64[m]: how long no thread is in an operator but those of communication, and no compute kernel runs, while each
+    of the annotations ``rows`` is open.
+    """
+    trace, ops = context.trace, context.lanes["ops"]
+    if not len(rows):
+        return np.zeros(0, np.int64)
+    speaks = trace.named(lambda name: context.families.of(name) == "communication")
+    busy = [_computing(context, None)]
+    for thread in np.unique(ops.thread):
+        times, inner = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
+        works = np.flatnonzero((inner[:-1] >= 0) & ~speaks[ops.rows[inner[:-1]]])
+        busy.append(union(times[works], times[works + 1]))
+    covered = union(np.concatenate([b.start for b in busy]), np.concatenate([b.end for b in busy]))
+    return _outside(covered, trace.ts[rows], trace.ts[rows] + trace.dur[rows])
+
+
+def _computing(context: Context, device: int | None) -> Intervals:
+    """When a compute kernel runs on the GPU ``device``, or on any."""
+    trace, gpu = context.trace, context.gpu
+    computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.named(is_communication)[gpu.rows]
+    mine = np.flatnonzero(computes if device is None else computes & (gpu.device == device))
+    return union(gpu.start[mine], gpu.end[mine])
+
+
+def _outside(covered: Intervals, start: Int64, end: Int64) -> Int64:
+    return end - start - (covered.length_before(end) - covered.length_before(start))

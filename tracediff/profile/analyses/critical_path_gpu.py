@@ -1,0 +1,263 @@
+"""What each GPU event waited for last: an event before it on its stream, one on another stream, or its launch
+(docs/analysis/critical.md).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.placement.gpu_events import GpuEvents
+from tracediff.profile.placement.innermost import ALWAYS
+from tracediff.profile.placement.nesting import Lane
+
+OVERLAP = 1_000
+"""ns by which an event may seem to end after the next of its stream began: GPU clocks tick in steps of up to a
+microsecond.
+"""
+
+STREAM_WAITS = ("cudaStreamWaitEvent", "hipStreamWaitEvent")
+
+
+@dataclass(frozen=True)
+class StreamWait:
+    """That a stream was told at ``time`` (ns) to wait for what stood on stream ``target`` at the time ``recorded``."""
+
+    time: int
+    target: int
+    recorded: int
+
+
+@dataclass(frozen=True)
+class Sync:
+    """A record of category cuda_sync.
+
+    Attributes:
+        call: row of its call, −1 where not in the file. time: ns, of the call where there is one.
+        device, stream: who waits. target: the stream of the awaited CUDA event. recorded: when that was recorded, None
+            where not said.
+    """
+
+    call: int
+    time: int
+    device: int
+    stream: int
+    target: int
+    recorded: int | None
+
+
+@dataclass(frozen=True)
+class Device:
+    """The GPU events of a file in an order that does not depend on that of the file: by end, start, stream, name and
+    launch.
+
+    Attributes:
+        event: int64[g] positions in `GpuEvents`. start, end: ns. stream: code of (device, stream).
+        launch: position in the ops lane, −1 where spilled. launched: start of the launch, ALWAYS where spilled.
+        returned: when the launch returned or, if sooner, the event began; ALWAYS where spilled.
+        before: the event of its stream that began before it and ended last before it began (or OVERLAP after), −1 for
+            none.
+        cause: what it waited for last as far as its own stream and its launch tell: ``before``, or −1.
+        crossed: whether an event ended while it waited: on another stream, and perhaps what it waited for.
+        told: time of the last call before its launch, and after that of ``before``, by which some stream waits for
+            another; None for none.
+        shared: whether its launch started several events, as of a graph.
+        lasting, lasting_end: those that take time, and their ends: nothing waits for an event of no length.
+        waits: stream → what it was told to wait for in order of time, where the trace says; then ``told`` is None of
+            all.
+        streams: (device, stream) → its code.
+    """
+
+    event: Int64
+    start: list[int]
+    end: list[int]
+    stream: list[int]
+    launch: list[int]
+    launched: list[int]
+    returned: list[int]
+    before: list[int]
+    cause: list[int]
+    crossed: list[bool]
+    told: list[int | None]
+    shared: list[bool]
+    lasting: list[int]
+    lasting_end: list[int]
+    waits: dict[int, list[StreamWait]]
+    streams: dict[tuple[int, int], int]
+
+    def waited_for(self, k: int) -> int:
+        """The event that ``k`` waited for last; −1 where its launch came later, or nothing is known."""
+        before = self.before[k]
+        if self.crossed[k] and self.launch[k] >= 0:
+            for other in self.ended(max(self.end[before] if before >= 0 else ALWAYS, self.returned[k]), self.start[k]):
+                if self._held_back(k, other):
+                    return other
+        return self.cause[k]
+
+    def _held_back(self, k: int, other: int) -> bool:
+        """Whether ``k`` may not begin before ``other``, of another stream, has ended."""
+        if self.shared[k] or self.shared[other]:
+            return self.launched[other] <= self.launched[k]
+        told = self.told[k]
+        if told is not None:
+            return self.launched[other] < told
+        waits = self.waits.get(self.stream[k], [])
+        since = self.launched[self.before[k]] if self.before[k] >= 0 else ALWAYS
+        low, high = (bisect_left(waits, time, key=lambda w: w.time) for time in (since, self.launched[k]))
+        return any(w.target == self.stream[other] and self.launched[other] < w.recorded for w in waits[low:high])
+
+    def ended(self, after: int, time: int) -> Iterator[int]:
+        """The events that take time and end in (``after``, ``time``], the last first."""
+        j = bisect_right(self.lasting_end, time) - 1
+        while j >= 0 and self.lasting_end[j] > after:
+            yield self.lasting[j]
+            j -= 1
+
+    def awaited_by(self, sync: Sync, k: int) -> bool:
+        """Whether a call that is told to wait for one stream, or for one CUDA event, waits for ``k``."""
+        stream = sync.stream if sync.target == MISSING else sync.target
+        return self.stream[k] == self.streams.get((sync.device, stream)) and (
+            sync.recorded is None or self.launched[k] < sync.recorded
+        )
+
+
+def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> Device:
+    """The device side of a walk.
+
+    Args:
+        thread_rank: int64[n] of each scope of ``ops`` an order of its thread that does not depend on the order of the
+            file.
+    """
+    position = np.full(len(trace) + 1, -1, np.int64)
+    position[ops.rows] = np.arange(len(ops.rows))
+    launch = position[gpu.launch]
+    known = launch >= 0
+    number = trace.integer_column("stream", cat.GPU)[gpu.rows]
+    by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[gpu.rows]] if len(gpu.rows) else launch
+    rank = np.where(known, thread_rank[launch], -1) if len(ops.rows) else launch
+    order = np.lexsort((launch, rank, by_name, number, gpu.device, gpu.start, gpu.end))
+    start, end, launch, known = gpu.start[order], gpu.end[order], launch[order], known[order]
+    launched, returned = np.full(len(order), ALWAYS, np.int64), np.full(len(order), ALWAYS, np.int64)
+    launched[known] = ops.start[launch[known]]
+    returned[known] = np.minimum(ops.end[launch[known]], start[known])
+    stream, first = combined(
+        *(np.unique(of, return_inverse=True)[1].astype(np.int64) for of in (gpu.device[order], number[order]))
+    )
+    streams = {(int(gpu.device[order[i]]), int(number[order[i]])): code for code, i in enumerate(first.tolist())}
+    before = _before(start, end, stream)
+    freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
+    lasting = np.flatnonzero(end > start)
+    latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
+    waits = _recorded_waits(trace, streams)
+    columns = (
+        start,
+        end,
+        stream,
+        launch,
+        launched,
+        returned,
+        before,
+        np.where(freed >= returned, before, -1),
+        lasting,
+        end[lasting],
+    )
+    starts, ends, of, launches, since, back, prior, cause, long, long_end = (c.tolist() for c in columns)
+    crossed = (latest > np.maximum(freed, returned)).tolist()
+    told: list[int | None] = [None] * len(order)
+    if not waits:
+        told = _told(trace, launched, before)
+    shared = (np.bincount(launch[known], minlength=1)[np.maximum(launch, 0)] > 1).tolist()
+    return Device(
+        order,
+        starts,
+        ends,
+        of,
+        launches,
+        since,
+        back,
+        prior,
+        cause,
+        crossed,
+        told,
+        shared,
+        long,
+        long_end,
+        waits,
+        streams,
+    )
+
+
+def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
+    """int64[g]: of events in order of their end, the last of the same stream that took time and ended before each
+    began, −1 for none.
+    """
+    out = np.full(len(start), -1, np.int64)
+    by_stream = np.argsort(stream, kind="stable")
+    for mine in np.split(by_stream, np.flatnonzero(np.diff(stream[by_stream])) + 1):
+        lasting = mine[end[mine] > start[mine]]
+        at = np.searchsorted(end[lasting], start[mine] + OVERLAP, side="right") - 1
+        while True:  # what begins no sooner than the event itself is not before it
+            later = np.flatnonzero(at >= 0)
+            later = later[start[lasting[at[later]]] >= start[mine[later]]]
+            if not len(later):
+                break
+            at[later] -= 1
+        out[mine[at >= 0]] = lasting[at[at >= 0]]
+    return out
+
+
+def _told(trace: Trace, launched: Int64, before: Int64) -> list[int | None]:
+    calls = np.sort(trace.ts[trace.named(lambda name: name in STREAM_WAITS) & np.isin(trace.category, cat.CALLS)])
+    if not len(calls):
+        return [None] * len(launched)
+    at = np.searchsorted(calls, launched, side="left") - 1
+    since = np.where(before >= 0, launched[before], ALWAYS)
+    told = (at >= 0) & (calls[np.maximum(at, 0)] >= since)
+    return [int(calls[i]) if yes else None for i, yes in zip(at.tolist(), told.tolist(), strict=True)]
+
+
+def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[StreamWait]]:
+    """stream → its waits for others that the trace tells in full (category cuda_sync)."""
+    out: dict[int, list[StreamWait]] = {}
+    for sync in recorded_syncs(trace, "Stream Wait Event"):
+        stream, target = streams.get((sync.device, sync.stream)), streams.get((sync.device, sync.target))
+        if stream is not None and target is not None and sync.recorded is not None:
+            out.setdefault(stream, []).append(StreamWait(sync.time, target, sync.recorded))
+    return {
+        stream: sorted(waits, key=lambda w: (w.time, w.target, w.recorded)) for stream, waits in sorted(out.items())
+    }
+
+
+def recorded_syncs(trace: Trace, name: str) -> list[Sync]:
+    """The records of one kind of synchronisation."""
+    if "cuda_sync" not in trace.categories:
+        return []
+    category = trace.categories.index("cuda_sync")
+    rows = np.flatnonzero((trace.category == category) & trace.named(lambda n: n == name))
+    calls: dict[int, int] = {}
+    for kind in cat.CALLS:
+        of, number = trace.integer(kind, "correlation")
+        calls |= dict(zip(number.tolist(), of.tolist(), strict=True))
+    wanted = ("correlation", "device", "stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id")
+    columns = [trace.integer_column(argument, (category,))[rows].tolist() for argument in wanted]
+    out = []
+    for row, correlation, device, stream, target, record in zip(rows.tolist(), *columns, strict=True):
+        call, recording = calls.get(correlation, -1), calls.get(record) if record != MISSING else None
+        out.append(
+            Sync(
+                call,
+                int(trace.ts[call if call >= 0 else row]),
+                device,
+                stream,
+                target,
+                None if recording is None else int(trace.ts[recording]),
+            )
+        )
+    return out

@@ -1,0 +1,50 @@
+"""`Context`: one file's events, joined and nested: what its tables, its timeline and a closer look are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.kernels.families import Families
+from tracediff.profile.placement.calls import Calls, build_calls
+from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
+from tracediff.profile.placement.nesting import LANES, Lane, build_lane
+from tracediff.profile.placement.steps import Steps, find_steps
+from tracediff.profile.step_states import StepAccount, step_account
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known of a file when its tables are made; see the classes of its parts.
+
+    Attributes:
+        completions: int64[s + 1] ns.
+    """
+
+    trace: Trace
+    steps: Steps
+    completions: Int64
+    gpu: GpuEvents
+    lanes: dict[str, Lane]
+    account: StepAccount
+    calls: Calls
+    families: Families
+
+
+def build_context(trace: Trace, step_marker: str | None, families: Families, notes: Notes) -> Context:
+    """What the tables of a profile are made from; also to look at a trace closer (`timeline`, `follow`).
+
+    Raises:
+        TracediffError: the marker is no regular expression, or nothing matches it.
+    """
+    steps = find_steps(trace, step_marker, notes)
+    if steps.whole_file:
+        notes.add("no-steps", "no ProfilerStep in the file: all of it counts as one step")
+    gpu = gpu_events(trace, steps, notes)
+    lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
+    completions = steps.completions(gpu.end, gpu.step)
+    account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"], families)
+    calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
+    return Context(trace, steps, completions, gpu, lanes, account, calls, families)

@@ -1,0 +1,411 @@
+"""Readable names: a kernel or op in at most one short line of a table."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import lru_cache
+
+from tracediff.errors import printable
+from tracediff.profile.kernels.match_names import COMMUNICATION, match_name
+
+WIDTH = 80
+"""Readable names are to fit into it, where nothing but a digest can stand for the rest."""
+WIDE = 100
+"""The same of ATen's loops, whose notes in brackets say more than a digest."""
+OVERLOADED = ("cudnn::",)
+"""Libraries in which two templates of equal arguments differ in parameters only."""
+LONGEST_SHOWN = 160
+"""Of names that are no kernel's: of ops, annotations, Python functions, and of signatures that were cut off."""
+LONGEST_PARSED = 30_000
+DEEPEST_PARSED = 40
+SIGNATURE = re.compile(r"(?:void |[A-Za-z_][\w:]*[<(]|(?:[\w:]+::)?\(anonymous namespace\)::).*(?:[)>\]]|\bconst)$")
+"""What C++ kernels look like: a name, template arguments or parameters, and nothing after them."""
+PYTHON = re.compile(r"\(\d+\): |^nn\.Module|^(?:autograd::engine|ProfilerStep|Memcpy|Memset)")
+SHORT_TYPES = {
+    "c10::BFloat16": "bf16",
+    "c10::Half": "half",
+    "__nv_bfloat16": "nv_bf16",
+    "unsigned int": "uint",
+    "unsigned long": "ulong",
+    "unsigned char": "uint8",
+    "signed char": "int8",
+    "true": "1",
+    "false": "0",
+}
+SHORT_NAMES = {
+    "multi_tensor_apply_kernel": "multi_tensor",
+    "TensorListMetadata": "List",
+    "TensorListScalarListMetadata": "ScalarList",
+    "FusedOptimizerTensorListMetadata": "OptimizerList",
+    "_scatter_gather_elementwise_kernel": "scatter_gather",
+    "_cuda_scatter_gather_internal_kernel": "internal",
+}
+NEUTRAL = frozenset(("at", "native", "c10", "std"))
+"""Namespaces that tell no two kernels apart."""
+NEUTRAL_INSIDE = NEUTRAL | frozenset(
+    (
+        "cuda",
+        "detail",
+        "binary_internal",
+        "memory",
+        "templates",
+        "cutlass",
+        "gemm",
+        "threadblock",
+        "device",
+        "kernel",
+        "epilogue",
+        "layout",
+        "arch",
+    )
+)
+"""The same within template arguments."""
+ELEMENTWISE = {
+    "elementwise_kernel": ("elementwise",),
+    "elementwise_kernel_manual_unroll": ("elementwise", "unrolled"),
+    "index_elementwise_kernel": ("index",),
+}
+"""ATen's loops over <threads, items, functor>: what a name begins with, and notes."""
+TRIVIAL, STRIDED = "TrivialOffsetCalculator", "OffsetCalculator"
+ACCESS: dict[tuple[str, ...], list[str]] = {
+    (TRIVIAL, TRIVIAL, "LoadWithoutCast", "StoreWithoutCast"): [],
+    (TRIVIAL, TRIVIAL, "LoadWithCast", "StoreWithCast"): ["cast"],
+    (STRIDED, STRIDED, "LoadWithoutCast", "StoreWithoutCast"): ["strided"],
+    (STRIDED, STRIDED, "LoadWithCast", "StoreWithCast"): ["strided", "cast"],
+    (STRIDED, TRIVIAL, "LoadWithoutCast", "StoreWithoutCast"): ["strided in"],
+    (STRIDED, TRIVIAL, "LoadWithCast", "StoreWithCast"): ["strided in", "cast"],
+}
+"""Offset calculators of inputs and outputs, loader and storer of an unrolled loop → notes."""
+LITERAL = re.compile(r"^(?:\([\w: ()]+\))?(-?\d+)(?:u|l|ul|ull|ll)?$")
+LAMBDA = re.compile(r"^\{lambda\((?P<parameters>.*)\)#(?P<ordinal>\d+)\}$")
+TILE = re.compile(r".*?(?:_MT\d+x\d+x\d+(?:_MI[\dx]+)?|(?<=tilesize)\d+x\d+x\d+)(?=_)")
+"""The part of a generated GEMM's or convolution's name up to its tile; what follows are dozens of tuning knobs."""
+BUILTIN = {
+    "f": "float",
+    "d": "double",
+    "i": "int",
+    "j": "uint",
+    "l": "long",
+    "m": "ulong",
+    "x": "longlong",
+    "b": "bool",
+    "h": "uint8",
+    "a": "int8",
+}
+SIMPLE_ARGUMENT = re.compile(r"L[a-z](n?\d+)E|(DF16b)|(DF16_)|([fdijlmxbha])")
+
+
+@lru_cache(maxsize=1 << 16)
+def readable(raw: str) -> str:
+    """A short form of ``raw`` for tables, made from its match name: stable against ids, addresses and counters; never
+    empty, never of several lines.
+
+    Two match names get one readable name only where they differ in white space, in where a template is declared
+    (``at::native::``, an anonymous
+    namespace), in parameters that follow from a template's arguments, or in details of a torch version
+    (``at::detail::Array`` or ``std::array``).
+    Whatever else is left out is stood for by a digest: ``…#3fa2c1``.
+    """
+    name = " ".join(printable(match_name(raw)).split())
+    if not name:
+        return "(no name)"
+    if name.startswith("_Z") and (short := _mangled(name)):
+        return short
+    if SIGNATURE.match(name) and not PYTHON.search(name) and len(name) <= LONGEST_PARSED and _balanced(name):
+        return _signature(name) or name
+    return _identifier(name)
+
+
+def _digest(text: str) -> str:
+    return f"…#{hashlib.blake2s(text.encode(errors='surrogatepass'), digest_size=3).hexdigest()}"
+
+
+def _identifier(name: str) -> str:
+    """A name without template arguments: as it is, or its beginning where it is a kernel's long list of ops or tuning
+    knobs.
+    """
+    if len(name) <= WIDTH:
+        return name
+    if not re.match(r"^[\w.]+$", name):
+        return name if len(name) <= LONGEST_SHOWN else name[: LONGEST_SHOWN - 8] + _digest(name)
+    tile = TILE.match(name)
+    head = tile[0] if tile else name[: WIDTH - 8].rpartition("_")[0] or name[: WIDTH - 8]
+    head = head.replace("_implicit_gemm_", "_igemm_").replace("_tilesize", "_")
+    return head + _digest(name)
+
+
+def _balanced(text: str) -> bool:
+    """Whether brackets close in order, and do not nest beyond what is parsed."""
+    waiting: list[str] = []
+    for c in text.replace("->", ""):
+        if c in "<({[":
+            waiting.append({"<": ">", "(": ")", "{": "}", "[": "]"}[c])
+            if len(waiting) > DEEPEST_PARSED:
+                return False
+        elif c in ">)}]" and (not waiting or waiting.pop() != c):
+            return False
+    return not waiting
+
+
+def _pieces(text: str, separator: str) -> list[str]:
+    """``text`` split at each ``separator`` that stands outside all brackets."""
+    out, depth, start, i = [], 0, 0, 0
+    while i < len(text):
+        c = text[i]
+        if c in "<({[":
+            depth += 1
+        elif c in ")}]" or (c == ">" and text[i - 1] != "-"):
+            depth -= 1
+        elif depth == 0 and text.startswith(separator, i):
+            out.append(text[start:i].strip())
+            i += len(separator)
+            start = i
+            continue
+        i += 1
+    return [*out, text[start:].strip()]
+
+
+def _component(part: str) -> tuple[str, list[str] | None, str | None]:
+    """(name, template arguments, parameters) of ``name<arguments>(parameters)``; None where there are no such
+    brackets.
+    """
+    m = re.match(r"[^<(]*", part)
+    name = m[0].strip() if m else part
+    rest = part[len(m[0]) :] if m else ""
+    arguments = parameters = None
+    if rest.startswith("<"):
+        end = _closing(rest)
+        arguments = [a for a in _pieces(rest[1:end], ",") if a]
+        rest = rest[end + 1 :].strip()
+    if rest.startswith("("):
+        parameters = rest[1 : _closing(rest)].strip()
+    return name, arguments, parameters
+
+
+def _closing(text: str) -> int:
+    """The position of the bracket that closes the one ``text`` begins with."""
+    depth = 0
+    for i, c in enumerate(text):
+        if c in "<({[":
+            depth += 1
+        elif c in ")}]" or (c == ">" and text[i - 1] != "-"):
+            depth -= 1
+            if depth == 0:
+                return i
+    return len(text) - 1
+
+
+def _signature(name: str) -> str:
+    """The short form of a C++ kernel: no return type, no neutral namespaces, its template arguments as far as they
+    fit.
+    """
+    words = [w for w in _pieces(name.replace("operator()", "operator"), " ") if w not in ("const", "[clone .kd]")]
+    tail = "".join(f" {w}" for w in words if w.startswith("["))
+    words = [w for w in words if not w.startswith("[")]
+    if not words:
+        return ""
+    if words[-1].startswith("(") and len(words) > 1 and not words[-1].startswith("(anonymous"):
+        words[-2:] = [words[-2] + words[-1]]
+    function = words[-1]
+    *_, last = _pieces(function, "::")
+    plain, arguments, parameters = _component(last)
+    if arguments is not None:
+        known = _known_template(plain, arguments)
+        short = _cut(known, WIDE) if known else _cut(_without_own_scope(_inside(function, NEUTRAL)))
+        overload = _digest(parameters) if parameters and function.startswith(OVERLOADED) else ""
+        return short + overload + tail
+    return _inside(function, NEUTRAL) + _plain_parameters(plain, parameters) + tail
+
+
+def _plain_parameters(plain: str, parameters: str | None) -> str:
+    """What to show of the parameters of a function that is no template, since they alone tell two overloads apart.
+
+    A single struct of parameters belongs to the name, and NCCL's change with its version only.
+    """
+    if not parameters or COMMUNICATION.match(plain) or re.search(r"(?:Params|Args|Storage<\w+>)$", parameters):
+        return ""
+    shown = ",".join(_inside(p) for p in _pieces(parameters, ","))
+    return f"({shown})" if len(shown) <= 24 else _digest(shown)
+
+
+def _cut(short: str, width: int = WIDTH) -> str:
+    """``short`` where it fits, else its beginning and a digest of all of it; the kernel's own name is never cut."""
+    if len(short) <= width:
+        return short
+    own = len(short.partition("<")[0])
+    breaks = [m.start() + (m[0] in "<(") for m in re.finditer(r"[,<(:]+", short[: width - 8])]
+    return short[: max([own, *breaks])].rstrip(":") + _digest(short)
+
+
+def _without_own_scope(short: str) -> str:
+    """``flash::kernel<flash::Traits<…>>`` says ``flash`` once."""
+    head, bracket, rest = short.partition("<")
+    for scope in head.split("::")[:-1]:
+        rest = re.sub(rf"(?<![\w:]){re.escape(scope)}::", "", rest)
+    return head + bracket + rest
+
+
+def _inside(text: str, neutral: frozenset[str] = NEUTRAL_INSIDE) -> str:
+    """A type, value, function or lambda in short, without the namespaces of ``neutral``."""
+    text = text.strip()
+    if text in SHORT_TYPES:
+        return SHORT_TYPES[text]
+    literal = LITERAL.match(text)
+    if literal:
+        return literal[1]
+    bare = re.sub(r"(?:\s*\bconst\b|[*&\s])+$", "", text)
+    if bare and bare != text:
+        return _inside(bare, neutral) + text[len(bare) :]
+    shown: list[str] = []
+    ordinals: list[str] = []
+    called: str | None = None
+    for part in _pieces(text.removesuffix(" const"), "::"):
+        part = part.removesuffix(" const")
+        if part in ("(anonymous namespace)", "{anonymous}", ""):
+            continue
+        found = LAMBDA.match(part)
+        if found:
+            ordinals.append(found["ordinal"])
+            called = found["parameters"]
+            continue
+        name, arguments, _ = (part, None, None) if part.startswith("decltype(") else _component(part)
+        if arguments is None:
+            if not name.startswith("operator"):
+                shown.append(SHORT_NAMES.get(name, name))
+            continue
+        inner = ",".join(_inside(a) for a in arguments)
+        shown.append(f"{SHORT_NAMES.get(name, name) if name != 'operator' else ''}<{inner}>")
+    short = "::".join([s for s in shown[:-1] if s not in neutral] + shown[-1:])
+    if called is not None:
+        place = "" if ordinals == ["1"] else ":" + ".".join(ordinals)
+        short += place + "(" + ",".join(_inside(p) for p in _pieces(called, ",") if p) + ")"
+    return short or text
+
+
+def _known_template(plain: str, arguments: list[str]) -> str | None:
+    """The short form of ATen's most frequent templates, whose arguments repeat each other."""
+    if plain == "vectorized_elementwise_kernel" and len(arguments) >= 2:
+        return _elementwise(arguments[1], [f"vec{_inside(arguments[0])}", *_beyond_pointers(arguments[2:])])
+    if plain == "unrolled_elementwise_kernel" and len(arguments) >= 2:
+        return _elementwise(arguments[0], ["unrolled", *_access(arguments[2:])])
+    if plain in ELEMENTWISE and len(arguments) >= 3:
+        head, *notes = ELEMENTWISE[plain]
+        size = "x".join(_inside(a) for a in arguments[:2])
+        return _elementwise(arguments[2], [*notes, size, *(_inside(a) for a in arguments[3:])], head)
+    if plain == "reduce_kernel" and len(arguments) == 3:
+        return _reduction(arguments)
+    if plain in ("Kernel", "Kernel2") and len(arguments) == 1 and re.match(r"^cutlass\w+$", arguments[0]):
+        return arguments[0] + ("" if plain == "Kernel" else f" [{plain}]")
+    return None
+
+
+def _elementwise(functor: str, notes: list[str], head: str = "elementwise") -> str:
+    """``elementwise add<float> [vec4]``."""
+    text, more = _functor(functor)
+    return f"{head} {text} [{' '.join([*notes, *more])}]"
+
+
+def _functor(text: str) -> tuple[str, list[str]]:
+    """(a functor in short, notes on how it is called): the loops around it unwrapped, ``mul<float>(s,x)`` where one
+    operand is a scalar.
+    """
+    *_, tail = _pieces(text, "::")
+    looped = LAMBDA.match(tail)
+    if looped:
+        name, arguments, _ = _component(_last_named(text))
+        if arguments and name in ("gpu_kernel_impl", "gpu_kernel_impl_nocast", "gpu_index_kernel"):
+            notes = [name.removeprefix("gpu_kernel_impl_")] if name.endswith("nocast") else []
+            notes += [f":{looped['ordinal']}"] if looped["ordinal"] != "1" else []
+            inner, more = _functor(arguments[0])
+            return inner, notes + more + [_inside(a) for a in arguments[1:]]
+        return _inside(text), []
+    name, arguments, _ = _component(tail)
+    operands = {"AUnaryFunctor": "(s,x)", "BUnaryFunctor": "(x,s)", "BinaryFunctor": ""}.get(name)
+    if operands is None or not arguments:
+        short = _inside(text)
+        short = re.sub(
+            r"^CUDAFunctor(?:On(Self|Other))?_(\w+)", lambda m: m[2] + (f"_on_{m[1].lower()}" if m[1] else ""), short
+        )
+        return re.sub(r"^(\w+)Functor\b", r"\1", short), []
+    inner, more = _functor(arguments[-1])
+    types = [_inside(a) for a in arguments[:-1]]
+    plain = not types or (len(set(types)) == 1 and re.search(rf"<{types[0]}>$|\({types[0]},{types[0]}\)$", inner))
+    return inner + operands, more + ([] if plain else [",".join(types[:-1]) + "->" + types[-1]])
+
+
+def _last_named(text: str) -> str:
+    """The function that a lambda stands in."""
+    return next((p for p in reversed(_pieces(text, "::")) if not p.startswith(("{", "operator"))), text)
+
+
+def _beyond_pointers(arguments: list[str]) -> list[str]:
+    """Arguments but the array of pointers to data, whose length the functor implies."""
+    return [_inside(a) for a in arguments if not re.match(r"^(?:std::array|at::detail::Array)<char\*", a)]
+
+
+def _access(arguments: list[str]) -> list[str]:
+    """How an unrolled kernel reaches its data: the items of a thread (newer versions), strides, casts."""
+    items = [f"x{_inside(a)}" for a in arguments[:1] if LITERAL.match(a)]
+    how = arguments[len(items) :]
+    kinds = tuple(_component(_pieces(a, "::")[-1])[0] for a in how)
+    notes = ACCESS.get(kinds)
+    return [*items, *([_digest(",".join(how))] if notes is None else notes)]
+
+
+def _reduction(arguments: list[str]) -> str | None:
+    """``reduce sum_functor<float,float,float>(float,float) [512x1 float uint float 4]``."""
+    name, parts, _ = _component(_pieces(arguments[2], "::")[-1])
+    if name != "ReduceOp" or not parts or len(parts) < 2:
+        return None
+    of, (kind, wrapped, _) = parts[1], _component(_pieces(parts[1], "::")[-1])
+    notes = ["x".join(_inside(a) for a in arguments[:2]), *(_inside(p) for p in [parts[0], *parts[2:]])]
+    if kind == "func_wrapper_t" and wrapped and len(wrapped) == 2:
+        of = wrapped[1]
+        if _inside(wrapped[0]) != notes[1]:
+            notes.append(_inside(wrapped[0]))
+    return f"reduce {_inside(of)} [{' '.join(notes)}]"
+
+
+def _mangled(name: str) -> str:
+    """The short form of a mangled name: its scopes, its first simple template arguments, the classes after them, and a
+    digest unless that is all.
+    """
+    at = 3 if name.startswith("_ZN") else 2
+    scopes, at = _lengths(name, at)
+    if not scopes:
+        return ""
+    arguments: list[str] = []
+    whole = False
+    if name[at : at + 1] == "I":
+        at += 1
+        while m := SIMPLE_ARGUMENT.match(name, at):
+            arguments.append(m[1].replace("n", "-") if m[1] else "bf16" if m[2] else "half" if m[3] else BUILTIN[m[4]])
+            at = m.end()
+        whole = name[at : at + 1] == "E"
+        if not whole:
+            arguments += [*[c for c in _classes(name, at) if c not in scopes][:2], "…"]
+    short = "::".join(scopes) + (f"<{','.join(arguments)}>" if arguments else "")
+    return short if whole and len(short) <= WIDTH else short[: WIDTH - 8].removesuffix(",…>") + _digest(name)
+
+
+def _lengths(name: str, at: int) -> tuple[list[str], int]:
+    """The identifiers written as length and text from ``at`` on, and where they end."""
+    out: list[str] = []
+    while m := re.compile(r"[1-9]\d{0,3}").match(name, at):
+        end = m.end() + int(m[0])
+        if end > len(name):
+            break
+        out.append(name[m.end() : end])
+        at = end
+    return [s for s in out if not s.startswith("_GLOBAL__N_")], at
+
+
+def _classes(name: str, at: int) -> list[str]:
+    """The last identifier of each run of them from ``at`` on, once each."""
+    out: list[str] = []
+    while at < len(name):
+        found, end = _lengths(name, at) if name[at - 1 : at] in "NI_E" else ([], at)
+        out += found[-1:]
+        at = max(end, at + 1)
+    return list(dict.fromkeys(out))

@@ -1,0 +1,267 @@
+"""Families: one table of (pattern on the name) → family; the first match decides (docs/families.md)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tracediff.errors import TracediffError
+from tracediff.profile.kernels.match_names import is_wrapper
+
+RULES: tuple[tuple[str, str], ...] = (
+    ("wait", r"spin_?kernel (?<![a-z])sleep busy_?wait"),
+    (
+        "communication",
+        r"nccl rccl oneccl msccl nvshmem gloo: c10d:: all_?reduce all_?gather reduce_?scatter all_?to_?all all2all "
+        r"record_param_comms",
+    ),
+    ("communication", r"cross_device_reduce quick_?reduce multimem_ (?:one|two)_shot_all"),
+    # generated: a template is what it was made from, anything else is several ops in one
+    ("attention", r"triton_tem_\w*(?:attention|flex|sdpa)"),
+    ("conv", r"triton_tem_\w*conv"),
+    ("gemm", r"triton_tem_"),
+    ("fused", r"^(?:graph_\d+_)?(?:triton_(?:poi|red|per|for|spl|unk|fused)|triton__|cpp_fused) nvfuser"),
+    ("memset", r"memset fillBuffer FillFunctor aten::(?:new_)?(?:zeros|ones|full|fill|zero)(?:_like)?_?\b"),
+    # what names a bigger thing beside what it does to it
+    ("copy", r"reshape_and_cache store_kv concat_and_cache _foreach_copy multi_tensor_apply.*native::Copy<"),
+    ("pointwise", r"rotary (?<![a-z])rope(?![a-z]) reducer::mul_out moe_sum"),
+    ("reduction", r"linalg_\w*norm aten::(?:_foreach_)?norm\b Norm(?:Two|One|Zero)?Ops LpNorm"),
+    (
+        "attention",
+        r"flash fmha scaled_dot_product attention attn (?<![a-z])mha_ cutlass[FB]_ sdpa fused_sdp multi_head "
+        r"transform_bias_rescale_qkv",
+    ),
+    ("copy", r"permute_pooled_embs permute_(?:1D|2D)_ permute_(?:sparse|indices) recat_"),
+    (
+        "embedding",
+        r"embedding EmbeddingBag SplitLookup index_?select linearize_index bounds_check_indices aten::_?index_select",
+    ),
+    (
+        "optimizer",
+        r"multi_tensor _foreach_ fused_?adam adam\w*(?:functor|kernel|_step) "
+        r"(?<![a-z])(?:adam|adamw|adagrad|lion|rmsprop|sgd)(?![a-z])",
+    ),
+    ("optimizer", r"^Optimizer\. FusedSgd FusedAdagrad FusedLamb ApplyAdam"),
+    (
+        "norm",
+        r"norm(?!al(?!iz)) (?<![a-z])bn_ GammaBetaBackward RowwiseMoments ComputeInternalGradients ComputeFusedParams",
+    ),
+    (
+        "loss",
+        r"nll_?loss cross_?entropy mse_(?:loss|kernel|backward) mseloss (?<![a-z])bce smooth_l1 huber ctc_loss kl_div "
+        r"ClassNLL l1_loss margin_loss",
+    ),
+    ("softmax", r"soft_?max"),
+    ("copy", r"nchwToNhwc nhwcToNchw batched_transpose"),
+    ("pool", r"(?:max|avg|average|adaptive|fractional|lp|global)_?pool pooling"),
+    (
+        "gemm",
+        r"(?:cudnn|miopen|mkldnn)_rnn RNN_block persist\w*(?:LSTM|GRU|RNN) aten::(?:lstm|gru|rnn_tanh|rnn_relu)\b",
+    ),
+    (
+        "conv",
+        r"conv(?!ert|ex) dgrad wgrad fprop implicit_gemm igemm winograd miopen SubTensorOp Im2Col Col2Im im2d2col "
+        r"cudnn",
+    ),
+    (
+        "gemm",
+        r"(?<!fb)gemm gemv "
+        r"aten::(?:add)?(?:mm|bmm|mv|linear|matmul|baddbmm|einsum|tensordot|dot|vdot|addr|ger|outer|_scaled_mm|_grouped_mm)\b",
+    ),
+    (
+        "gemm",
+        r"addmm matmul _mm\b mkldnn(?:::)?_linear mkl_linear cijk_ nvjet cutlass xmma splitK dot_kernel cublas "
+        r"fused_moe epilogue::impl",
+    ),
+    ("quantise", r"(?<!un)quant(?!ile) fp8 cast_to_fp"),
+    ("copy", r"index_(?:elementwise|put|copy|add|fill|kernel) indexFunc indexing_backward scatter gather"),
+    (
+        "sort",
+        r"sort topk top_k radix (?<![a-z])unique bitonic bucketize aten::(?:median|nanmedian|kthvalue|mode)\b "
+        r"_routing_compute",
+    ),
+    (
+        "rng",
+        r"dropout (?<![a-z])rand philox bernoulli uniform_ normal_ distribution_ multinomial exponential_ "
+        r"aten::normal\b",
+    ),
+    (
+        "reduction",
+        r"reduce(?!r) "
+        r"aten::_?(?:sum|mean|max|min|prod|argmax|argmin|aminmax|amax|amin|any|all|std|var|std_mean|var_mean|sum_dim)\b",
+    ),
+    (
+        "reduction",
+        r"cum(?:sum|prod|max|min)\b cumulative (?<![a-z])scan DeviceScan logsumexp cub:: rocprim:: _sum_bitmatrix "
+        r"count_nonzero grad_sum_to_size",
+    ),
+    (
+        "copy",
+        r"memcpy copy CatArray (?<!aten::)(?:transpose|permute)(?!Backward) "
+        r"aten::(?:to|clone|contiguous|type_as|_cat|concat|roll|flip|take)\b",
+    ),
+    (
+        "copy",
+        r"aten::(?:cat|[hvd]?stack|repeat|repeat_interleave|constant_pad_nd|pad|index|masked_select|nonzero|item|_local_scalar_dense)\b",
+    ),
+    (
+        "copy",
+        r"aten::_?(?:pin_memory|flatten_dense_tensors|slice_backward|select_backward|masked_scatter|reflection_pad\w+|replication_pad\w+)\b",
+    ),
+    (
+        "pointwise",
+        r"elementwise pointwise unrolled vectorized act_and_mul swiglu clamp_ offsets_range future_token_ids upsample "
+        r"grid_sampl interpolat",
+    ),
+    (
+        "pointwise",
+        r"aten::_?_?(?:add|sub|mul|div|divide|neg|rsub|addcmul|addcdiv|lerp|s_where|where|clamp|clamp_min|clamp_max|masked_fill)_?(?:_backward)?\b",
+    ),
+    (
+        "pointwise",
+        r"aten::_?(?:relu6?|leaky_relu|p?r?relu|[cgs]?elu|silu|mish|glu|tanh|softplus|threshold|(?:log_)?sigmoid)_?(?:_backward|_forward)?\b",
+    ),
+    (
+        "pointwise",
+        r"aten::(?:hardtanh|hardswish|hardsigmoid|logit)_?(?:_backward)?\b "
+        r"aten::(?:arange|linspace|eye|tril|triu|one_hot)_?\b",
+    ),
+    (
+        "pointwise",
+        r"aten::(?:exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|pow|square|sin|cos|abs|sign|erf|erfc|floor|ceil|round|trunc|reciprocal|fmod)_?\b",
+    ),
+    (
+        "pointwise",
+        r"aten::_?_?(?:lt|gt|eq|ne|ge|le|bitwise_\w+|logical_\w+|remainder|floor_divide|nan_to_num|isnan|isinf|isfinite|maximum|minimum|logit)_?\b",
+    ),
+    (
+        "pointwise",
+        r"(?:^|[/_])(?:Add|Sub|Mul|Div|Erf|Exp|Pow|Sqrt|Relu|Gelu|Sigmoid|Tanh|Where|Equal|Clip|\w*Gelu)(?:_\d+)?_(?:kernel_time|fence_\w+)$",
+    ),
+    (
+        "copy",
+        r"(?:^|[/_])(?:Concat|Gather\w*|Scatter\w*|Slice|Split|Expand|Cast|Tile|Pad)(?:_\d+)?_(?:kernel_time|fence_\w+)$",
+    ),
+    ("reduction", r"(?:^|[/_])Reduce\w+_(?:kernel_time|fence_\w+)$"),
+    ("fused", r"^triton_ ^fused_ FusionGroup TensorExprGroup"),
+)
+"""Family and its patterns, separated by white space; searched in the name in either case, in this order."""
+
+OTHER = "other"
+
+LONGEST_SEARCHED = 4096
+"""Characters of a name that are looked at: real ones are shorter, and searching takes more than proportional time."""
+AUTOGRAD_NODE = re.compile(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
+
+
+@dataclass(frozen=True)
+class Families:
+    """A user's own rules before the built-in ones.
+
+    Attributes:
+        own: (family, pattern) in order; patterns are searched in the name in either case.
+    """
+
+    own: tuple[tuple[str, str], ...] = ()
+
+    def of(self, name: str) -> str:
+        """The family of a kernel or op by its name; ``other`` where no rule knows it."""
+        return _family(self.own, name)
+
+    def of_kernel(self, name: str, op: str | None) -> str:
+        """The family of a kernel: by its own name, else by the op that launched it."""
+        own = self.of(name)
+        return self.of(op) if own == OTHER and op else own
+
+
+DEFAULT = Families()
+
+
+def family_of(name: str) -> str:
+    """The family of a kernel or op by its name under the built-in rules."""
+    return DEFAULT.of(name)
+
+
+def family_of_kernel(name: str, op: str | None) -> str:
+    """The family of a kernel under the built-in rules: by its own name, else by the op that launched it."""
+    return DEFAULT.of_kernel(name, op)
+
+
+def read_rules(path: str | Path) -> Families:
+    """The rules of a TOML file of ``[[family]]`` tables with a ``name`` and a list of ``patterns``.
+
+    Raises:
+        TracediffError: the file cannot be read, is no TOML, or a rule lacks something or has a pattern that is no
+            regular expression.
+    """
+    form = 'write [[family]] with name = "gemm" and patterns = ["my_gemm"]'
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TracediffError(
+            str(path), error.strerror or "cannot be read", "give the path of a TOML file of families"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TracediffError(str(path), f"is no TOML ({error})", form) from None
+    tables = document.get("family")
+    if not isinstance(tables, list) or not tables or set(document) - {"family"}:
+        raise TracediffError(str(path), "is not a list of [[family]] tables", form)
+    return Families(
+        tuple(
+            rule
+            for number, table in enumerate(tables, 1)
+            for rule in _own_rules(f"{path}, family {number}", table, form)
+        )
+    )
+
+
+def _own_rules(subject: str, table: Any, form: str) -> list[tuple[str, str]]:
+    """The rules of one ``[[family]]``."""
+    name, patterns = (table.get("name"), table.get("patterns")) if isinstance(table, dict) else (None, None)
+    if not isinstance(name, str) or not name.strip():
+        raise TracediffError(subject, "has no name", form)
+    if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
+        raise TracediffError(subject, "has no list of patterns", form)
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise TracediffError(
+                subject,
+                f"{pattern!r} is no regular expression ({error})",
+                "escape what is meant literally with a backslash",
+            ) from None
+    return [(name.strip(), p) for p in patterns]
+
+
+@lru_cache(maxsize=1 << 16)
+def _family(own: tuple[tuple[str, str], ...], name: str) -> str:
+    name = name[:LONGEST_SEARCHED]
+    for family, pattern in _compiled(own):
+        if pattern.search(name):
+            return family
+    if is_wrapper(name):
+        return OTHER
+    node = AUTOGRAD_NODE.match(name)
+    return _built_in(name) or (_built_in(_as_op(node["op"])) if node else None) or OTHER
+
+
+def _built_in(name: str) -> str | None:
+    return next((family for family, pattern in _BUILT_IN if pattern.search(name)), None)
+
+
+def _as_op(node: str) -> str:
+    """The op whose backward an autograd node is: ``SumBackward1`` → ``aten::sum``."""
+    return "aten::" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", node).lower()
+
+
+@lru_cache(maxsize=64)
+def _compiled(rules: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((family, re.compile(pattern, re.IGNORECASE)) for family, pattern in rules)
+
+
+_BUILT_IN = _compiled(tuple((family, "|".join(patterns.split())) for family, patterns in RULES))

@@ -1,0 +1,286 @@
+"""`Profile`: what is kept of one file. Small tables per step, from which every number of a comparison is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracediff.ingest.health import Note
+from tracediff.ingest.source import TraceFile
+from tracediff.ingest.times import Int64
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a profile comes from: allow-listed facts only.
+
+    Attributes:
+        file: the trace file.
+        rank: from distributedInfo, else None.
+        world_size, backend: from distributedInfo.
+        gpus: names of the devices that ran GPU events, else of all listed.
+        flags: profiler options that were on (with_stack, record_shapes, …).
+        driver: CUDA or HIP driver version as recorded.
+        torch: torch version, where recorded.
+        gpu_count: how many devices ran GPU events.
+    """
+
+    file: TraceFile
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str | None = None
+    gpus: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    driver: str | None = None
+    torch: str | None = None
+    gpu_count: int = 0
+
+
+@dataclass(frozen=True)
+class OpTable:
+    """Occurrences by (step, category, name), r rows; step is a position, −1 outside every step.
+
+    Attributes:
+        step, category, name: int64[r]; name and category are codes of the profile.
+        count, total_ns, self_ns: int64[r]; total counts every level of a recursion, self is time in no child of the
+            same lane.
+    """
+
+    step: Int64
+    category: Int64
+    name: Int64
+    count: Int64
+    total_ns: Int64
+    self_ns: Int64
+
+
+@dataclass(frozen=True)
+class CallTable:
+    """The tree of calls (`calls`), k nodes, and r rows by (step, node).
+
+    Attributes:
+        parent: int64[k] node, −1 for roots; a parent comes before its children, siblings in order of first occurrence.
+        kind: int64[k] index into `calls.KINDS`.
+        name: int64[k] code of the profile's names; of a phase index into `scopes.PHASES`.
+        shapes: int64[k] code of the profile's texts, −1 where not recorded. ordinal: int64[k] among equal siblings.
+        types, strides: int64[k] codes of the profile's texts: dtypes and strides of the inputs at the first occurrence,
+            −1 where not recorded.
+        step, node, count, total_ns, self_ns: int64[r] occurrences of operators.
+    """
+
+    parent: Int64
+    kind: Int64
+    name: Int64
+    shapes: Int64
+    ordinal: Int64
+    types: Int64
+    strides: Int64
+    step: Int64
+    node: Int64
+    count: Int64
+    total_ns: Int64
+    self_ns: Int64
+
+
+@dataclass(frozen=True)
+class WorkTable:
+    """Work by (step, place, kind), r rows: GPU events, or on traces without them the self time of operators.
+
+    Attributes:
+        step: position, −1 outside every step, −2 spilled.
+        node: of the call tree: the operator that launched it, else the scope around its launch; −1 where step is
+            negative or nothing is known.
+        category, name: codes of the profile.
+        launch_shape: code of grid and block, −1 where not recorded.
+        ordinal: among equal work that no operator launched, 0 for other; work.UNMATCHED where a health note keeps it
+            out of matching.
+        order: earliest position in the step by (stream, start).
+        count, total_ns: sums.
+    """
+
+    step: Int64
+    node: Int64
+    category: Int64
+    name: Int64
+    launch_shape: Int64
+    ordinal: Int64
+    order: Int64
+    count: Int64
+    total_ns: Int64
+
+
+@dataclass(frozen=True)
+class Marks:
+    """m marks in order of row and start.
+
+    Attributes:
+        row: int64[m] index into the timeline's rows.
+        start, end: int64[m] in ns after the timeline's start.
+        kind: int64[m] index into `timeline.KINDS`.
+        name: the longest event's of those a mark stands for.
+        count: int64[m] how many events it stands for. busy: int64[m] sum of their durations in ns, within the step.
+        event: int64[m] the longest one's row of the trace, −1 for states.
+    """
+
+    row: Int64
+    start: Int64
+    end: Int64
+    kind: Int64
+    name: tuple[str, ...]
+    count: Int64
+    busy: Int64
+    event: Int64
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes allocated on one device.
+
+    Attributes:
+        device: ``GPU 0`` or ``host``.
+        at: int64[k] ns after the timeline's start. allocated: int64[k] bytes from then on.
+        from_zero: False where the trace tells changes only: the amount at the file's start is taken as 0.
+    """
+
+    device: str
+    at: Int64
+    allocated: Int64
+    from_zero: bool
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The period of one step.
+
+    Attributes:
+        step: N of ProfilerStep#N.
+        start, end: ns on the trace's own clock: the completion of the step before, and its own.
+        rows: names from top to bottom: the state, streams, threads (``thread 7 ops 1`` is one level of nesting).
+        marks: what is drawn. left_out: streams and threads that are not.
+        memory: by device, empty where the trace does not tell.
+    """
+
+    step: int
+    start: int
+    end: int
+    rows: tuple[str, ...]
+    marks: Marks
+    left_out: int
+    memory: tuple[Memory, ...]
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """One further table (`tables`): r rows by (step, key).
+
+    Attributes:
+        keys: k distinct keys, each of as many texts as its table has keys.
+        step: int64[r] position. key: int64[r] index into `keys`.
+        values: int64[r, columns] in the units of the table's columns.
+    """
+
+    keys: tuple[tuple[str, ...], ...]
+    step: Int64
+    key: Int64
+    values: Int64
+
+
+@dataclass(frozen=True)
+class CollectiveKind:
+    """What tells one sort of collective operation from another.
+
+    Attributes:
+        collective: all_reduce, all_to_all, … group: name, description and size of its process group for eyes,
+            ``unknown`` where not recorded.
+        dtype: of its elements, ``unknown`` where not recorded. members: ranks of the group as recorded, empty where
+            not.
+        ranks: size of the group, 0 where not recorded.
+    """
+
+    collective: str
+    group: str
+    dtype: str
+    members: str
+    ranks: int
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """The collective operations of one file (`collectives`), k of them in order of start.
+
+    Attributes:
+        kinds: the distinct kinds. kind: int64[k] index into them.
+        step: int64[k] position, negative where they belong to no step.
+        sequence: int64[k] number within the group, −1 where not recorded.
+        size: int64[k] bytes, −1 where not recorded.
+        start, end: int64[k] in ns since the epoch, by the clock of this rank.
+        exposed: int64[k] ns in which nothing is computed meanwhile.
+    """
+
+    kinds: tuple[CollectiveKind, ...]
+    kind: Int64
+    step: Int64
+    sequence: Int64
+    size: Int64
+    start: Int64
+    end: Int64
+    exposed: Int64
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The accounts of one file. Times in ns, int64.
+
+    Attributes:
+        origin: where it comes from.
+        notes: health notes.
+        step_numbers: int64[s], N of ProfilerStep#N.
+        whole_file: the file had no step and counts as one.
+        completions: int64[s + 1], start of the first step and each step's completion.
+        host_ns: int64[s], host duration of each step.
+        state_names, state_ns: int64[s, states], rows sum to the period.
+        owned: int64[k, 4] (step, state, owner, ns) of the GPU states; see StepAccount.
+        busy_ns: int64[s], union per GPU of the events launched in the step, summed over GPUs; time that a later step's
+            events share counts there.
+        ops: operations by name. calls: operators in their tree. kernels: GPU events.
+        host_work: self time of operators in the steps of a file without GPU events, else empty.
+        categories, names, texts: what codes stand for.
+        events: all events of the file by category name.
+        tables: further tables by name, those that were asked for.
+        collectives: its collective operations one by one, to be matched with other ranks'; None where the table of that
+            name was not asked for.
+        timeline: what happened in the typical one of the used steps; None where the file was no trace but a snapshot.
+    """
+
+    origin: Origin
+    notes: tuple[Note, ...]
+    step_numbers: Int64
+    whole_file: bool
+    completions: Int64
+    host_ns: Int64
+    state_names: tuple[str, ...]
+    state_ns: Int64
+    owned: Int64
+    busy_ns: Int64
+    ops: OpTable
+    calls: CallTable
+    kernels: WorkTable
+    host_work: WorkTable
+    categories: tuple[str, ...]
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    events: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, TableRows] = field(default_factory=dict)
+    collectives: Collectives | None = None
+    timeline: Timeline | None = None
+
+    @property
+    def periods(self) -> Int64:
+        """int64[s] period of each step in ns: completion(s) − completion(s − 1)."""
+        return np.diff(self.completions)
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether the file holds GPU events."""
+        return bool(len(self.kernels.count))

@@ -1,0 +1,300 @@
+"""FLOPs of operators from the sizes of their tensors: matrix products, convolutions, attention.
+
+A multiplication and an addition are two; what depends on neither (bias, scaling, softmax) is left out, as in
+torch.utils.flop_counter. Causal attention
+counts what its mask leaves. The counts are of the definition: Winograd's convolutions do with fewer, and may seem
+faster than the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from tracediff.profile.perf_model.op_inputs import Dims, Inputs, Tensor, times
+
+LARGEST = 1 << 56
+"""FLOPs or bytes of one call beyond which its sizes are not believed."""
+
+Outputs = Mapping[tuple[Dims, Dims], Dims]
+"""(input, weight) → output of the convolutions whose backward calls tell it."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call computes.
+
+    Attributes:
+        kind: the operation, whatever operator does it. shapes: sizes that tell equal work. dtype: of its operands,
+            empty where not recorded.
+        flop: None where the trace does not tell. bytes: read and written if each operand is moved once, None where the
+            trace does not tell.
+    """
+
+    kind: str
+    shapes: str = ""
+    dtype: str = ""
+    flop: int | None = None
+    bytes: int | None = None
+
+
+def flop_work(op: str, inputs: Inputs, outputs: Outputs) -> Work | None:
+    """The work of a call of ``op``; None where there is no formula for it."""
+    of = base_of(op)
+    if of not in FORMULAS:
+        return None
+    work = FORMULAS[of](of, inputs, outputs)
+    factor = 4 if work.dtype.startswith("complex") else 1  # a complex multiplication and addition are eight real ones
+    flop = None if work.flop is None else factor * work.flop
+    return Work(work.kind, work.shapes, work.dtype, _believed(flop), _believed(work.bytes))
+
+
+def has_flop(op: str) -> bool:
+    """Whether there is a formula for ``op``."""
+    return base_of(op) in FORMULAS
+
+
+def base_of(op: str) -> str:
+    """``aten::addmm_`` → ``addmm``, empty for operators that are not torch's own."""
+    return op.removeprefix("aten::").split(".")[0].rstrip("_") if op.startswith("aten::") else ""
+
+
+def _believed(amount: int | None) -> int | None:
+    return amount if amount is not None and 0 <= amount < LARGEST else None
+
+
+def _bytes(dtype_of: Tensor, *elements: int) -> int | None:
+    return None if dtype_of.size is None else dtype_of.size * sum(elements)
+
+
+# matrix products
+
+PRODUCTS = {
+    "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0, "matmul": 0, "linear": 0, "_int_mm": 0, "_scaled_mm": 0,
+    "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1, "_addmm_activation": 1,
+}  # fmt: skip
+"""Operator → position of the first of its two operands."""
+OTHER_RESULT = ("_int_mm", "_scaled_mm")
+"""Operators whose result has another dtype than their operands."""
+PRODUCT = "matrix product"
+
+
+def _product(op: str, inputs: Inputs, _outputs: Outputs) -> Work:
+    first = PRODUCTS[op]
+    a, b = inputs.tensor(first), inputs.tensor(first + 1)
+    if a is None or b is None or not a.dims or not b.dims:
+        return Work(PRODUCT)
+    left = a.dims if len(a.dims) > 1 else (1, *a.dims)
+    right = b.dims if len(b.dims) > 1 else (*b.dims, 1)
+    if op == "linear":
+        right = right[::-1]
+    if len(right) == 2:
+        left = (prod(left[:-1]), left[-1])
+    batch = broadcast(left[:-2], right[:-2])
+    (m, k), (k2, n) = left[-2:], right[-2:]
+    if k != k2 or batch is None:
+        return Work(PRODUCT, "", a.dtype)
+    many = prod(batch)
+    moved = None if op in OTHER_RESULT else _bytes(a, a.distinct, b.distinct, m * n if op == "addbmm" else many * m * n)
+    return Work(PRODUCT, f"{f'{many} of ' if many != 1 else ''}{m}×{k} @ {k}×{n}", a.dtype, 2 * many * m * n * k, moved)
+
+
+def broadcast(*shapes: Dims) -> Dims | None:
+    """The common shape of several; None where they do not fit."""
+    out = []
+    length = max(map(len, shapes), default=0)
+    for sizes in zip(*((1,) * (length - len(s)) + s for s in shapes), strict=True):
+        different = {n for n in sizes if n != 1}
+        if len(different) > 1:
+            return None
+        out.append(different.pop() if different else 1)
+    return tuple(out)
+
+
+# convolutions
+
+CONVOLUTIONS: dict[str, tuple[int, int, int, int | bool]] = {
+    "convolution": (3, 4, 5, 6),
+    "_convolution": (3, 4, 5, 6),
+    "convolution_overrideable": (3, 4, 5, 6),
+    "cudnn_convolution": (3, 2, 4, False),
+    "miopen_convolution": (4, 3, 5, False),
+    "miopen_depthwise_convolution": (4, 3, 5, False),
+    "mkldnn_convolution": (4, 3, 5, False),
+    "cudnn_convolution_relu": (3, 4, 5, False),
+    "miopen_convolution_relu": (3, 4, 5, False),
+    "cudnn_convolution_add_relu": (5, 6, 7, False),
+    "cudnn_convolution_transpose": (4, 2, 5, True),
+    "miopen_convolution_transpose": (5, 3, 6, True),
+}
+"""Operator → positions of stride, padding, dilation and of whether it is transposed (or whether it is)."""
+CONVOLUTION_BACKWARD: dict[str, tuple[int, int, int, int | bool, int | tuple[bool, bool]]] = {
+    "convolution_backward": (0, 1, 2, 7, 10),
+    "convolution_backward_overrideable": (0, 1, 2, 6, 9),
+    "cudnn_convolution_backward_input": (1, 0, 2, False, (True, False)),
+    "cudnn_convolution_backward_weight": (1, 0, 2, False, (False, True)),
+}
+"""Operator → positions of the output's gradient, input, weight, of whether it is transposed, and of which gradients it
+computes (or these themselves).
+The last two are told by the sizes of ``cudnn_convolution_backward`` around them (torch before 1.11); their own hold no
+weight."""
+CONVOLUTION = "convolution"
+
+
+def _convolution(op: str, inputs: Inputs, outputs: Outputs) -> Work:
+    stride_at, padding_at, dilation_at, transposed_at = CONVOLUTIONS[op]
+    x, w = inputs.tensor(0), inputs.tensor(1)
+    if x is None or w is None or len(x.dims) != len(w.dims) or len(x.dims) < 3:
+        return Work(CONVOLUTION)
+    transposed = _flag(inputs, transposed_at)
+    shapes = f"{times(x.dims)} * {times(w.dims)}"
+    if transposed:
+        return Work(f"{CONVOLUTION} transposed", shapes, x.dtype, 2 * x.dims[0] * prod(x.dims[2:]) * prod(w.dims))
+    settings = [inputs.numbers(at) for at in (stride_at, padding_at, dilation_at)]
+    places = _places(x.dims[2:], w.dims[2:], settings) or outputs.get((x.dims, w.dims), ())[2:]
+    if not places or transposed is None:
+        return Work(CONVOLUTION, shapes, x.dtype)
+    out = x.dims[0] * w.dims[0] * prod(places)
+    return Work(
+        CONVOLUTION,
+        f"{shapes} → {times(places)}",
+        x.dtype,
+        2 * out * prod(w.dims[1:]),
+        _bytes(x, x.distinct, w.distinct, out),
+    )
+
+
+def _places(sizes: Dims, kernel: Dims, settings: list[Dims | None]) -> Dims:
+    """Sizes of the output; empty where stride, padding or dilation was not recorded."""
+    columns = []
+    for setting in settings:
+        if setting is None or len(setting) not in (1, len(sizes)):
+            return ()
+        columns.append(setting * len(sizes) if len(setting) == 1 else setting)
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // max(s, 1) + 1 for n, k, s, p, d in zip(sizes, kernel, *columns, strict=True)
+    )
+
+
+def _convolution_backward(op: str, inputs: Inputs, _outputs: Outputs) -> Work:
+    gradient_at, x_at, w_at, transposed_at, wanted = CONVOLUTION_BACKWARD[op]
+    kind = f"{CONVOLUTION} backward"
+    grad, x, w = inputs.tensor(gradient_at), inputs.tensor(x_at), inputs.tensor(w_at)
+    if grad is None or x is None or w is None or not len(grad.dims) == len(x.dims) == len(w.dims) >= 3:
+        return Work(kind)
+    mask = wanted if isinstance(wanted, tuple) else inputs.flags(wanted)
+    transposed = _flag(inputs, transposed_at)
+    shapes = f"{times(x.dims)} * {times(w.dims)} → {times(grad.dims[2:])}"
+    if mask is None or transposed is None:
+        return Work(kind, shapes, x.dtype)
+    of = [name for name, computed in zip(("input", "weight"), mask, strict=False) if computed]
+    one = 2 * x.dims[0] * prod((x if transposed else grad).dims[2:]) * prod(w.dims)
+    return Work(
+        kind,
+        f"{shapes} of {' and '.join(of) or 'bias'}",
+        x.dtype,
+        len(of) * one,
+        _bytes(x, len(of) * (grad.distinct + x.distinct + w.distinct)),
+    )
+
+
+def _flag(inputs: Inputs, at: int | bool) -> bool | None:
+    """What is recorded at a position, or what is known without."""
+    return at if isinstance(at, bool) else {"True": True, "False": False}.get(inputs.value(at))
+
+
+def outputs_told(calls: list[tuple[str, Inputs]]) -> Outputs:
+    """Outputs of convolutions as the backward ones among ``calls`` tell them; those of equal input and weight must
+    agree.
+    """
+    found: dict[tuple[Dims, Dims], set[Dims]] = {}
+    for op, inputs in calls:
+        of = CONVOLUTION_BACKWARD.get(base_of(op))
+        grad, x, w = (inputs.tensor(at) for at in of[:3]) if of else (None, None, None)
+        if grad and x and w:
+            found.setdefault((x.dims, w.dims), set()).add(grad.dims)
+    return {key: sizes.pop() for key, sizes in found.items() if len(sizes) == 1}
+
+
+# attention
+
+ATTENTION: dict[str, tuple[int, int, int | None, bool]] = {
+    "_scaled_dot_product_flash_attention": (0, 4, None, False),
+    "_scaled_dot_product_flash_attention_backward": (1, 11, 6, False),
+    "_scaled_dot_product_efficient_attention": (0, 6, None, False),
+    "_scaled_dot_product_efficient_attention_backward": (1, 11, None, False),
+    "_scaled_dot_product_cudnn_attention": (0, 6, None, False),
+    "_scaled_dot_product_cudnn_attention_backward": (1, 14, 9, False),
+    "_scaled_dot_product_flash_attention_for_cpu": (0, 4, None, False),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": (1, 7, None, False),
+    "_scaled_dot_product_fused_attention_overrideable": (0, 5, None, False),
+    "_scaled_dot_product_fused_attention_overrideable_backward": (1, 13, 8, False),
+    "_flash_attention_forward": (0, 8, 3, True),
+    "_flash_attention_backward": (1, 11, 6, True),
+    "_efficient_attention_forward": (0, 9, 4, True),
+    "_efficient_attention_backward": (1, 14, 6, True),
+    "_cudnn_attention_forward": (0, 10, 4, False),
+    "_cudnn_attention_backward": (1, 14, 9, False),
+}
+"""Operator → positions of the query (key and value follow), of whether it is causal and of the offsets of sequences of
+several lengths; and whether
+positions come before heads."""
+WINDOWS = {
+    "_flash_attention_forward": (11, 12),
+    "_flash_attention_backward": (15, 16),
+    "_efficient_attention_forward": (13,),
+    "_efficient_attention_backward": (18,),
+}
+"""Operator → positions of the size of a window beyond which nothing is attended to."""
+CAUSAL = {"False": False, "0": False, "True": True, "1": True}
+"""Causal as a flag, or as efficient attention's kind of mask."""
+
+
+def _attention(op: str, inputs: Inputs, _outputs: Outputs) -> Work:
+    at, causal_at, offsets_at, positions_first = ATTENTION[op]
+    kind = "attention backward" if op.endswith("backward") else "attention"
+    tensors = [inputs.tensor(at + k) for k in range(3)]
+    sizes = [
+        (t.dims[0], t.dims[2], t.dims[1], t.dims[3]) if positions_first else t.dims
+        for t in tensors
+        if t is not None and len(t.dims) == 4
+    ]
+    if len(sizes) < 3 or tensors[0] is None:
+        return Work(kind)
+    (b, heads, n, d), key, (_, _, m, e) = sizes
+    shapes = (
+        f"q {times(sizes[0])}"
+        + (f", k {times(key)}" if key != sizes[0] else "")
+        + (f", v {times(sizes[2])}" if sizes[2] != key else "")
+    )
+    causal = CAUSAL.get(inputs.value(causal_at))
+    several = offsets_at is not None and inputs.tensor(offsets_at) is not None
+    windowed = any(inputs.value(k) not in ("", "-1", "None") for k in WINDOWS.get(op, ()))
+    if causal is None or several or windowed:
+        return Work(kind, shapes, tensors[0].dtype)
+    pairs = _below_diagonal(n, m) if causal else n * m
+    moved = b * (heads * n * (d + e) + key[1] * m * (d + e))  # q, k, v and the result
+    flop, times_moved = (2 * (3 * d + 2 * e), 2) if kind.endswith("backward") else (2 * (d + e), 1)
+    return Work(
+        kind,
+        f"{shapes}{', causal' if causal else ''}",
+        tensors[0].dtype,
+        b * heads * pairs * flop,
+        _bytes(tensors[0], times_moved * moved),
+    )
+
+
+def _below_diagonal(n: int, m: int) -> int:
+    """Pairs (i, j ≤ i) of n queries and m keys."""
+    whole = min(n, m)
+    return whole * (whole + 1) // 2 + max(n - m, 0) * m
+
+
+FORMULAS: dict[str, Callable[[str, Inputs, Outputs], Work]] = {
+    **dict.fromkeys(PRODUCTS, _product),
+    **dict.fromkeys(CONVOLUTIONS, _convolution),
+    **dict.fromkeys(CONVOLUTION_BACKWARD, _convolution_backward),
+    **dict.fromkeys(ATTENTION, _attention),
+}
+"""Operator → its formula."""

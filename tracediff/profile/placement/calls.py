@@ -1,0 +1,212 @@
+"""The calls of a step: a tree of phase, annotation, module and operators, in which the same call of every step is one
+node.
+
+An operator is told from its siblings by name, shapes and, among equals, by their order: the third `aten::mm` of a
+module in step 5 is the third of
+step 6. Wrappers (compiled regions, autograd's nodes) are context through. What runs on the GPU hangs below the operator
+that launched it, or below the scope
+where no operator did (graph replays).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Codes, Trace
+from tracediff.profile.arrays.factorize import combined, grouped, ordinals
+from tracediff.profile.kernels.match_names import is_wrapper
+from tracediff.profile.model import CallTable
+from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.scopes import PHASES, Paths, Scopes, scopes_of
+from tracediff.profile.placement.steps import Steps
+
+KINDS = ("phase", "annotation", "module", "op")
+PHASE, ANNOTATION, MODULE, OP = range(len(KINDS))
+MOST_CALLS = 300_000
+"""Nodes of one file beyond which equal siblings share one."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The tree of one file's calls, and where in it the ops lane's scopes stand.
+
+    Attributes:
+        table: the nodes and their rows per step.
+        node: int64[n] by position in the ops lane: of an operator its own node; of a wrapper or a runtime call that of
+            the operator or scope around it.
+        position: int64[events of the trace] position in the ops lane, −1 for others.
+        operator: bool[n] by position: whether it is an operator and no wrapper.
+    """
+
+    table: CallTable
+    node: Int64
+    position: Int64
+    operator: NDArray[np.bool_]
+
+
+def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes: Notes) -> Calls:
+    """The calls in the steps of ``trace``."""
+    operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.named(is_wrapper)[ops.rows]
+    step = steps.of(ops.start)
+    around = _operator_around(ops, operator)
+    scope, tree = _scope_nodes(ops, scopes_of(trace, ops, annotations))
+    name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
+    in_step = operator & (step >= 0)
+    node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=True)
+    if len(nodes.name) > MOST_CALLS:
+        notes.add(
+            "calls-merged",
+            "a step holds so many calls that equal ones of a parent were taken together",
+            len(nodes.name),
+        )
+        node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=False)
+    del around, scope, name, shapes  # lanes are long, and memory is what bounds the size of a trace
+    rows = np.flatnonzero(in_step)
+    types, strides = (
+        _first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes.name))
+        for a in ("Input type", "Input Strides")
+    )
+    (s, c), (count, total, own) = grouped(
+        [step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]]
+    )
+    position = np.full(len(trace), -1, np.int64)
+    position[ops.rows] = np.arange(len(ops.rows))
+    return Calls(
+        CallTable(*nodes.columns(), types, strides, step=s, node=c, count=count, total_ns=total, self_ns=own),
+        node,
+        position,
+        operator,
+    )
+
+
+def _first_of(node: Int64, values: Codes, size: int) -> Int64:
+    """int64[size]: each node's value at its first occurrence, −1 for nodes that have none."""
+    out = np.full(size, -1, np.int64)
+    out[node[::-1]] = values[::-1]
+    return out
+
+
+@dataclass
+class _Nodes:
+    """Nodes in the making: lists of columns."""
+
+    parent: list[int]
+    kind: list[int]
+    name: list[int]
+    shapes: list[int]
+    ordinal: list[int]
+
+    def add(self, parent: list[int], kind: int, name: list[int], shapes: list[int], ordinal: list[int]) -> int:
+        """Append nodes; the number of the first."""
+        first = len(self.parent)
+        self.parent += parent
+        self.kind += [kind] * len(parent)
+        self.name += name
+        self.shapes += shapes
+        self.ordinal += ordinal
+        return first
+
+    def columns(self) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+        """Each column as int64."""
+        parent, kind, name, shapes, ordinal = (
+            np.array(c, np.int64) for c in (self.parent, self.kind, self.name, self.shapes, self.ordinal)
+        )
+        return parent, kind, name, shapes, ordinal
+
+
+def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
+    """int64[n]: position of the nearest operator around each scope, −1 for none."""
+    around = np.full(len(ops.rows), -1, np.int64)
+    for depth in range(1, int(ops.depth.max(initial=0)) + 1):
+        at = np.flatnonzero(ops.depth == depth)
+        parent = ops.parent[at]
+        around[at] = np.where(operator[parent], parent, around[parent])
+    return around
+
+
+def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, _Nodes]:
+    """(node of the scope around each of the ops lane's scopes, the scopes' nodes)."""
+    code, first = combined(scopes.phase.astype(np.int64), scopes.annotation, scopes.module)
+    nodes = _Nodes([], [], [], [], [])
+    known: dict[tuple[int, int, int], int] = {}
+
+    def node(parent: int, kind: int, name: int) -> int:
+        key = (parent, kind, name)
+        if key not in known:
+            known[key] = nodes.add([parent], kind, [name], [-1], [0])
+        return known[key]
+
+    for phase in range(len(PHASES)):
+        node(-1, PHASE, phase)
+    of_code = np.zeros(len(first), np.int64)
+    for i in np.argsort(ops.start[first], kind="stable").tolist():
+        at = first[i]
+        here = node(-1, PHASE, int(scopes.phase[at]))
+        for kind, paths, end in (
+            (ANNOTATION, scopes.annotations, scopes.annotation),
+            (MODULE, scopes.modules, scopes.module),
+        ):
+            here = _descend(node, here, kind, paths, int(end[at]))
+        of_code[i] = here
+    return of_code[code], nodes
+
+
+def _descend(node: Callable[[int, int, int], int], here: int, kind: int, paths: Paths, end: int) -> int:
+    for name in paths.chain(end):
+        here = node(here, kind, name)
+    return here
+
+
+def _number(
+    ops: Lane,
+    counted: NDArray[np.bool_],
+    around: Int64,
+    scope: Int64,
+    step: Int64,
+    label: tuple[Codes, Codes],
+    scopes: _Nodes,
+    *,
+    apart: bool,
+) -> tuple[Int64, _Nodes]:
+    """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the
+    same label and ordinal as one.
+    """
+    nodes = _Nodes(list(scopes.parent), list(scopes.kind), list(scopes.name), list(scopes.shapes), list(scopes.ordinal))
+    node = scope.copy()
+    name, shapes = label
+    known = np.full(len(ops.rows), -1, np.int32)
+    known[counted] = combined(name[counted].astype(np.int64), shapes[counted].astype(np.int64))[0]
+    level = np.flatnonzero(counted & (around < 0))
+    reached = np.zeros(len(ops.rows), bool)
+    while len(level):
+        level = level[np.lexsort((level, ops.start[level]))]
+        root, label_of = around[level] < 0, known[level].astype(np.int64)
+        siblings, _ = combined(around[level], np.where(root, step[level], 0), np.where(root, scope[level], 0), label_of)
+        ordinal = ordinals(siblings) if apart else np.zeros(len(level), np.int64)
+        above = np.where(root, scope[level], node[around[level]])
+        code, first = combined(above, label_of, ordinal)
+        by_time = np.argsort(first, kind="stable")  # siblings are numbered in order of their first occurrence
+        rank = np.empty(len(first), np.int64)
+        rank[by_time] = np.arange(len(first))
+        first = first[by_time]
+        begin = nodes.add(
+            above[first].tolist(),
+            OP,
+            name[level][first].tolist(),
+            shapes[level][first].tolist(),
+            ordinal[first].tolist(),
+        )
+        node[level] = begin + rank[code]
+        reached[:] = False
+        reached[level] = True
+        level = np.flatnonzero(counted & (around >= 0) & reached[np.maximum(around, 0)])
+    outer = ~counted & (around >= 0)
+    node[outer] = node[around[outer]]
+    return node, nodes

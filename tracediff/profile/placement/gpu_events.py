@@ -1,0 +1,87 @@
+"""GPU events, joined to the runtime or driver call that launched each, and through it to a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.kernels.match_names import numbered
+from tracediff.profile.placement.steps import NO_STEP, Steps
+
+SPILLED = -2
+"""Step position of a GPU event whose launch is not in the file."""
+
+
+@dataclass(frozen=True)
+class GpuEvents:
+    """The GPU events of one file, g of them.
+
+    Attributes:
+        rows: int64[g] rows of the trace.
+        start, end: int64[g] in ns.
+        device: int64[g], MISSING where not said.
+        launch: int64[g] row of the launching call, −1 where spilled.
+        step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch.
+    """
+
+    rows: Int64
+    start: Int64
+    end: Int64
+    device: Int64
+    launch: Int64
+    step: Int64
+
+
+def gpu_names(gpu: GpuEvents) -> dict[int, str]:
+    """Device → its name in tables; that of a file's only GPU has no number, which says no more than the rank."""
+    devices = np.unique(gpu.device).tolist()
+    return {d: numbered("GPU", d) if len(devices) > 1 else "GPU" for d in devices}
+
+
+def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
+    """Join the GPU events of ``trace`` to their launches and steps."""
+    rows = np.flatnonzero(np.isin(trace.category, cat.GPU) & (trace.dur >= 0))
+    launch = _launches(trace, rows, notes)
+    step = np.full(len(rows), SPILLED, np.int64)
+    found = launch >= 0
+    if steps.whole_file:
+        host = bool((np.isin(trace.category, cat.HOST) & (trace.dur >= 0)).any())
+        step[found if host else slice(None)] = 0
+    else:
+        step[found] = steps.of(trace.ts[launch[found]])
+    notes.add(
+        "spilled-kernels",
+        "GPU events were launched before the capture began (or their launch is missing)",
+        int((step == SPILLED).sum()),
+    )
+    notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
+    device = trace.integer_column("device", cat.GPU)[rows]
+    return GpuEvents(rows, trace.ts[rows], trace.ts[rows] + trace.dur[rows], device, launch, step)
+
+
+def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
+    """int64[g]: the row of the call with the same correlation; of several the latest to start."""
+    calls, correlations = (
+        np.concatenate(c) for c in zip(*(trace.integer(k, "correlation") for k in cat.CALLS), strict=True)
+    )
+    there = trace.dur[calls] >= 0
+    calls, correlations = calls[there], correlations[there]
+    order = np.lexsort((trace.dur[calls], trace.ts[calls], correlations))
+    calls, correlations = calls[order], correlations[order]
+    wanted = trace.integer_column("correlation", cat.GPU)[gpu_rows]
+    out = np.full(len(gpu_rows), -1, np.int64)
+    if not len(calls):
+        return out
+    at = np.searchsorted(correlations, wanted, side="right") - 1
+    found = (at >= 0) & (correlations[np.maximum(at, 0)] == wanted) & (wanted != MISSING)
+    out[found] = calls[at[found]]
+    twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], wanted)
+    notes.add(
+        "duplicate-correlation", "launches share a correlation id with another; the latest was taken", int(twins.sum())
+    )
+    return out

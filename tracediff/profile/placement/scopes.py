@@ -1,0 +1,179 @@
+"""Scopes: in which phase of the step, under which of the user's annotations and in which nn.Module an operator or a
+launch stands.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.placement.nesting import Lane, lane_of
+
+Numbers = TypeVar("Numbers", Int64, NDArray[np.int8])
+
+PHASES = ("forward", "backward", "optimizer", "other", "unknown")
+FORWARD, BACKWARD, OPTIMIZER, OTHER, UNKNOWN = range(len(PHASES))
+
+BACKWARD_OP = re.compile(r"^autograd::engine::evaluate_function|^torch::autograd::|^[\w:]*Backward\d*$")
+OPTIMIZER_SCOPE = re.compile(r"^Optimizer\.")
+LOADER_SCOPE = re.compile(r"DataLoader")
+MODULE_SCOPE = re.compile(r"^(?:nn\.Module: |module:|fx:)")
+NO_SCOPE = re.compile(
+    r"^(?:ProfilerStep|Optimizer\.|## Call CompiledFxGraph|CompiledFxGraph|nccl|gloo|mpi|module:|fx:|PyTorch "
+    r"Profiler|Iteration)|DataLoader"
+)
+"""Annotations that are no user's scope: the profiler's, the framework's, and those that name modules."""
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Paths of nested scopes, each a node under its parent.
+
+    Attributes:
+        parent: parent node of each, −1 for roots. name: code of its name in the trace.
+    """
+
+    parent: list[int]
+    name: list[int]
+
+    def chain(self, node: int) -> tuple[int, ...]:
+        """Name codes from the outermost scope to ``node``; empty for −1."""
+        out = []
+        while node >= 0:
+            out.append(self.name[node])
+            node = self.parent[node]
+        return tuple(reversed(out))
+
+
+@dataclass(frozen=True)
+class Scopes:
+    """Where each scope of the ops lane stands; int64[n] by its position in the lane.
+
+    Attributes:
+        phase: index into PHASES. annotation, module: nodes of `annotations` and `modules`, −1 for none.
+    """
+
+    phase: NDArray[np.int8]
+    annotation: Int64
+    module: Int64
+    annotations: Paths
+    modules: Paths
+
+
+def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
+    """The phase, annotation and module of every operator and call."""
+    modules = module_lane(trace)
+    module_of, module_paths = paths_of(trace, modules)
+    users = lane_of(trace, annotations.rows[~trace.named(NO_SCOPE.search)[annotations.rows]], Notes())
+    user_of, user_paths = paths_of(trace, users)
+
+    phase = _phases(trace, ops, annotations)
+    starts, threads = ops.start, ops.thread
+    module = _taken(module_of, enclosing(modules, threads, starts))
+    annotation = _taken(user_of, enclosing(users, threads, starts))
+    if len(modules.rows):
+        backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
+        module[backward] = _modules_of_forward(trace, ops, phase, module)[backward]
+    return Scopes(phase, annotation, module, user_paths, module_paths)
+
+
+def module_lane(trace: Trace) -> Lane:
+    """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
+    scope = np.isin(trace.category, (cat.PYTHON, cat.ANNOTATION)) & (trace.dur >= 0)
+    return lane_of(trace, np.flatnonzero(scope & trace.named(MODULE_SCOPE.match)), Notes())
+
+
+def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
+    """int64[m]: position in ``lane`` of the innermost scope of the thread that is open at each time, −1 for none."""
+    out = np.full(len(time), -1, np.int64)
+    borders = (
+        np.concatenate(([0], np.flatnonzero(np.diff(lane.thread)) + 1, [len(lane.rows)]))
+        if len(lane.rows)
+        else np.zeros(1, np.int64)
+    )
+    for first, last in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+        mine = np.flatnonzero(thread == lane.thread[first])
+        at = first - 1 + np.searchsorted(lane.start[first:last], time[mine], side="right")
+        at[at < first] = -1
+        while True:
+            over = (at >= 0) & (lane.end[at] <= time[mine])
+            if not over.any():
+                break
+            at[over] = lane.parent[at[over]]
+        out[mine] = at
+    return out
+
+
+def inherited(lane: Lane, own: Numbers, missing: int) -> Numbers:
+    """Each scope's own value, or where it is ``missing`` the one of the scope around it."""
+    out = own.copy()
+    for depth in range(1, int(lane.depth.max(initial=0)) + 1):
+        at = np.flatnonzero((lane.depth == depth) & (out == missing))
+        out[at] = out[lane.parent[at]]
+    return out
+
+
+def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
+    """(node of each scope of ``lane``, the nodes): scopes with the same chain of names share one."""
+    node = np.full(len(lane.rows), -1, np.int64)
+    parents: list[int] = []
+    names: list[int] = []
+    name = trace.name[lane.rows].astype(np.int64)
+    for depth in range(int(lane.depth.max(initial=-1)) + 1):
+        at = np.flatnonzero(lane.depth == depth)
+        above = _taken(node, lane.parent[at])
+        code, first = combined(above, name[at])
+        node[at] = len(parents) + code
+        parents += above[first].tolist()
+        names += name[at][first].tolist()
+    return node, Paths(parents, names)
+
+
+def _taken(values: Int64, at: Int64) -> Int64:
+    """``values[at]``, −1 where ``at`` is."""
+    return np.where(at >= 0, values[at], -1) if len(values) else np.full(len(at), -1, np.int64)
+
+
+def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
+    backward = trace.named(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)
+    own = np.full(len(ops.rows), -1, np.int8)
+    own[backward] = BACKWARD
+    scope = enclosing(annotations, ops.thread, ops.start)
+    for phase, pattern in ((OPTIMIZER, OPTIMIZER_SCOPE), (OTHER, LOADER_SCOPE)):
+        held = np.zeros(len(annotations.rows), np.int64)
+        held[trace.named(pattern.search)[annotations.rows]] = 1
+        inside = _taken(inherited(annotations, held, 0), scope) == 1
+        own[inside & (own < 0)] = phase
+    found = inherited(ops, own, -1)
+    alone = (found < 0) & (ops.parent < 0) & (trace.category[ops.rows] != cat.CPU_OP) & (scope < 0)
+    found[found < 0] = FORWARD
+    found[alone] = UNKNOWN  # a call that nothing is around
+    return found
+
+
+def _modules_of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], module: Int64) -> Int64:
+    """int64[n]: of a backward operator the module of the forward operator with its sequence number.
+
+    Operators that record no gradient carry the number of the next that does, so that the latest of one number is the
+    one meant.
+    """
+    sequence = trace.integer_column("Sequence number", (cat.CPU_OP,))[ops.rows]
+    numbered = np.flatnonzero((sequence != MISSING) & (sequence >= 0) & (phase != BACKWARD))
+    numbered = numbered[np.lexsort((ops.start[numbered], sequence[numbered]))]
+    known = sequence[numbered]
+    wanted = inherited(ops, np.where(phase == BACKWARD, sequence, MISSING), MISSING)
+    out = np.full(len(ops.rows), -1, np.int64)
+    if len(known):
+        at = np.searchsorted(known, wanted, side="right") - 1
+        found = (at >= 0) & (known[np.maximum(at, 0)] == wanted) & (wanted != MISSING)
+        out[found] = module[numbered[at[found]]]
+    return out

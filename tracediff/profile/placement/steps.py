@@ -1,0 +1,132 @@
+"""Steps: their host windows, which events belong to them, their completions and periods (docs/concepts/steps.md)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.errors import NotATrace, TracediffError
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+
+PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
+NO_STEP = -1
+"""Step position of an event outside every step."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The step windows of one file in order of time.
+
+    Attributes:
+        numbers: int64[s], N of ``ProfilerStep#N``; the ordinal where a marker or the whole file makes the steps.
+        start, end: int64[s] host window [start, end) in ns.
+        whole_file: True where the file has no step and is taken as one.
+    """
+
+    numbers: Int64
+    start: Int64
+    end: Int64
+    whole_file: bool = False
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def own_start(self) -> Int64:
+        """int64[s] ns: its start, or where earlier steps last longer their end."""
+        latest = np.maximum.accumulate(self.end)
+        own: Int64 = np.maximum(self.start, np.concatenate((self.start[:1], latest[:-1])))
+        return own
+
+    def of(self, times: Int64) -> Int64:
+        """int64[m] position of the step in whose window each time lies, NO_STEP for none; the earlier of two that
+        overlap.
+        """
+        if not len(self):
+            return np.full(len(times), NO_STEP, np.int64)
+        at = np.searchsorted(self.own_start, times, side="right") - 1
+        return np.where((at >= 0) & (times < self.end[np.maximum(at, 0)]), at, NO_STEP)
+
+    def completions(self, gpu_end: Int64, gpu_step: Int64) -> Int64:
+        """int64[s + 1]: the start of the first step, then completion(s) of each (ns).
+
+        completion(s) = max(host end of s, end of every GPU event launched in s, completion(s − 1)).
+        """
+        completion = self.end.copy()
+        launched = gpu_step >= 0
+        np.maximum.at(completion, gpu_step[launched], gpu_end[launched])
+        return np.maximum.accumulate(np.concatenate((self.start[:1], completion)))
+
+
+def find_steps(trace: Trace, marker: str | None, notes: Notes) -> Steps:
+    """The steps of ``trace``: ``ProfilerStep#N`` on the host, or the annotations whose name matches ``marker``.
+
+    Raises:
+        TracediffError: a marker that is no regular expression or matches no annotation.
+    """
+    found = _marked(trace, marker) if marker is not None else _profiler_steps(trace)
+    if not len(found):
+        return whole_file(trace)
+    return _without_empty_last(trace, found, notes)
+
+
+def _profiler_steps(trace: Trace) -> Steps:
+    numbers = {code: int(m[1]) for code, name in enumerate(trace.names) if (m := PROFILER_STEP.match(name))}
+    host = [cat.ANNOTATION, cat.CPU_OP] + [trace.categories.index(c) for c in ("unknown",) if c in trace.categories]
+    rows = np.flatnonzero(np.isin(trace.name, list(numbers)) & np.isin(trace.category, host) & (trace.dur >= 0))
+    rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
+    number = np.array([numbers[c] for c in trace.name[rows].tolist()], np.int64)
+    _, first = np.unique(number, return_index=True)
+    first.sort()
+    return _steps(trace, rows[first], number[first])
+
+
+def _marked(trace: Trace, marker: str) -> Steps:
+    try:
+        pattern = re.compile(marker)
+    except re.error as error:
+        raise TracediffError(
+            "--step-marker", f"no regular expression ({error})", "give a name or a pattern, such as 'execute_model.*'"
+        ) from None
+    rows = np.flatnonzero(trace.named(pattern.search) & (trace.category == cat.ANNOTATION) & (trace.dur >= 0))
+    if not len(rows):
+        remedy = "look for the annotations of its loop with `tracediff compare … --where NAME`"
+        raise TracediffError(str(trace.file), f"no annotation matches the step marker {marker!r}", remedy)
+    rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
+    return _steps(trace, rows, np.arange(len(rows), dtype=np.int64))
+
+
+def _steps(trace: Trace, rows: Int64, numbers: Int64) -> Steps:
+    return Steps(numbers, trace.ts[rows], trace.ts[rows] + trace.dur[rows])
+
+
+def whole_file(trace: Trace) -> Steps:
+    """One step from the earliest start to the latest end of host and GPU events.
+
+    Raises:
+        NotATrace: there are none.
+    """
+    rows = np.isin(trace.category, (*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
+    if not rows.any():
+        remedy = "record it with ProfilerActivity.CPU, and CUDA where there is a GPU"
+        raise NotATrace(str(trace.file), "holds no operator, call, annotation or GPU event", remedy)
+    start, end = trace.ts[rows].min(), (trace.ts[rows] + trace.dur[rows]).max()
+    return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), whole_file=True)
+
+
+def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:
+    """Only the last step can be empty: the profiler opened it and the loop had ended."""
+    start, end = int(steps.start[-1]), int(steps.end[-1])
+    inside = (trace.ts >= start) & (trace.ts < end) & (trace.dur >= 0) & np.isin(trace.category, cat.HOST)
+    inside &= ~((trace.ts == start) & (trace.dur == end - start) & (trace.category == cat.ANNOTATION)) & ~trace.named(
+        PROFILER_STEP.match
+    )
+    if inside.any() or len(steps) == 1:
+        return steps
+    notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) holds no operation and was left out")
+    return Steps(steps.numbers[:-1], steps.start[:-1], steps.end[:-1])

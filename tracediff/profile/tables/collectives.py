@@ -1,0 +1,86 @@
+"""Collectives: what ranks say to each other, how fast, and whether the GPU computes meanwhile."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracediff.profile.analyses.collective_ops import bus_bytes, collectives, size_labels
+from tracediff.profile.context import Context
+from tracediff.profile.model import TableRows
+from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+
+SCHEMA = TableSchema(
+    "collectives",
+    "Collectives",
+    "Communication by operation, process group, dtype and size, waits for other ranks included. Exposed: no compute "
+    "kernel of that GPU runs (of gloo and MPI: "
+    "no operator on the host); overlapped: one does. Algorithm bandwidth is size over time; bus bandwidth corrects it "
+    "for the operation and the number of "
+    "ranks, so that it compares with the speed of the links.",
+    ("collective", "group", "dtype", "size"),
+    (
+        Column("time", "time"),
+        Column("exposed", "exposed"),
+        Column("overlapped", "overlapped"),
+        Column("operations", "operations", "count"),
+        Column("moved", "moved", "bytes"),
+        Column("moved_time", "time of known size"),
+        Column("bus", "over the bus", "bytes"),
+        Column("bus_time", "time of known bus size"),
+    ),
+    (
+        Rate("mean_us", "µs each", "time", "operations", 1e-3),
+        Rate("algorithm_gb_s", "algorithm GB/s", "moved", "moved_time"),
+        Rate("bus_gb_s", "bus GB/s", "bus", "bus_time"),
+    ),
+    (
+        "Collective name",
+        "In msg nelems",
+        "Out msg nelems",
+        "Group size",
+        "Process Group Name",
+        "Process Group Description",
+        "Process Group Ranks",
+        "dtype",
+        "Seq",
+        "seq",
+    ),
+)
+
+
+def table(context: Context) -> TableRows:
+    """By what is recorded of the operation; the formula of the bus bandwidth is that of `bus_bytes`."""
+    found = collectives(context)
+    took = found.end - found.start
+    known = found.size >= 0
+    bus, has_bus = np.zeros(len(took), np.int64), np.zeros(len(took), bool)
+    for code, kind in enumerate(found.kinds):
+        some = np.flatnonzero(known & (found.kind == code))
+        carried = bus_bytes(kind, found.size[some])
+        if carried is not None:
+            bus[some], has_bus[some] = carried, True
+    labels = size_labels(found.size)
+    distinct = sorted(set(labels))
+    place = {label: k for k, label in enumerate(distinct)}
+    size = np.array([place[label] for label in labels], np.int64)
+    keys = [(found.kind, [getattr(k, name) for k in found.kinds]) for name in ("collective", "group", "dtype")]
+    columns = [
+        took,
+        found.exposed,
+        took - found.exposed,
+        np.ones(len(took), np.int64),
+        np.where(known, found.size, 0),
+        np.where(known, took, 0),
+        bus,
+        np.where(has_bus, took, 0),
+    ]
+    return summed(found.step, [*_by_text(keys), (size, distinct)], columns)
+
+
+def _by_text(keys: list[tuple[np.ndarray, list[str]]]) -> list[tuple[np.ndarray, list[str]]]:
+    """The same keys with one code for equal texts, as kinds may differ in what is no key."""
+    out = []
+    for code, texts in keys:
+        distinct = sorted(set(texts))
+        out.append((np.array([distinct.index(text) for text in texts], np.int64)[code], distinct))
+    return out

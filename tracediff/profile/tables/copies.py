@@ -1,0 +1,52 @@
+"""Copies: what moves between host and devices, and how fast."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import MISSING
+from tracediff.profile.context import Context
+from tracediff.profile.model import TableRows
+from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+
+COPY = re.compile(r"^Memcpy (?P<way>\w+)(?: \((?P<kind>.*)\))?$")
+
+SCHEMA = TableSchema(
+    "copies",
+    "Copies and memsets",
+    "Copies by direction and kind of memory as recorded (vendors name kinds differently), and memsets. The rate is "
+    "bytes over the time of the copies.",
+    ("direction", "memory"),
+    (Column("time", "time"), Column("copies", "copies", "count"), Column("size", "size", "bytes")),
+    (Rate("rate_gb_s", "GB/s", "size", "time"),),
+    ("bytes",),
+)  # fmt: skip
+
+
+def table(context: Context) -> TableRows:
+    """By what the event's name says."""
+    trace, gpu = context.trace, context.gpu
+    at = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
+    rows = gpu.rows[at]
+    parts = [_parts(name) for name in trace.names]
+    directions, kinds = sorted({way for way, _ in parts}), sorted({kind for _, kind in parts})
+    direction = np.array([directions.index(way) for way, _ in parts], np.int64)[trace.name[rows]]
+    kind = np.array([kinds.index(kind) for _, kind in parts], np.int64)[trace.name[rows]]
+    size = trace.integer_column("bytes", (cat.MEMCPY, cat.MEMSET))[rows]
+    columns = [(gpu.end - gpu.start)[at], np.ones(len(at), np.int64), np.where(size == MISSING, 0, size)]
+    return summed(gpu.step[at], [(direction, directions), (kind, kinds)], columns)
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """(direction, kinds of memory) of the name of a copy."""
+    match = COPY.match(name)
+    return (
+        (match["way"], match["kind"] or "")
+        if match
+        else ("memset", "")
+        if name.startswith("Memset")
+        else (name[:60], "")
+    )

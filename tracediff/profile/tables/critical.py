@@ -1,0 +1,144 @@
+"""Critical path: what the step waits for, by operator, call and kernel (docs/analysis/critical.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.analyses.critical_path import EVENT, HOST, QUEUED, UNKNOWN, WHOLE, CriticalPath, critical_path
+from tracediff.profile.arrays.factorize import grouped
+from tracediff.profile.arrays.intervals import union
+from tracediff.profile.context import Context
+from tracediff.profile.kernels.match_names import is_communication, match_name
+from tracediff.profile.model import TableRows
+from tracediff.profile.placement.gpu_events import GpuEvents
+from tracediff.profile.placement.innermost import Pieces, cut, pieces
+from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+
+KINDS = ("gpu_compute", "gpu_comm", "gpu_copy", "queue", "op", "call", "python", "unknown")
+COMPUTE, COMM, COPY, QUEUE, OP, CALL, PYTHON, UNEXPLAINED = range(len(KINDS))
+NOT_IN_FILE, NOT_RECORDED = "launch not in the file", "nothing recorded"
+
+SCHEMA = TableSchema(
+    "critical",
+    "Critical path",
+    "What each step waits for: walking back from its completion to that of the step before, at every instant one GPU "
+    "event, its time in the queue, an "
+    "operator, a call or Python code is responsible, so that the critical times of a step add up to its period. "
+    "Beside it all time of the same name in the "
+    "period: operators without what they call, queues as long as anything waits. Shortening what is not on the path "
+    "does not shorten the step.",
+    ("kind", "name"),
+    (Column("critical", "on the path"), Column("total", "in the period")),
+    (Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
+    ("wait_on_stream", "wait_on_cuda_event_record_corr_id"),
+    events=("name",),
+)
+
+Parts = tuple[Int64, Int64, Int64]
+"""Stretches of time: position of their step, code of their kind and name, ns."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Codes of (kind, name): index into KINDS × number of texts + index into texts.
+
+    Attributes:
+        events, queues: int64[g] of the GPU events, and of their waiting. rows: int64[n + 1] of the events of the trace,
+            the last of no event.
+        unknown: of what nothing is known.
+    """
+
+    events: Int64
+    queues: Int64
+    rows: Int64
+    unknown: int
+
+
+def table(context: Context) -> TableRows:
+    """By kind and match name, so that control and test meet whatever counters and addresses their names carry."""
+    of_ops = pieces(context.lanes["ops"])
+    path = critical_path(context.trace, context.steps, context.completions, context.gpu, context.lanes, of_ops)
+    texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
+    labels = _labels(context.trace, context.gpu, texts)
+    critical, total = list(_on_path(path, labels)), list(_in_period(path, context, of_ops, labels))
+    step, label, ns = (np.concatenate(c) for c in zip(*critical, *total, strict=True))
+    on_path = np.arange(len(ns)) < sum(len(part) for _, _, part in critical)
+    (both,), columns = grouped(
+        [step * (len(KINDS) * len(texts)) + label], [np.where(on_path, ns, 0), np.where(on_path, 0, ns)]
+    )
+    step, label = np.divmod(both, len(KINDS) * len(texts))
+    return summed(step, [(label // len(texts), KINDS), (label % len(texts), texts)], columns)
+
+
+def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> Labels:
+    size, code = len(texts), {text: k for k, text in enumerate(texts)}
+    name = np.array([code[match_name(n)] for n in trace.names], np.int64)[trace.name]
+    rows = np.append(_kinds(trace) * size + name, PYTHON * size + code[NOT_RECORDED])
+    called = np.where(gpu.launch >= 0, name[gpu.launch], code[NOT_IN_FILE])
+    return Labels(rows[gpu.rows], QUEUE * size + called, rows, UNEXPLAINED * size + code[NOT_IN_FILE])
+
+
+def _kinds(trace: Trace) -> Int64:
+    """int64[n] index into KINDS of each event; what is no operator, call or GPU event is Python."""
+    kind = np.full(len(trace.categories), PYTHON, np.int64)
+    for category, of in (
+        (cat.CPU_OP, OP),
+        (cat.RUNTIME, CALL),
+        (cat.DRIVER, CALL),
+        (cat.KERNEL, COMPUTE),
+        (cat.MEMCPY, COPY),
+        (cat.MEMSET, COPY),
+    ):
+        kind[category] = of
+    found = kind[trace.category]
+    found[(trace.category == cat.KERNEL) & trace.named(is_communication)] = COMM
+    return found
+
+
+def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
+    """The spans of the path; those on the host cut where another scope becomes the innermost one."""
+    ns = path.end - path.start
+    for what, of in ((EVENT, labels.events), (QUEUED, labels.queues)):
+        at = np.flatnonzero(path.what == what)
+        yield path.step[at], of[path.of[at]], ns[at]
+    yield _unexplained(path, labels)
+    for thread, painting in path.paintings.items():
+        at = np.flatnonzero((path.what == HOST) & (path.of == thread))
+        span, held, part = cut(path.start[at], path.end[at], painting.times)
+        yield path.step[at[span]], labels.rows[painting.rows[held]], part
+
+
+def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Labels) -> Iterator[Parts]:
+    """All time of the same kinds and names: of GPU events; in which any waited in a queue; of operators and calls of
+    every thread what is
+    not in those they call; of Python in the host as one."""
+    gpu, ops, edges = context.gpu, context.lanes["ops"], context.completions
+    whole = path.paintings[WHOLE]
+    idle = np.flatnonzero(~np.isin(context.trace.category[whole.rows], cat.OPS) | (whole.rows < 0))
+    start, end, at = of_ops
+    yield _by_step(gpu.start, gpu.end, labels.events, edges)
+    for label in np.unique(labels.queues):
+        some = labels.queues == label
+        waiting = union(path.queued[some], gpu.start[some])
+        yield _by_step(waiting.start, waiting.end, np.full(len(waiting.start), label), edges)
+    yield _by_step(start, end, labels.rows[ops.rows[at]], edges)
+    yield _by_step(whole.times[idle], np.append(whole.times, edges[-1])[idle + 1], labels.rows[whole.rows[idle]], edges)
+    yield _unexplained(path, labels)
+
+
+def _unexplained(path: CriticalPath, labels: Labels) -> Parts:
+    at = np.flatnonzero(path.what == UNKNOWN)
+    return path.step[at], np.full(len(at), labels.unknown), (path.end - path.start)[at]
+
+
+def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Parts:
+    """The parts of spans in each period; what lies outside all of them is left out."""
+    span, step, ns = cut(start, end, completions)
+    inside = np.flatnonzero((step >= 0) & (step < len(completions) - 1))
+    return step[inside], label[span[inside]], ns[inside]

@@ -1,0 +1,115 @@
+"""Gaps: what each GPU waits for while none of its streams runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+import numpy as np
+
+from tracediff.ingest.times import Int64
+from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.intervals import Intervals, union
+from tracediff.profile.context import Context
+from tracediff.profile.kernels.match_names import is_communication
+from tracediff.profile.model import TableRows
+from tracediff.profile.placement.gpu_events import GpuEvents, gpu_names
+from tracediff.profile.step_states import STATES, step_account
+from tracediff.profile.tables.schema import Column, TableSchema, summed
+
+WAITS = ("busy", "launch", "data", "host", "peer")
+BUSY, LAUNCH, DATA, HOST, PEER = range(len(WAITS))
+WAITS_IN = {
+    "gpu_compute": BUSY, "gpu_comm": BUSY, "gpu_copy": BUSY, "gpu_queued": LAUNCH, "launching": LAUNCH,
+    "data_loading": DATA, "synchronising": HOST, "op": HOST, "python": HOST,
+}  # fmt: skip
+"""State → what the GPU waits for in it, unless that is a peer."""
+BY_PEER = tuple(STATES.index(state) for state in ("synchronising", "op", "python"))
+"""States that a collective which runs on the host explains."""
+HOST_COLLECTIVE = re.compile(r"^(?:gloo|mpi|ucc):")
+
+SCHEMA = TableSchema(
+    "gaps",
+    "GPU gaps",
+    "The period of each GPU by what it waits for, and the host's state meanwhile; with “busy” it adds up to the "
+    "period. "
+    "A gap lies between two times at which some stream of the GPU runs; it counts where most of it was spent.",
+    ("gpu", "waits_for", "state"),
+    (Column("time", "time"), Column("gaps", "gaps", "count")),
+)  # fmt: skip
+
+
+def table(context: Context) -> TableRows:
+    """By GPU, cause and state; times count to the period in which they lie, whichever step the work belongs to."""
+    gpus = gpu_names(context.gpu)
+    parts = [_of_gpu(context, _only(context.gpu, device)) for device in gpus]
+    place = np.repeat(np.arange(len(parts)), [len(step) for step, *_ in parts]).astype(np.int64)
+    step, waits, state, length, gaps = (
+        (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else (np.zeros(0, np.int64),) * 5
+    )
+    return summed(step, [(place, list(gpus.values())), (waits, WAITS), (state, STATES)], [length, gaps])
+
+
+def _only(gpu: GpuEvents, device: int) -> GpuEvents:
+    """The events of one GPU."""
+    return GpuEvents(**{f.name: getattr(gpu, f.name)[gpu.device == device] for f in fields(gpu)})
+
+
+def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+    """(step, what it waits for, state, ns, 1 where a gap counts) of the stretches of the periods in which these stay
+    the same, each int64[m].
+    """
+    whole = len(gpu.rows) == len(context.gpu.rows)
+    account = (
+        context.account
+        if whole
+        else step_account(
+            context.trace, context.steps, context.completions, gpu, context.lanes["ops"], context.lanes["annotations"]
+        )
+    )
+    queued, collective = _collectives_next(context, gpu), _on_host(context)
+    low, high = int(context.completions[0]), int(context.completions[-1])
+    also = [x for among in (queued, collective) for x in (among.clipped(low, high).start, among.clipped(low, high).end)]
+    edges = np.sort(np.concatenate((account.edges, *also)), kind="stable")
+    edges = edges[np.concatenate(([True], edges[1:] != edges[:-1]))]
+    start, length = edges[:-1], np.diff(edges)
+    state = account.painted[np.searchsorted(account.edges, start, side="right") - 1]
+    waits = np.array([WAITS_IN[s] for s in STATES], np.int64)[state]
+    waits[(state == STATES.index("gpu_queued")) & queued.covers(start)] = PEER
+    waits[np.isin(state, BY_PEER) & collective.covers(start)] = PEER
+    step = np.searchsorted(context.completions, start, side="right") - 1
+    return step, waits, state, length, _counted(step, waits, state, length)
+
+
+def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
+    """When a launched communication kernel is the next event of the GPU to begin, and none runs."""
+    there = np.flatnonzero(gpu.end > gpu.start)
+    there = there[np.argsort(gpu.start[there], kind="stable")]
+    start, launch = gpu.start[there], gpu.launch[there]
+    speaks = np.flatnonzero(context.trace.named(is_communication)[gpu.rows[there]] & (launch >= 0))
+    idle_since = np.maximum.accumulate(gpu.end[there])[np.searchsorted(start, start[speaks], side="left") - 1]
+    idle_since[np.searchsorted(start, start[speaks], side="left") == 0] = context.completions[0]
+    launched = (context.trace.ts + np.maximum(context.trace.dur, 0))[launch[speaks]]
+    return union(np.maximum(launched, idle_since), start[speaks])
+
+
+def _on_host(context: Context) -> Intervals:
+    """When a collective runs that the host carries out."""
+    lane = context.lanes["annotations"]
+    some = np.flatnonzero(context.trace.named(HOST_COLLECTIVE.match)[lane.rows])
+    return union(lane.start[some], lane.end[some])
+
+
+def _counted(step: Int64, waits: Int64, state: Int64, length: Int64) -> Int64:
+    """int64[m]: 1 at one stretch of each gap, one of the cause and state that most of it was spent in."""
+    idle = np.flatnonzero(waits != BUSY)
+    new = np.concatenate(([True], (np.diff(idle) > 1) | (np.diff(step[idle]) > 0)))[: len(idle)]
+    gap = np.cumsum(new)
+    code, first = combined(gap, waits[idle], state[idle])
+    time = np.zeros(len(first), np.int64)
+    np.add.at(time, code, length[idle])
+    order = np.lexsort((first, -time, gap[first]))
+    longest = order[np.concatenate(([True], np.diff(gap[first][order]) > 0))[: len(order)]]
+    out = np.zeros(len(step), np.int64)
+    out[idle[first[longest]]] = 1
+    return out

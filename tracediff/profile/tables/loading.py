@@ -1,0 +1,49 @@
+"""Loading: DataLoader annotations, and what of them the step had to wait for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracediff.profile.arrays.intervals import Intervals, cut
+from tracediff.profile.context import Context
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.model import TableRows
+from tracediff.profile.step_states import STATES
+from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+
+SCHEMA = TableSchema(
+    "loading",
+    "Data loading",
+    "Annotations of DataLoaders: how long they are open, and for how much of that the step's state is data_loading: "
+    "nothing runs on the GPU or waits there.",
+    ("annotation",),
+    (Column("exposed", "exposed"), Column("time", "time"), Column("calls", "calls", "count")),
+    (Rate("mean_us", "µs each", "time", "calls", 1e-3),),
+)  # fmt: skip
+
+
+def table(context: Context) -> TableRows:
+    """By annotation. Time and calls count to the step in which it begins, exposed time to the period in which it lies;
+    where several are open to the first.
+    """
+    trace, lane = context.trace, context.lanes["annotations"]
+    at = np.flatnonzero(trace.named(lambda name: "DataLoader" in name)[lane.rows])
+    at = at[np.argsort(lane.start[at], kind="stable")]
+    start, end, name = (
+        trace.ts[lane.rows[at]],
+        trace.ts[lane.rows[at]] + trace.dur[lane.rows[at]],
+        trace.name[lane.rows[at]].astype(np.int64),
+    )
+    taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(at)]
+    account = context.account
+    held = np.flatnonzero(account.painted == STATES.index("data_loading"))
+    waiting = Intervals(account.edges[held], account.edges[held + 1])
+    which, period, low, high = cut(np.maximum(start, taken), end, context.completions)
+    exposed = waiting.length_before(high) - waiting.length_before(low)
+    nothing, one = np.zeros(len(at), np.int64), np.ones(len(at), np.int64)
+    columns = [np.concatenate(pair) for pair in ((nothing, exposed), (end - start, 0 * exposed), (one, 0 * exposed))]
+    return summed(
+        np.concatenate((context.steps.of(start), period)),
+        [(np.concatenate((name, name[which])), [match_name(n) for n in trace.names])],
+        columns,
+    )

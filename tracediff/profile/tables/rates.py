@@ -1,0 +1,246 @@
+"""Rates: the FLOPs and bytes of the work of each operator, and how fast it was done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.context import Context
+from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
+from tracediff.profile.model import TableRows
+from tracediff.profile.perf_model.bytes_moved import has_traffic, traffic_work
+from tracediff.profile.perf_model.device_peaks import Device, device_of
+from tracediff.profile.perf_model.flops import Work, base_of, flop_work, has_flop, outputs_told
+from tracediff.profile.perf_model.op_inputs import Inputs, read_inputs
+from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.tables.schema import Column, Part, Rate, TableSchema, summed
+
+
+def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
+    """The part of the roofline that a row attains on the one kind of device ``gpus``."""
+    return attained(key[2], values, device_of(gpus)).part
+
+
+SCHEMA = TableSchema(
+    "rates",
+    "Work and its rate",
+    "FLOPs by the shapes of matrix products, convolutions and attention; bytes by those of these, of pointwise "
+    "operators, softmax and layer norm, "
+    "each operand moved once. "
+    "Work is that of the innermost operator with a formula; a dash: the trace does not tell, or there is no formula. "
+    "Time is that of GPU events, without a GPU of the operator itself; on matrix or vector units: where names of "
+    "kernels say so, and not of Winograd or FFT.",
+    ("work", "shapes", "dtype"),
+    (
+        Column("time", "time"),
+        Column("calls", "calls", "count"),
+        Column("flop", "work", "flop"),
+        Column("flop_time", "time of it"),
+        Column("bytes", "moved", "bytes"),
+        Column("bytes_time", "time of it"),
+        Column("matrix", "on matrix units"),
+        Column("vector", "on vector units"),
+    ),
+    (Rate("tflop_s", "TFLOP/s", "flop", "flop_time", 1e-3), Rate("gb_s", "GB/s", "bytes", "bytes_time")),
+    ("Concrete Inputs",),
+    (Part("part_of_peak", "of peak", part_of_peak),),
+)
+
+NOT_RECORDED = "shapes not recorded"
+PARTS = ("aten::cudnn_convolution_backward_input", "aten::cudnn_convolution_backward_weight")
+WHOLE = "aten::cudnn_convolution_backward"
+"""Operators whose own arguments do not tell the size of the weight, and the one around them whose do."""
+FEWER = re.compile(r"winograd|Sp3AsmConv|(?<![a-z])fft", re.IGNORECASE)
+"""Kernels that do with fewer operations than the formulas count."""
+UNSAID, VECTOR, MATRIX, BY_FEWER = range(4)
+"""What computes, as kernels' names say; of an operator's kernels the last in this order decides."""
+UNITS = {None: UNSAID, False: VECTOR, True: MATRIX}
+
+
+@dataclass(frozen=True)
+class Attained:
+    """How fast a row's work was done; None where the trace or the table of devices does not tell.
+
+    Attributes:
+        tflop_s, gb_s: rates.
+        compute, memory: parts of the device's peaks, 1 for all of it. None above that, too: then caches served, or the
+            algorithm did fewer operations.
+    """
+
+    tflop_s: float | None
+    gb_s: float | None
+    compute: float | None
+    memory: float | None
+
+    @property
+    def part(self) -> float | None:
+        """Part of the roofline: of the peak that bounds this work. None where FLOPs are known and their peak is not."""
+        if self.tflop_s is not None and self.compute is None:
+            return None
+        return max((p for p in (self.compute, self.memory) if p is not None), default=None)
+
+
+def attained(dtype: str, values: Sequence[float], device: Device | None) -> Attained:
+    """The rates of a row of the table, or of a sum of rows of one dtype.
+
+    Args:
+        values: of the columns, over any common denominator.
+    """
+    of = dict(zip((c.name for c in SCHEMA.columns), values, strict=True))
+    tflop_s = of["flop"] / of["flop_time"] / 1e3 if of["flop_time"] else None
+    gb_s = of["bytes"] / of["bytes_time"] if of["bytes_time"] else None
+    most = max(of["matrix"], of["vector"])
+    units = None if 2 * most < of["flop_time"] or not most else of["matrix"] >= of["vector"]
+    peak = device.peak(dtype, units) if device else None
+    return Attained(tflop_s, gb_s, _part(tflop_s, peak), _part(gb_s, device.memory if device else None))
+
+
+def _part(rate: float | None, peak: float | None) -> float | None:
+    return rate / peak if rate is not None and peak and rate <= peak else None
+
+
+def table(context: Context) -> TableRows:
+    """By kind of work, shapes and dtype; what no formula is charged with, by its operator. Times sum to the kernel
+    account, or to operators' self times.
+    """
+    trace, ops = context.trace, context.lanes["ops"]
+    on_gpu = len(context.gpu.rows) > 0
+    at, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
+    charged = np.append(_nearest(ops, _charged(context)), -1)[at]
+    if on_gpu:  # copies between memories have their own table, and no peak here
+        copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
+        charged[copied[trace.named(has_traffic)[ops.rows[charged[copied]]]]] = -1
+    operator = np.append(_nearest(ops, context.calls.operator), -1)[at]
+    work, works = _works(trace, ops, charged)
+    first = _first_of(np.where(charged >= 0, charged, operator))
+    flop, size = (
+        np.array([-1 if amount is None else amount for amount in column], np.int64)[work]
+        for column in ([w.flop for w in works], [w.bytes for w in works])
+    )
+    known, moved = flop >= 0, size >= 0
+    units = _units(trace, name, charged) if on_gpu else np.zeros(len(at), np.int64)
+    columns = [
+        ns,
+        first.astype(np.int64),
+        np.where(first & known, flop, 0),
+        np.where(known, ns, 0),
+        np.where(first & moved, size, 0),
+        np.where(moved, ns, 0),
+        np.where(known & (units == MATRIX), ns, 0),
+        np.where(known & (units == VECTOR), ns, 0),
+    ]
+    below = np.where(operator >= 0, trace.name[ops.rows[operator]], -1) if len(ops.rows) else operator
+    code, keys = _keys(
+        context, works, work, np.where(work > 0, -1, below), np.where((work > 0) | (below >= 0), -1, name)
+    )
+    return summed(step, [(code, [key[k] for key in keys]) for k in range(3)], columns)
+
+
+def _gpu_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
+    """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events."""
+    gpu = context.gpu
+    at = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
+    return at, gpu.step, gpu.end - gpu.start, context.trace.name[gpu.rows].astype(np.int64)
+
+
+def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
+    """The same of the operators of a file without GPU events: their own positions and self times."""
+    ops = context.lanes["ops"]
+    at = np.flatnonzero(context.calls.operator)
+    return at, context.steps.of(ops.start[at]), ops.self_ns[at], context.trace.name[ops.rows[at]].astype(np.int64)
+
+
+def _nearest(ops: Lane, chosen: NDArray[np.bool_]) -> Int64:
+    """int64[n]: position of the nearest chosen scope at or around each, −1 for none."""
+    place = np.where(chosen, np.arange(len(ops.rows)), ops.parent)
+    while True:  # each round looks twice as far
+        further = np.where(place >= 0, place[place], -1)
+        if np.array_equal(further, place):
+            return place
+        place = further
+
+
+def _charged(context: Context) -> NDArray[np.bool_]:
+    """bool[n]: operators with a formula for FLOPs without another such one inside, and those with traffic without the
+    same one inside.
+    """
+    trace, ops = context.trace, context.lanes["ops"]
+    cpu_op = trace.category[ops.rows] == cat.CPU_OP
+    heavy, light = (cpu_op & trace.named(says)[ops.rows] for says in (has_flop, has_traffic))
+    known: dict[str, int] = {}
+    base = np.array([known.setdefault(base_of(name), len(known)) for name in trace.names], np.int64)[
+        trace.name[ops.rows]
+    ]
+    out: NDArray[np.bool_] = heavy | light
+    for kind, alike in ((heavy, np.zeros_like(base)), (light, base)):
+        inner = np.flatnonzero(kind & (ops.parent >= 0))
+        around = _nearest(ops, kind)[ops.parent[inner]]
+        out[around[(around >= 0) & (alike[inner] == alike[around])]] = False
+    return out
+
+
+def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Work]]:
+    """(int64[m] index of each item's work, the works; the first is that of no formula). Equal arguments are read
+    once.
+    """
+    owners, owner = np.unique(charged, return_inverse=True)
+    none = int(len(owners) > 0 and owners[0] < 0)
+    owners = owners[none:]
+    rows, outer = ops.rows[owners], ops.parent[owners]
+    partial = trace.named(lambda name: name in PARTS)[rows] & (outer >= 0)
+    partial[partial] = trace.named(lambda name: name == WHOLE)[ops.rows[outer[partial]]]
+    told_by = np.where(partial, ops.rows[outer], rows)
+    texts = [
+        trace.text_column(a, cat.CPU_OP)[told_by].astype(np.int64)
+        for a in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+    ]
+    code, first = combined(trace.name[rows].astype(np.int64), *texts)
+    read: list[tuple[str, Inputs]] = []
+    for row, *codes in zip(rows[first].tolist(), *(t[first].tolist() for t in texts), strict=True):
+        read.append((trace.names[trace.name[row]], read_inputs(*(trace.texts[c] if c >= 0 else None for c in codes))))
+    outputs = outputs_told(read)
+    works = [flop_work(op, inputs, outputs) or traffic_work(op, inputs) for op, inputs in read]
+    return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [Work(""), *works]
+
+
+def _first_of(owner: Int64) -> NDArray[np.bool_]:
+    """bool[m]: the first item of each owner; items of none (−1) are their own."""
+    first = owner < 0
+    first[np.unique(owner, return_index=True)[1]] = True
+    return first
+
+
+def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
+    """int64[m]: what computes each item's operator."""
+    said = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
+    owners, owner = np.unique(charged, return_inverse=True)
+    most = np.zeros(len(owners), np.int64)
+    np.maximum.at(most, owner, said)
+    return most[owner]
+
+
+def _keys(
+    context: Context, works: list[Work], work: Int64, operator: Int64, kernel: Int64
+) -> tuple[Int64, list[tuple[str, str, str]]]:
+    """(int64[m] code of each item's key, the keys); ``operator`` and ``kernel`` are names of items without work, the
+    latter of those without operator.
+    """
+    code, first = combined(work, operator, kernel)
+    names = context.trace.names
+    known: dict[tuple[str, str, str], int] = {}
+    of_code = []
+    for w, o, k in zip(work[first].tolist(), operator[first].tolist(), kernel[first].tolist(), strict=True):
+        if w:
+            key = (works[w].kind, works[w].shapes or NOT_RECORDED, works[w].dtype)
+        else:
+            key = (names[o] if o >= 0 else f"no operator: {context.families.of(names[k])}", "", "")
+        of_code.append(known.setdefault(key, len(known)))
+    return np.array(of_code, np.int64)[code], list(known)

@@ -1,0 +1,73 @@
+"""Streams: how much of each GPU's streams is used, and how long launched work stands behind that of other streams."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.profile.arrays.busy import busy_ns
+from tracediff.profile.arrays.intervals import Intervals, union
+from tracediff.profile.context import Context
+from tracediff.profile.model import TableRows
+from tracediff.profile.placement.gpu_events import GpuEvents, gpu_names
+from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+
+ALL = "all streams"
+
+SCHEMA = TableSchema(
+    "streams",
+    "Streams",
+    "GPU events by stream: busy is their union, sum their durations added; of “all streams” both are the GPU's. "
+    "Behind others: launched work has not begun, its stream is idle, and another stream of the GPU runs.",
+    ("gpu", "stream"),
+    (
+        Column("busy", "busy"),
+        Column("sum", "sum"),
+        Column("behind", "behind others"),
+        Column("events", "events", "count"),
+    ),
+    (Rate("concurrency", "sum / busy", "sum", "busy"),),
+)
+
+
+def table(context: Context) -> TableRows:
+    """By GPU and stream, and of each GPU's streams together; events count to the step of their launch."""
+    gpu, steps = context.gpu, len(context.steps)
+    stream = context.trace.integer_column("stream", cat.GPU)[gpu.rows]
+    launched = np.where(gpu.launch >= 0, context.trace.ts[gpu.launch] + context.trace.dur[gpu.launch], gpu.start)
+    gpus, streams, parts = [], [], [np.zeros((0, 4), np.int64)]
+    for device, gpu_name in gpu_names(gpu).items():
+        on_device = np.flatnonzero(gpu.device == device)
+        running = union(gpu.start[on_device], gpu.end[on_device])
+        each = {
+            str(s) if s != MISSING else "unknown": on_device[stream[on_device] == s]
+            for s in np.unique(stream[on_device]).tolist()
+        }
+        for name, which in {ALL: on_device, **each}.items():
+            gpus.append(gpu_name)
+            streams.append(name)
+            parts.append(_of_stream(gpu, which, launched, running, steps))
+    values = np.concatenate(parts)
+    place, step = np.divmod(np.arange(len(values)), max(steps, 1))
+    used = np.flatnonzero(values[:, -1])
+    return summed(step[used], [(place[used], gpus), (place[used], streams)], list(values[used].T))
+
+
+def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals, steps: int) -> Int64:
+    """int64[steps, 4]: busy, sum, behind others and events of the events ``which`` of a stream, on a GPU that is
+    ``running`` any.
+    """
+    which = which[np.lexsort((gpu.step[which], launched[which], gpu.end[which], gpu.start[which]))]
+    start, end, step = gpu.start[which], gpu.end[which], gpu.step[which]
+    free = np.concatenate(
+        ([np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1])
+    )  # since when nothing of the stream runs
+    waits_from = np.minimum(np.maximum(launched[which], free), start)
+    behind = running.length_before(start) - running.length_before(waits_from)
+    out = np.zeros((steps, 4), np.int64)
+    out[:, 0] = busy_ns(start, end, step, steps)
+    own = step >= 0
+    for column, values in ((1, end - start), (2, behind), (3, np.ones(len(which), np.int64))):
+        np.add.at(out[:, column], step[own], values[own])
+    return out

@@ -1,0 +1,93 @@
+"""Synchronisations: calls with which the host waits for the GPU, and where the program makes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.context import Context
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.model import TableRows
+from tracediff.profile.placement.calls import OP, Calls
+from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.scopes import enclosing
+from tracediff.profile.placement.steps import PROFILER_STEP
+from tracediff.profile.step_states import SYNCHRONISING
+from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+
+SOURCE_LINE = re.compile(r"\(\d+\): ")
+"""Of Python functions with a file; built-in ones and modules have none."""
+FRAMES = 3
+"""Of Python around a call: the innermost are torch's own, as a rule."""
+AROUND = " > "
+
+SCHEMA = TableSchema(
+    "synchronisations",
+    "Synchronisations",
+    "Calls with which the host waits for the GPU, by where they are made: the operators around them, outermost first, "
+    "the three innermost Python functions "
+    "with a source line, the innermost annotation. Empty: not recorded, or none is around.",
+    ("call", "operators", "python", "annotation"),
+    (Column("time", "time"), Column("calls", "calls", "count")),
+    (Rate("mean_us", "µs each", "time", "calls", 1e-3),),
+)  # fmt: skip
+
+
+def table(context: Context) -> TableRows:
+    """By call and call site; of a call within another one of its kind the outer counts."""
+    trace, ops = context.trace, context.lanes["ops"]
+    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(SYNCHRONISING.search)[ops.rows]
+    at = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
+    step, call = context.steps.of(ops.start[at]), trace.name[ops.rows[at]].astype(np.int64)
+    keys = [
+        (call, trace.names),
+        _operators(trace, context.calls, np.where(step >= 0, context.calls.node[at], -1)),
+        _innermost(trace, context.lanes["python"], SOURCE_LINE.search, ops, at, FRAMES),
+        _innermost(trace, context.lanes["annotations"], lambda name: not PROFILER_STEP.match(name), ops, at, 1),
+    ]
+    return summed(step, keys, [trace.dur[ops.rows[at]], np.ones(len(at), np.int64)])
+
+
+def _innermost(
+    trace: Trace, lane: Lane, says: Callable[[str], object], ops: Lane, at: Int64, most: int
+) -> tuple[Int64, list[str]]:
+    """(code of the innermost ``most`` scopes of ``lane`` whose name ``says`` so around each of the ops ``at``, what the
+    codes stand for).
+    """
+    name = np.append(trace.name[lane.rows].astype(np.int64), -1)
+    above = np.append(lane.parent, -1)
+    passed = np.append(~trace.named(says)[lane.rows], False)
+    found: list[Int64] = []
+    here = enclosing(lane, ops.thread[at], ops.start[at])
+    while len(found) < most:
+        while passed[here].any():
+            here = np.where(passed[here], above[here], here)
+        found.append(here)
+        here = above[here]
+    code, first = combined(*(name[f] for f in found))
+    chains = zip(*(name[f][first].tolist() for f in found), strict=True)
+    return code, [AROUND.join(match_name(trace.names[n]) for n in reversed(chain) if n >= 0) for chain in chains]
+
+
+def _operators(trace: Trace, calls: Calls, node: Int64) -> tuple[Int64, list[str]]:
+    """(code of the path of operators of each ``node`` of the calls, what the codes stand for); equal calls of a path
+    are one.
+    """
+    distinct, inverse = np.unique(node, return_inverse=True)
+    paths = [_path(trace, calls, n) for n in distinct.tolist()]
+    texts = {path: i for i, path in enumerate(dict.fromkeys(paths))}
+    return np.array([texts[path] for path in paths], np.int64)[inverse], list(texts)
+
+
+def _path(trace: Trace, calls: Calls, node: int) -> str:
+    names: list[str] = []
+    while node >= 0 and calls.table.kind[node] == OP:
+        names.append(match_name(trace.names[calls.table.name[node]]))
+        node = int(calls.table.parent[node])
+    return AROUND.join(reversed(names))
