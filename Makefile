@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SAMPLE := sample_traces/vit
 
-.PHONY: demo test lint package bench samples tables screenshots clean
+.PHONY: demo test lint package bench samples tables schemas screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
@@ -37,6 +37,10 @@ samples: .venv/dev
 
 tables: .venv/dev
 	$(BIN)/python benchmarks/tables.py --size tiny --out docs/tables.md
+
+# The JSON Schema of every JSON document, from the documents' types.
+schemas: .venv/core
+	$(BIN)/python -m tracediff.report.json_schema docs/reference
 
 # Every chart and the report, light and dark, wide and narrow; needs Chromium.
 screenshots: .venv/dev

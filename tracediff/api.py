@@ -37,7 +37,7 @@ from tracediff.report.to_csv import (
     tree_rows,
 )
 from tracediff.report.to_folded import to_folded
-from tracediff.report.to_json import document, to_json
+from tracediff.report.to_json import document, plain, to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_perfetto import to_perfetto
 from tracediff.write import write_text
@@ -154,7 +154,7 @@ class Diff:
 
     @cached_property
     def _document(self) -> dict[str, Any]:
-        return document(self.comparison)
+        return plain(document(self.comparison))
 
     @property
     def verdict(self) -> Verdict:
@@ -306,7 +306,7 @@ class SetAnalysis:
 
     @cached_property
     def _document(self) -> dict[str, Any]:
-        return analysis_document(self.analysis)
+        return plain(analysis_document(self.analysis))
 
     @cached_property
     def states(self) -> pd.Series:

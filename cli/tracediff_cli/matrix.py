@@ -61,7 +61,9 @@ def matrix(
     judging = Judging(equivalence_band=equivalence_band)
     cells = every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force)
     if json_file:
-        write_text(json_file, report.to_json(cells))
+        from tracediff.report.matrix_json import to_json
+
+        write_text(json_file, to_json(cells))
     if markdown_file:
         write_text(markdown_file, report.to_markdown(cells))
     if "-" not in (json_file, markdown_file):

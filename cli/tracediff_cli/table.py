@@ -27,9 +27,7 @@ def table(out: str, json_file: str | None, markdown_file: str | None) -> None:
 
     found = collection_table(Path(out))
     if json_file:
-        import msgspec
-
-        write_text(json_file, msgspec.json.format(msgspec.json.encode(found.to_dict()), indent=1).decode() + "\n")
+        write_text(json_file, found.to_json())
     if markdown_file:
         write_text(markdown_file, markdown(found))
     if "-" not in (json_file, markdown_file):

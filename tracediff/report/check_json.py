@@ -2,63 +2,147 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Literal
 
-import msgspec
+from msgspec import Meta, Struct
 
-from tracediff.diff.gate.judge import Gate, Judged
+from tracediff.aggregate.side import Side
+from tracediff.diff.gate.judge import (
+    EXIT_CODES,
+    INCONCLUSIVE,
+    PASS,
+    REGRESSION,
+    WAIVED,
+    Gate,
+    Judged,
+)
+from tracediff.diff.gate.limits import FACTORS
+from tracediff.diff.gate.waivers import Waiver
+from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.report import json_types
 from tracediff.report.check_text import explanation, sentence
+from tracediff.report.json_types import one_of
+from tracediff.report.to_json import json_text, reasons_of, verdict_of
 
-SCHEMA = "tracediff.check/1"
+
+class CheckedSet(Struct):
+    """One side."""
+
+    label: Annotated[str, Meta(description="name of the set in reports")]
+    runs: Annotated[int, Meta(description="number of runs")]
 
 
-def document(gate: Gate) -> dict[str, Any]:
-    """The document as plain Python values."""
+class GateComparability(Struct):
+    """The preflight, and what of it stops the check."""
+
+    level: Annotated[str, one_of("refused: the sides cannot be compared", OK, CAUTION, REFUSED)]
+    reasons: Annotated[list[json_types.Reason], Meta(description="what differs; empty where nothing does")]
+    stopping: Annotated[list[str], Meta(description="codes under which nothing was decided")]
+
+
+class AppliedWaiver(Struct):
+    """The waiver about a broken limit, also where it has expired."""
+
+    pattern: Annotated[str, Meta(description="subjects that it is about")]
+    reason: str
+    expires: Annotated[str, Meta(description="last day on which it holds", extra_json_schema={"format": "date"})]
+
+
+class LimitResult(Struct):
+    """One limit on one figure."""
+
+    subject: Annotated[
+        str, Meta(description="what was judged: step, state:NAME, family:NAME, op:NAME, kernels, memory, graph-breaks")
+    ]
+    limit: Annotated[str, Meta(description="the subject as it was given; of operators the pattern")]
+    unit: Annotated[str, one_of("µs per step, bytes, or a count", *FACTORS)]
+    control: Annotated[float | None, Meta(description="in the unit; null where unknown")]
+    test: Annotated[float | None, Meta(description="in the unit; null where unknown")]
+    change: Annotated[float | None, Meta(description="test − control; null where a side is unknown")]
+    ratio: Annotated[float | None, Meta(description="test / control; null where control is 0 or a side is unknown")]
+    interval: Annotated[
+        tuple[float, float] | None,
+        Meta(description="95 % confidence interval of the relative change: 0.05 is 5 %; null where untested"),
+    ]
+    relative: Annotated[float, Meta(description="relative part of the limit: 0.05 is 5 %")]
+    absolute: Annotated[float, Meta(description="absolute part of the limit, in the unit")]
+    bound: Annotated[
+        float | None,
+        Meta(
+            description="largest growth within the limit, in the unit: the larger part; null where control is unknown"
+        ),
+    ]
+    result: Annotated[str, one_of("result of this limit", PASS, REGRESSION, INCONCLUSIVE, WAIVED)]
+    why: Annotated[str | None, Meta(description="what the result rests on beyond the figures")]
+    settle: Annotated[str | None, Meta(description="what would settle an inconclusive limit")]
+    explanation: Annotated[str, Meta(description="all of it in one sentence")]
+    waiver: AppliedWaiver | None
+
+
+class CheckDocument(Struct):
+    """A comparison judged against limits. null where something is unknown or was not tested."""
+
+    schema: Literal["tracediff.check/1"]
+    result: Annotated[str, one_of("result of the check", *EXIT_CODES)]
+    exit_code: Annotated[int, Meta(description="0 pass, 1 regression, 3 inconclusive or not comparable")]
+    sentence: Annotated[str, Meta(description="the result in a sentence")]
+    control: CheckedSet
+    test: CheckedSet
+    verdict: json_types.Verdict
+    comparability: GateComparability
+    limits: Annotated[list[LimitResult], Meta(description="every limit, the step first")]
+
+
+def document(gate: Gate) -> CheckDocument:
+    """The document of a check."""
     comparison = gate.comparison
-    return {
-        "schema": SCHEMA,
-        "result": gate.result,
-        "exit_code": gate.exit_code,
-        "sentence": sentence(gate),
-        "control": {"label": comparison.control.label, "runs": comparison.control.runs},
-        "test": {"label": comparison.test.label, "runs": comparison.test.runs},
-        "verdict": vars(comparison.verdict),
-        "comparability": {
-            "level": comparison.comparability.level,
-            "reasons": [
-                {"code": r.code, "message": r.message, "control": r.control, "test": r.test}
-                for r in comparison.comparability.reasons
-            ],
-            "stopping": [r.code for r in gate.stopping],
-        },
-        "limits": [_limit(judged) for judged in gate.judged],
-    }
+    return CheckDocument(
+        schema="tracediff.check/1",
+        result=gate.result,
+        exit_code=gate.exit_code,
+        sentence=sentence(gate),
+        control=_set(comparison.control),
+        test=_set(comparison.test),
+        verdict=verdict_of(comparison.verdict),
+        comparability=GateComparability(
+            comparison.comparability.level,
+            reasons_of(comparison.comparability.reasons),
+            [r.code for r in gate.stopping],
+        ),
+        limits=[_limit(judged) for judged in gate.judged],
+    )
 
 
 def to_json(gate: Gate) -> str:
     """The document as indented text, with a new line at its end."""
-    return msgspec.json.format(msgspec.json.encode(document(gate)), indent=1).decode() + "\n"
+    return json_text(document(gate))
 
 
-def _limit(judged: Judged) -> dict[str, Any]:
-    limit, figure, waiver = judged.limit, judged.figure, judged.waiver
-    return {
-        "subject": figure.subject,
-        "limit": limit.subject,
-        "unit": limit.unit,
-        "control": figure.control,
-        "test": figure.test,
-        "change": None if figure.control is None or figure.test is None else figure.test - figure.control,
-        "ratio": figure.test / figure.control if figure.control and figure.test is not None else None,
-        "interval": figure.interval,
-        "relative": limit.relative,
-        "absolute": limit.absolute,
-        "bound": judged.bound,
-        "result": judged.result,
-        "why": judged.why or None,
-        "settle": judged.settle or None,
-        "explanation": explanation(judged),
-        "waiver": {"pattern": waiver.pattern, "reason": waiver.reason, "expires": waiver.expires.isoformat()}
-        if waiver
-        else None,
-    }
+def _set(side: Side) -> CheckedSet:
+    return CheckedSet(side.label, side.runs)
+
+
+def _limit(judged: Judged) -> LimitResult:
+    limit, figure = judged.limit, judged.figure
+    return LimitResult(
+        subject=figure.subject,
+        limit=limit.subject,
+        unit=limit.unit,
+        control=figure.control,
+        test=figure.test,
+        change=None if figure.control is None or figure.test is None else figure.test - figure.control,
+        ratio=figure.test / figure.control if figure.control and figure.test is not None else None,
+        interval=figure.interval,
+        relative=limit.relative,
+        absolute=limit.absolute,
+        bound=judged.bound,
+        result=judged.result,
+        why=judged.why or None,
+        settle=judged.settle or None,
+        explanation=explanation(judged),
+        waiver=_waiver(judged.waiver) if judged.waiver else None,
+    )
+
+
+def _waiver(waiver: Waiver) -> AppliedWaiver:
+    return AppliedWaiver(waiver.pattern, waiver.reason, waiver.expires.isoformat())

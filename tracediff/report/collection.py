@@ -3,52 +3,54 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median, quantiles, stdev
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
 
 from tracediff.aggregate.averages import op_average
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
+from tracediff.report.to_json import json_text
 
 LEAST_SD = 0.005
 """Standard deviation of log step times below which runs are taken as no more alike: few runs agree by chance."""
 
 
+Seconds = Annotated[float | None, Meta(description="s, of the first run, which finds no compile cache")]
+
+
 @dataclass(frozen=True)
 class VariantRow:
-    """One variant. Times in s or µs as named; medians over runs of the run's own figure; None where not known.
-
-    Attributes:
-        build_s, first_step_s: of the first run, which finds no compile cache.
-        step_us, iqr_us: median over runs of the median unprofiled step, and the mean interquartile range within a run.
-        speedup, speedup_low, speedup_high: the first variant's step time / this one's, with its 95 % interval from two
-            runs a side on.
-        peak_bytes: on the device where there is one, else on the host.
-        kernels: GPU kernels a step, None without a GPU. ops: operator calls a step.
-        overhead: profiled / unprofiled step time − 1.
-        contended: runs that other processes disturbed.
-        failed: why there are no runs.
-    """
+    """One variant of a collection: medians over runs of each run's own figure; null where unknown."""
 
     variant: str
-    runs: int = 0
-    build_s: float | None = None
-    first_step_s: float | None = None
-    step_us: float | None = None
-    iqr_us: float | None = None
-    speedup: float | None = None
-    speedup_low: float | None = None
-    speedup_high: float | None = None
-    peak_bytes: int | None = None
-    kernels: float | None = None
-    ops: float | None = None
-    graph_breaks: int | None = None
-    overhead: float | None = None
-    contended: int = 0
-    failed: str | None = None
+    runs: Annotated[int, Meta(description="number of runs")] = 0
+    build_s: Seconds = None
+    first_step_s: Seconds = None
+    step_us: Annotated[float | None, Meta(description="median over runs of the median unprofiled step, in µs")] = None
+    iqr_us: Annotated[
+        float | None, Meta(description="mean over runs of the interquartile range of a run's steps, in µs")
+    ] = None
+    speedup: Annotated[
+        float | None, Meta(description="step time of the first variant / step time; null for the first variant")
+    ] = None
+    speedup_low: Annotated[
+        float | None, Meta(description="lower end of the 95 % confidence interval; null below two runs per side")
+    ] = None
+    speedup_high: Annotated[float | None, Meta(description="upper end of the same interval")] = None
+    peak_bytes: Annotated[int | None, Meta(description="peak memory of the device, without one of the host")] = None
+    kernels: Annotated[float | None, Meta(description="GPU kernels per step; null without a GPU")] = None
+    ops: Annotated[float | None, Meta(description="operator calls per step")] = None
+    graph_breaks: Annotated[int | None, Meta(description="graph breaks; null for a variant that is not compiled")] = (
+        None
+    )
+    overhead: Annotated[float | None, Meta(description="profiled / unprofiled step time − 1")] = None
+    contended: Annotated[int, Meta(description="runs that other processes disturbed")] = 0
+    failed: Annotated[str | None, Meta(description="why there are no runs")] = None
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,21 @@ class CollectionTable:
     environment: dict[str, Any]
     rows: list[VariantRow]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON."""
-        return {"schema": "tracediff.table/1", **asdict(self)}
+    def to_json(self) -> str:
+        """The JSON document of schema ``tracediff.table/1`` (docs/reference/table.md), with a new line at its end."""
+        return json_text(TableDocument("tracediff.table/1", self.name, self.size, self.environment, self.rows))
+
+
+class TableDocument(Struct):
+    """The table of a collection: what each variant costs to build and to run."""
+
+    schema: Literal["tracediff.table/1"]
+    name: Annotated[str, Meta(description="name of the collected workload or function")]
+    size: Annotated[str | None, Meta(description="size of the workload; null for a function of your own")]
+    environment: Annotated[
+        dict[str, Any], Meta(description="versions, device and settings of the first variant, as its manifest has them")
+    ]
+    rows: Annotated[list[VariantRow], Meta(description="variants, in the order in which they were given")]
 
 
 def collection_table(out: Path) -> CollectionTable:

@@ -1,11 +1,10 @@
-"""A matrix of comparisons → terminal table, Markdown, JSON (schema ``tracediff.matrix/1``)."""
+"""A matrix of comparisons → terminal table, Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from rich.console import Group
 from rich.constrain import Constrain
 from rich.table import Table
@@ -20,7 +19,6 @@ from tracediff.report.text import unit_for
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
 BESIDE_NAMES = 66
 """Columns of text beside the names."""
-SCHEMA = "tracediff.matrix/1"
 
 
 def rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
@@ -78,25 +76,3 @@ def to_markdown(cells: Sequence[Cell]) -> str:
     head = [f"{name} ({unit})" if k in (3, 4) else name for k, name in enumerate(HEAD)]
     lines = [f"| {' | '.join(head)} |", f"|{'|'.join('--:' if 2 <= k <= 7 else ':--' for k in range(len(HEAD)))}|"]
     return "\n".join([*lines, *(f"| {' | '.join(escaped(cell) for cell in row)} |" for row in body)]) + "\n"
-
-
-def to_json(cells: Sequence[Cell]) -> str:
-    """One object a comparison: labels, the verdict, its corrected result and p, cautions."""
-    found = {
-        "schema": SCHEMA,
-        "comparisons": [
-            {
-                "control": cell.comparison.control.label,
-                "test": cell.comparison.test.label,
-                "result": cell.result,
-                "p_adjusted": cell.p_adjusted,
-                "verdict": vars(cell.comparison.verdict),
-                "comparability": {
-                    "level": cell.comparison.comparability.level,
-                    "codes": [r.code for r in cell.comparison.comparability.reasons],
-                },
-            }
-            for cell in cells
-        ],
-    }
-    return msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"

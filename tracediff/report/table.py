@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.formatting import MINUS, count, size_unit
@@ -189,14 +188,16 @@ def both(control: str, test: str) -> str:
     return control if control == test else f"{control} → {test}"
 
 
+def column_key(column: Column) -> str:
+    """The name of a column with its unit: ``NAME_us``, ``NAME_bytes``, ``NAME_flop``, or ``NAME`` of a count."""
+    return {"ns": f"{column.name}_us", "count": column.name}.get(column.unit, f"{column.name}_{column.unit}")
+
+
 def line_of(
     schema: TableSchema, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...], prefix: str = ""
-) -> dict[str, Any]:
-    """A row of a table as an object: keys by name; columns as ``NAME_us``, ``NAME_bytes``, ``NAME_flop`` or ``NAME``;
-    rates and parts or null.
-    """
-    out: dict[str, Any] = dict(zip(schema.keys, key, strict=True))
+) -> dict[str, str | float | None]:
+    """A row of a table as an object: keys by name; columns as `column_key` names them; rates and parts or null."""
+    out: dict[str, str | float | None] = dict(zip(schema.keys, key, strict=True))
     for column, value in zip(schema.columns, values, strict=True):
-        name = {"ns": f"{column.name}_us", "count": column.name}.get(column.unit, f"{column.name}_{column.unit}")
-        out[prefix + name] = value / 1000 if column.unit == "ns" else value
+        out[prefix + column_key(column)] = value / 1000 if column.unit == "ns" else value
     return out | {prefix + name: value for name, value in quotients(schema, key, values, gpus).items()}

@@ -11,7 +11,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.tree import merge_trees
 from tracediff.profile.kernels.display_names import readable
 from tracediff.profile.kernels.match_names import is_generated
-from tracediff.report.to_json import document
+from tracediff.report.to_json import document, plain
 
 STATE_COLUMNS = ("name", "control_us", "test_us", "delta_us")
 GROUP_COLUMNS = (
@@ -71,7 +71,7 @@ SIDES = ("control", "test")
 
 def to_csv(comparison: Comparison) -> dict[str, str]:
     """File name → content. Line k of groups.csv (from 0) is the group that members.csv numbers k."""
-    whole = document(comparison)
+    whole = plain(document(comparison))
     return {
         "step_time.csv": _written(STATE_COLUMNS, whole["step_time"]["states"]),
         "groups.csv": _written(GROUP_COLUMNS, group_rows(whole)),

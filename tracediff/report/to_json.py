@@ -11,89 +11,113 @@ from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Finding
 from tracediff.diff.findings.work import tensor_core_shares
+from tracediff.diff.gpu_time import Outside
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.ops import Op
+from tracediff.diff.preflight import Reason
 from tracediff.diff.step_time import State
 from tracediff.diff.table_changes import TableDiff
+from tracediff.diff.verdict import Verdict
 from tracediff.ingest.health import Note
 from tracediff.profile.kernels.display_names import readable
+from tracediff.report import json_types
 from tracediff.report.table import line_of
 
-SCHEMA = "tracediff.diff/1"
 
-
-def document(comparison: Comparison) -> dict[str, Any]:
-    """The document as plain Python values: times in µs per step, counts per step, null where something was not
-    tested.
-    """
-    return {
-        "schema": SCHEMA,
-        "control": set_of(comparison.control),
-        "test": set_of(comparison.test),
-        "comparability": {
-            "level": comparison.comparability.level,
-            "reasons": [
-                {"code": r.code, "message": r.message, "control": r.control, "test": r.test}
-                for r in comparison.comparability.reasons
-            ],
-        },
-        "verdict": vars(comparison.verdict),
-        "step_time": _step_time(comparison),
-        "gpu_time": _gpu_time(comparison),
-        "host_time": _work_time(comparison, comparison.host_time) if comparison.host_time.groups else None,
-        "ops": [_op(comparison, op) for op in comparison.ops],
-        "common_change": comparison.common_change,
-        "families": [vars(f) for f in comparison.families],
-        "tables": {of.schema.name: _table(comparison, of) for of in comparison.tables},
-        "findings": [_finding(f) for f in comparison.findings],
-        "health": {"control": notes_of(comparison.control.notes), "test": notes_of(comparison.test.notes)},
-    }
+def document(comparison: Comparison) -> json_types.DiffDocument:
+    """The document: times in µs per step, counts per step, null where something was not tested."""
+    return json_types.DiffDocument(
+        schema="tracediff.diff/1",
+        control=set_of(comparison.control),
+        test=set_of(comparison.test),
+        comparability=json_types.Comparability(
+            comparison.comparability.level, reasons_of(comparison.comparability.reasons)
+        ),
+        verdict=verdict_of(comparison.verdict),
+        step_time=_step_time(comparison),
+        gpu_time=_gpu_time(comparison),
+        host_time=_host_time(comparison) if comparison.host_time.groups else None,
+        ops=[_op(comparison, op) for op in comparison.ops],
+        common_change=comparison.common_change,
+        families=[json_types.FamilyChange(**vars(f)) for f in comparison.families],
+        tables={table.schema.name: _table(comparison, table) for table in comparison.tables},
+        findings=[_finding(f) for f in comparison.findings],
+        health=json_types.Health(notes_of(comparison.control.notes), notes_of(comparison.test.notes)),
+    )
 
 
 def to_json(comparison: Comparison) -> str:
     """The document as indented text, with a new line at its end."""
-    return msgspec.json.format(msgspec.json.encode(document(comparison)), indent=1).decode() + "\n"
+    return json_text(document(comparison))
 
 
-def set_of(side: Side) -> dict[str, Any]:
+def json_text(document: msgspec.Struct) -> str:
+    """A document as indented text, with a new line at its end."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+
+
+def plain(document: msgspec.Struct) -> dict[str, Any]:
+    """A document as dicts, lists, texts and numbers: the rows of frames and CSV files."""
+    out: dict[str, Any] = msgspec.to_builtins(document)
+    return out
+
+
+def set_of(side: Side) -> json_types.Set:
     """What a set was made of."""
-    return {
-        "label": side.label,
-        "files": list(side.files),
-        "runs": side.runs,
-        "ranks": list(side.ranks),
-        "steps_used": list(side.steps_used),
-        "gpu": list(side.gpu),
-        "torch": side.torch,
-        "unprofiled_us": side.unprofiled_us,
-    }
+    return json_types.Set(
+        label=side.label,
+        files=list(side.files),
+        runs=side.runs,
+        ranks=list(side.ranks),
+        steps_used=list(side.steps_used),
+        gpu=list(side.gpu),
+        torch=side.torch,
+        unprofiled_us=side.unprofiled_us,
+    )
 
 
-def _step_time(comparison: Comparison) -> dict[str, Any]:
+def reasons_of(reasons: Iterable[Reason]) -> list[json_types.Reason]:
+    """What differs between the sides."""
+    return [json_types.Reason(r.code, r.message, r.control, r.test) for r in reasons]
+
+
+def verdict_of(verdict: Verdict) -> json_types.Verdict:
+    """How the step time differs."""
+    return json_types.Verdict(**vars(verdict))
+
+
+def notes_of(notes: Iterable[Note]) -> list[json_types.HealthNote]:
+    """Health notes."""
+    return [json_types.HealthNote(n.code, n.message, n.count) for n in notes]
+
+
+def _step_time(comparison: Comparison) -> json_types.StepTime:
     step, us = comparison.step_time, comparison.us
-    return {
-        "control_us": us(step.control),
-        "test_us": us(step.test),
-        "delta_us": us(step.delta),
-        "states": [_state(comparison, s) for s in step.states],
-        "foreign_gpu_us": {"control": us(step.foreign_control), "test": us(step.foreign_test)},
-        "residual_us": us(step.residual),
-    }
+    return json_types.StepTime(
+        control_us=us(step.control),
+        test_us=us(step.test),
+        delta_us=us(step.delta),
+        states=[_state(comparison, s) for s in step.states],
+        foreign_gpu_us=json_types.ForeignGpuTime(us(step.foreign_control), us(step.foreign_test)),
+        residual_us=us(step.residual),
+    )
 
 
-def _state(comparison: Comparison, state: State) -> dict[str, Any]:
+def _state(comparison: Comparison, state: State) -> json_types.State:
     us = comparison.us
-    times = {"control_us": us(state.control), "test_us": us(state.test), "delta_us": us(state.delta)}
-    return {
-        "name": state.name,
-        **times,
-        "time_change": state.time_change,
-        "p_value": state.p_value,
-        "q_value": state.q_value,
-    }
+    return json_types.State(
+        name=state.name,
+        control_us=us(state.control),
+        test_us=us(state.test),
+        delta_us=us(state.delta),
+        time_change=state.time_change,
+        p_value=state.p_value,
+        q_value=state.q_value,
+    )
 
 
 def _work_time(comparison: Comparison, work: WorkTime) -> dict[str, Any]:
+    """The fields of `json_types.WorkTime`."""
     us, number = comparison.us, comparison.number
     residual = work.delta - work.matched - work.added - work.removed - work.unattributed
     return {
@@ -111,62 +135,64 @@ def _work_time(comparison: Comparison, work: WorkTime) -> dict[str, Any]:
     }
 
 
-def _gpu_time(comparison: Comparison) -> dict[str, Any]:
+def _host_time(comparison: Comparison) -> json_types.WorkTime:
+    return json_types.WorkTime(**_work_time(comparison, comparison.host_time))
+
+
+def _gpu_time(comparison: Comparison) -> json_types.GpuTime:
     gpu, us = comparison.gpu_time, comparison.us
-    out = _work_time(comparison, gpu)
-    out |= {
-        "busy_control_us": us(gpu.busy_control),
-        "busy_test_us": us(gpu.busy_test),
-        "overlap_control_us": us(gpu.control - gpu.busy_control),
-        "overlap_test_us": us(gpu.test - gpu.busy_test),
-        "tensor_core_share": dict(
-            zip(("control", "test"), tensor_core_shares(comparison) or (None, None), strict=True)
-        ),
-    }
-    for name, events in (("spilled", gpu.spilled), ("outside", gpu.outside)):
-        out[name] = {
-            "control_count": events.control_count,
-            "control_us": events.control_ns / 1000,
-            "test_count": events.test_count,
-            "test_us": events.test_ns / 1000,
-        }
-    return out
+    return json_types.GpuTime(
+        **_work_time(comparison, gpu),
+        busy_control_us=us(gpu.busy_control),
+        busy_test_us=us(gpu.busy_test),
+        overlap_control_us=us(gpu.control - gpu.busy_control),
+        overlap_test_us=us(gpu.test - gpu.busy_test),
+        tensor_core_share=json_types.TensorCoreShare(*(tensor_core_shares(comparison) or (None, None))),
+        spilled=_other_events(gpu.spilled),
+        outside=_other_events(gpu.outside),
+    )
 
 
-def _group(comparison: Comparison, group: Group) -> dict[str, Any]:
+def _other_events(events: Outside) -> json_types.OtherEvents:
+    return json_types.OtherEvents(
+        events.control_count, events.control_ns / 1000, events.test_count, events.test_ns / 1000
+    )
+
+
+def _group(comparison: Comparison, group: Group) -> json_types.Group:
     by_count, by_mean = (float(part / (comparison.scale * 1000)) for part in group.parts)
-    return {
-        "level": group.level,
-        "name": group.name,
-        "family": group.family,
-        "module": group.module,
-        "phase": group.phase,
-        "control": [_member(comparison, m) for m in group.control],
-        "test": [_member(comparison, m) for m in group.test],
-        "control_ops": None if group.control_ops is None else comparison.number(group.control_ops),
-        "test_ops": None if group.test_ops is None else comparison.number(group.test_ops),
-        "delta_us": comparison.us(group.delta),
-        "count_part_us": by_count,
-        "mean_part_us": by_mean,
-    }
+    return json_types.Group(
+        level=group.level,
+        name=group.name,
+        family=group.family,
+        module=group.module,
+        phase=group.phase,
+        control=[_member(comparison, m) for m in group.control],
+        test=[_member(comparison, m) for m in group.test],
+        control_ops=None if group.control_ops is None else comparison.number(group.control_ops),
+        test_ops=None if group.test_ops is None else comparison.number(group.test_ops),
+        delta_us=comparison.us(group.delta),
+        count_part_us=by_count,
+        mean_part_us=by_mean,
+    )
 
 
-def _member(comparison: Comparison, member: Member) -> dict[str, Any]:
-    return {
-        "name": readable(member.name),
-        "raw_name": member.name,
-        "op": member.op,
-        "family": member.family,
-        "count": comparison.number(member.count),
-        "us": comparison.us(member.ns),
-    }
+def _member(comparison: Comparison, member: Member) -> json_types.Member:
+    return json_types.Member(
+        name=readable(member.name),
+        raw_name=member.name,
+        op=member.op,
+        family=member.family,
+        count=comparison.number(member.count),
+        us=comparison.us(member.ns),
+    )
 
 
-def _table(comparison: Comparison, of: TableDiff) -> list[dict[str, Any]]:
+def _table(comparison: Comparison, of: TableDiff) -> list[json_types.Row]:
     """Rows with the columns and rates of both sides."""
     out = []
     for row in of.rows:
-        line: dict[str, Any] = {}
+        line: json_types.Row = {}
         for prefix, values, side in (
             ("control_", row.control, comparison.control),
             ("test_", row.test, comparison.test),
@@ -176,41 +202,36 @@ def _table(comparison: Comparison, of: TableDiff) -> list[dict[str, Any]]:
     return out
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "title": finding.title,
-        "detail": finding.detail,
-        "delta_us": finding.delta_us,
-        "evidence": [vars(e) for e in finding.evidence],
-    }
+def _finding(finding: Finding) -> json_types.Finding:
+    return json_types.Finding(
+        code=finding.code,
+        title=finding.title,
+        detail=finding.detail,
+        delta_us=finding.delta_us,
+        evidence=[json_types.Evidence(**vars(e)) for e in finding.evidence],
+    )
 
 
-def _op(comparison: Comparison, op: Op) -> dict[str, Any]:
+def _op(comparison: Comparison, op: Op) -> json_types.Op:
     us, number = comparison.us, comparison.number
-    return {
-        "name": op.name,
-        "raw_name": op.raw_name,
-        "device": op.device,
-        "category": op.category,
-        "family": op.family,
-        "control_counts": number(op.control_count),
-        "test_counts": number(op.test_count),
-        "control_total_us": us(op.control_total),
-        "test_total_us": us(op.test_total),
-        "control_self_us": us(op.control_self),
-        "test_self_us": us(op.test_self),
-        "diff_counts": number(op.test_count - op.control_count),
-        "diff_us": us(op.total_delta),
-        "counts_change": op.counts_change,
-        "time_change": op.time_change,
-        "p_value": op.p_value,
-        "q_value": op.q_value,
-        "relative": op.relative,
-        "counts_vary": op.counts_vary,
-    }
-
-
-def notes_of(notes: Iterable[Note]) -> list[dict[str, Any]]:
-    """Health notes."""
-    return [{"code": n.code, "message": n.message, "count": n.count} for n in notes]
+    return json_types.Op(
+        name=op.name,
+        raw_name=op.raw_name,
+        device=op.device,
+        category=op.category,
+        family=op.family,
+        control_counts=number(op.control_count),
+        test_counts=number(op.test_count),
+        control_total_us=us(op.control_total),
+        test_total_us=us(op.test_total),
+        control_self_us=us(op.control_self),
+        test_self_us=us(op.test_self),
+        diff_counts=number(op.test_count - op.control_count),
+        diff_us=us(op.total_delta),
+        counts_change=op.counts_change,
+        time_change=op.time_change,
+        p_value=op.p_value,
+        q_value=op.q_value,
+        relative=op.relative,
+        counts_vary=op.counts_vary,
+    )

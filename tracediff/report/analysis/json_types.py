@@ -1,0 +1,112 @@
+"""The JSON document of one set as types (schema ``tracediff.profile/1``): what each key means, and in which unit.
+
+The fields stand in the order in which they are written. From these types `tracediff.report.json_schema` makes the
+published JSON Schema; docs/analysis.md is the same in prose.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from tracediff.report.json_types import (
+    Category,
+    Count,
+    DisplayName,
+    Family,
+    HealthNote,
+    Microseconds,
+    RawName,
+    Row,
+    Set,
+)
+
+
+class StateTime(Struct):
+    """One state of the step."""
+
+    name: Annotated[str, Meta(description="state of the step account (docs/concepts.md)")]
+    us: Microseconds
+
+
+class StepTime(Struct):
+    """The step account: where the time of a step goes."""
+
+    us: Microseconds
+    states: Annotated[list[StateTime], Meta(description="states in order of precedence; they add up to the step")]
+    foreign_gpu_us: Annotated[
+        float, Meta(description="part of the GPU states held only by work launched in no used step, µs per step")
+    ]
+    residual_us: Annotated[float, Meta(description="what the states leave unexplained of the step: 0")]
+
+
+class Share(Struct):
+    """Work of one name."""
+
+    name: str
+    count: Count
+    us: Microseconds
+
+
+class GpuTime(Struct):
+    """The kernel account; 0 and empty where there is no GPU."""
+
+    us: Annotated[float, Meta(description="summed durations of GPU events, µs per step")]
+    busy_us: Annotated[float, Meta(description="union of the events per GPU, summed over GPUs, µs per step")]
+    unattributed_us: Annotated[
+        float, Meta(description="the part that a health note keeps out of families, modules and phases, µs per step")
+    ]
+    tensor_core_share: Annotated[
+        float | None, Meta(description="part of kernel time on tensor cores (0 to 1); null without kernels")
+    ]
+    families: Annotated[list[Share], Meta(description="GPU time by family, the largest first")]
+
+
+class Operation(Struct):
+    """One operation by category and name."""
+
+    name: DisplayName
+    raw_name: RawName
+    category: Category
+    family: Family
+    count: Count
+    total_us: Annotated[float, Meta(description="total time, recursion at each level, µs per step")]
+    self_us: Annotated[float, Meta(description="self time: time in no child of the same lane, µs per step")]
+
+
+class Rank(Struct):
+    """Where the time of one rank's own steps goes."""
+
+    rank: int
+    states: list[StateTime]
+
+
+class SetFinding(Struct):
+    """One thing that stands out."""
+
+    code: Annotated[str, Meta(description="stable code (docs/findings.md)")]
+    title: Annotated[str, Meta(description="the finding in a line")]
+    detail: Annotated[str, Meta(description="what it means here")]
+
+
+class ProfileDocument(Struct):
+    """One set in depth. Times are µs per step, counts and bytes per step, all means."""
+
+    schema: Literal["tracediff.profile/1"]
+    set: Set
+    step_time: StepTime
+    gpu_time: GpuTime
+    ops: Annotated[list[Operation], Meta(description="operators and runtime calls, the largest self time first")]
+    kernels: Annotated[list[Operation], Meta(description="kernels, copies and memsets, the longest first")]
+    modules: Annotated[
+        list[Share],
+        Meta(description="GPU time (without a GPU: self time of operators) by nn.Module, the largest first"),
+    ]
+    phases: Annotated[list[Share], Meta(description="the same work by phase of the step")]
+    ranks: list[Rank]
+    tables: Annotated[
+        dict[str, list[Row]], Meta(description="tables that the set was loaded with (docs/analysis.md): name → rows")
+    ]
+    findings: Annotated[list[SetFinding], Meta(description="what stands out, the largest part of the step first")]
+    health: list[HealthNote]

@@ -1,0 +1,92 @@
+"""The JSON Schema (2020-12) of every JSON document, made from the documents' types.
+
+``python -m tracediff.report.json_schema docs/reference`` writes the published files (``make schemas``).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tracediff.aggregate.collective_skew import CLOCKS, STRAGGLERS, STRAGGLING_STEPS, WAITS
+from tracediff.profile.tables import NAMES, table_schema
+from tracediff.profile.tables.schema import TableSchema
+from tracediff.report.analysis.json_types import ProfileDocument
+from tracediff.report.check_json import CheckDocument
+from tracediff.report.collection import TableDocument
+from tracediff.report.json_types import DiffDocument
+from tracediff.report.matrix_json import MatrixDocument
+from tracediff.report.table import column_key
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DOCUMENTS = {
+    "tracediff.diff/1": DiffDocument,
+    "tracediff.profile/1": ProfileDocument,
+    "tracediff.check/1": CheckDocument,
+    "tracediff.matrix/1": MatrixDocument,
+    "tracediff.table/1": TableDocument,
+}
+"""Schema of a document → its type."""
+SIDES = {"DiffDocument": ("control_", "test_"), "ProfileDocument": ("",)}
+"""Documents that hold tables → what stands before the name of a column."""
+UNITS = {"ns": "µs", "count": "occurrences"}
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of the documents whose `schema` is ``name``. Objects are closed and have all their keys."""
+    (top,), components = msgspec.json.schema_components([DOCUMENTS[name]])
+    for title, found in components.items():
+        found["description"] = " ".join(found["description"].split())
+        found["required"] = list(found["properties"])
+        found["additionalProperties"] = False
+        if title in SIDES:
+            found["properties"]["tables"] |= _tables(SIDES[title])
+    return {"$schema": DIALECT, "title": name, **top, "$defs": components}
+
+
+def file_name(name: str) -> str:
+    """The published file: ``tracediff.diff/1`` is in ``tracediff.diff-1.schema.json``."""
+    return f"{name.replace('/', '-')}.schema.json"
+
+
+def published() -> dict[str, str]:
+    """File name → content of all published files."""
+    return {
+        file_name(name): msgspec.json.format(msgspec.json.encode(json_schema(name)), indent=2).decode() + "\n"
+        for name in DOCUMENTS
+    }
+
+
+def _tables(prefixes: tuple[str, ...]) -> dict[str, Any]:
+    schemas = (*map(table_schema, NAMES), WAITS, STRAGGLERS, STRAGGLING_STEPS, CLOCKS)
+    return {
+        "properties": {
+            schema.name: {"description": schema.title, "type": "array", "items": _row(schema, prefixes)}
+            for schema in schemas
+        },
+        "additionalProperties": False,
+    }
+
+
+def _row(schema: TableSchema, prefixes: tuple[str, ...]) -> dict[str, Any]:
+    properties: dict[str, Any] = {key: {"type": "string"} for key in schema.keys}
+    for prefix in prefixes:
+        for column in schema.columns:
+            description = f"{column.title}, {UNITS.get(column.unit, column.unit)} per step"
+            properties[prefix + column_key(column)] = {"description": description, "type": "number"}
+        for quotient in (*schema.rates, *schema.parts):
+            properties[prefix + quotient.name] = {"description": quotient.title, "type": ["number", "null"]}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+if __name__ == "__main__":
+    for file, text in published().items():
+        Path(sys.argv[1], file).write_text(text)

@@ -1,0 +1,328 @@
+"""The JSON document of a comparison as types (schema ``tracediff.diff/1``): what each key means, and in which unit.
+
+The fields stand in the order in which they are written. From these types `tracediff.report.json_schema` makes the
+published JSON Schema; docs/reference/json.md is the same in prose.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from tracediff.diff.matching.match import LEVELS
+from tracediff.diff.preflight import CAUTION, OK, REFUSED
+
+
+def one_of(description: str, *values: str) -> Meta:
+    """A text that is one of ``values``; a later version may add to them."""
+    return Meta(description=description, extra_json_schema={"enum": list(values)})
+
+
+Microseconds = Annotated[float, Meta(description="µs per step")]
+Count = Annotated[float, Meta(description="occurrences per step; a mean, so it may be a fraction")]
+EventCount = Annotated[int, Meta(description="events of the whole set, not per step")]
+SetMicroseconds = Annotated[float, Meta(description="µs of the whole set, not per step")]
+PValue = Annotated[float | None, Meta(description="p-value of the change; null where untested")]
+QValue = Annotated[
+    float | None,
+    Meta(description="p-value corrected for the number of tests (Benjamini–Hochberg); null where untested"),
+]
+TimeChange = Annotated[
+    str,
+    one_of("significance of the change of time over runs", "faster", "slower", "same", "unclear", "untested"),
+]
+DisplayName = Annotated[str, Meta(description="name for people: without addresses, hashes, ids and namespaces")]
+RawName = Annotated[str, Meta(description="name as recorded")]
+Category = Annotated[str, Meta(description="category of the trace: cpu_op, kernel, gpu_memcpy, …")]
+Family = Annotated[str, Meta(description="kind of work: gemm, conv, attention, … (docs/families.md)")]
+Row = dict[str, str | float | None]
+
+
+class Set(Struct):
+    """One set: which runs, ranks and steps, on which device."""
+
+    label: Annotated[str, Meta(description="name of the set in reports")]
+    files: Annotated[list[str], Meta(description="names of the trace files, without folders")]
+    runs: Annotated[int, Meta(description="number of runs")]
+    ranks: Annotated[list[int], Meta(description="ranks, ascending")]
+    steps_used: Annotated[list[int], Meta(description="numbers of the steps that were used, ascending")]
+    gpu: Annotated[list[str], Meta(description="names of the GPUs; empty without GPU events")]
+    torch: Annotated[str | None, Meta(description="version of torch; null where it was not recorded")]
+    unprofiled_us: Annotated[
+        float | None,
+        Meta(description="median step without the profiler, in µs; null where the collector did not measure it"),
+    ]
+
+
+class Reason(Struct):
+    """One difference between the sides that limits what the comparison says."""
+
+    code: Annotated[str, Meta(description="stable code (docs/preflight.md)")]
+    message: Annotated[str, Meta(description="what it means for the answer")]
+    control: Annotated[str, Meta(description="value on the control side")]
+    test: Annotated[str, Meta(description="value on the test side")]
+
+
+class Comparability(Struct):
+    """The preflight: is like compared with like?"""
+
+    level: Annotated[str, one_of("refused: nothing was compared without --force", OK, CAUTION, REFUSED)]
+    reasons: Annotated[list[Reason], Meta(description="what differs; empty where nothing does")]
+
+
+class Verdict(Struct):
+    """How the step time differs, and what the runs show of it."""
+
+    result: Annotated[str, one_of("result of the test over runs", "faster", "slower", "same", "inconclusive")]
+    sentence: Annotated[str, Meta(description="the verdict in a sentence")]
+    control_us: Microseconds
+    test_us: Microseconds
+    delta_us: Annotated[float, Meta(description="test − control, µs per step")]
+    ratio: Annotated[float | None, Meta(description="test / control; null where control is 0")]
+    median_control_us: Annotated[float, Meta(description="median over runs of the median step of control, in µs")]
+    median_test_us: Annotated[float, Meta(description="median over runs of the median step of test, in µs")]
+    ci95_us: Annotated[
+        tuple[float, float] | None,
+        Meta(description="95 % confidence interval of the change of the median, in µs; null where untested"),
+    ]
+    p_value: PValue
+    unit: Annotated[str, one_of("what was sampled", "run", "step")]
+    n_control: Annotated[int, Meta(description="number of samples of control")]
+    n_test: Annotated[int, Meta(description="number of samples of test")]
+    min_detectable_us: Annotated[
+        float | None,
+        Meta(description="smallest change that these runs detect in 80 % of cases, in µs; null where untested"),
+    ]
+    method: Annotated[
+        str,
+        one_of("statistical procedure (docs/statistics.md)", "none", "t", "ranks", "prediction", "paired", "assumed"),
+    ]
+    within_runs_us: Annotated[
+        tuple[float, float] | None,
+        Meta(
+            description="95 % interval of the change between the steps of one run per side, in µs; it says nothing of "
+            "other runs. null with more runs or too few steps"
+        ),
+    ]
+
+
+class State(Struct):
+    """One state of the step; the states add up to the step."""
+
+    name: Annotated[str, Meta(description="state of the step account (docs/concepts.md)")]
+    control_us: Microseconds
+    test_us: Microseconds
+    delta_us: Annotated[float, Meta(description="test − control, µs per step")]
+    time_change: TimeChange
+    p_value: PValue
+    q_value: QValue
+
+
+class ForeignGpuTime(Struct):
+    """GPU time of work that was launched in no used step, µs per step."""
+
+    control: Microseconds
+    test: Microseconds
+
+
+class StepTime(Struct):
+    """The step account: where the time of a step goes."""
+
+    control_us: Microseconds
+    test_us: Microseconds
+    delta_us: Annotated[float, Meta(description="test − control, µs per step")]
+    states: Annotated[list[State], Meta(description="states in order of precedence")]
+    foreign_gpu_us: Annotated[
+        ForeignGpuTime, Meta(description="part of the GPU states held only by work launched in no used step")
+    ]
+    residual_us: Annotated[float, Meta(description="what the states leave unexplained of the change: 0")]
+
+
+class Member(Struct):
+    """Work of one kind on one side of a group."""
+
+    name: DisplayName
+    raw_name: RawName
+    op: Annotated[str | None, Meta(description="operator that launched it; null for none")]
+    family: Family
+    count: Count
+    us: Microseconds
+
+
+class Group(Struct):
+    """Work of both sides that is the same; every GPU event (without a GPU: every operator) is in exactly one group."""
+
+    level: Annotated[str, one_of("how the sides were matched (docs/matching.md)", *LEVELS)]
+    name: Annotated[str, Meta(description="name of the largest member, for people")]
+    family: Family
+    module: Annotated[str | None, Meta(description="path of the nn.Module; null where unknown or several")]
+    phase: Annotated[str, Meta(description="forward, backward, optimizer, other or unknown")]
+    control: Annotated[list[Member], Meta(description="members of control, the largest first")]
+    test: Annotated[list[Member], Meta(description="members of test, the largest first")]
+    control_ops: Annotated[
+        float | None,
+        Meta(description="occurrences per step of the operator that all members share; null where they share none"),
+    ]
+    test_ops: Annotated[float | None, Meta(description="the same on the test side")]
+    delta_us: Annotated[float, Meta(description="test − control, µs per step: count_part_us + mean_part_us")]
+    count_part_us: Annotated[float, Meta(description="part of the change by count, µs per step")]
+    mean_part_us: Annotated[float, Meta(description="part of the change by mean duration, µs per step")]
+
+
+class WorkTime(Struct):
+    """Work of both sides in groups; matched + added + removed + unattributed = delta."""
+
+    control_us: Microseconds
+    test_us: Microseconds
+    delta_us: Annotated[float, Meta(description="test − control, µs per step")]
+    count_control: Count
+    count_test: Count
+    groups: Annotated[list[Group], Meta(description="all work, the largest change first")]
+    matched_us: Annotated[float, Meta(description="change within groups with members on both sides, µs per step")]
+    added_us: Annotated[float, Meta(description="change by groups that only test has, µs per step")]
+    removed_us: Annotated[float, Meta(description="change by groups that only control has, µs per step")]
+    unattributed_us: Annotated[
+        float, Meta(description="change by work that a health note keeps out of matching, µs per step")
+    ]
+    residual_us: Annotated[float, Meta(description="what the parts leave unexplained of the change: 0")]
+
+
+class TensorCoreShare(Struct):
+    """Part of kernel time on tensor cores (0 to 1); null without kernels on both sides."""
+
+    control: float | None
+    test: float | None
+
+
+class OtherEvents(Struct):
+    """GPU events that belong to no used step: totals of the whole set."""
+
+    control_count: EventCount
+    control_us: SetMicroseconds
+    test_count: EventCount
+    test_us: SetMicroseconds
+
+
+class GpuTime(WorkTime):
+    """The kernel account: the summed durations of GPU events, in groups. All 0 where there is no GPU."""
+
+    busy_control_us: Annotated[float, Meta(description="union of the events per GPU, summed over GPUs, µs per step")]
+    busy_test_us: Annotated[float, Meta(description="the same on the test side")]
+    overlap_control_us: Annotated[float, Meta(description="control_us − busy_control_us")]
+    overlap_test_us: Annotated[float, Meta(description="test_us − busy_test_us")]
+    tensor_core_share: TensorCoreShare
+    spilled: Annotated[OtherEvents, Meta(description="events whose launch is not in the file")]
+    outside: Annotated[OtherEvents, Meta(description="events launched outside every step")]
+
+
+class Op(Struct):
+    """One operation by category and name."""
+
+    name: DisplayName
+    raw_name: RawName
+    device: Annotated[str, one_of("where it runs", "cpu", "gpu")]
+    category: Category
+    family: Family
+    control_counts: Count
+    test_counts: Count
+    control_total_us: Annotated[float, Meta(description="total time, recursion at each level, µs per step")]
+    test_total_us: Annotated[float, Meta(description="the same on the test side")]
+    control_self_us: Annotated[float, Meta(description="self time: time in no child of the same lane, µs per step")]
+    test_self_us: Annotated[float, Meta(description="the same on the test side")]
+    diff_counts: Annotated[float, Meta(description="test − control, occurrences per step")]
+    diff_us: Annotated[float, Meta(description="test − control of the total time, µs per step")]
+    counts_change: Annotated[
+        str, one_of("class of the change of count", "added", "deleted", "increased", "decreased", "unchanged")
+    ]
+    time_change: TimeChange
+    p_value: PValue
+    q_value: QValue
+    relative: Annotated[
+        float | None,
+        Meta(description="relative change of self time beyond common_change; null where untested"),
+    ]
+    counts_vary: Annotated[bool, Meta(description="whether the count differs from step to step on a side")]
+
+
+class FamilyChange(Struct):
+    """Work of one family, tested over runs."""
+
+    name: Family
+    control_us: Annotated[float, Meta(description="mean over runs of the median over steps, µs per step")]
+    test_us: Annotated[float, Meta(description="the same on the test side")]
+    time_change: TimeChange
+    p_value: PValue
+    q_value: QValue
+    relative: Annotated[
+        float | None,
+        Meta(description="relative change beyond what all families have in common; null where untested"),
+    ]
+    interval: Annotated[
+        tuple[float, float] | None,
+        Meta(description="95 % confidence interval of the relative change; null where untested"),
+    ]
+
+
+class Evidence(Struct):
+    """One thing that shows a finding; null where it has no count or time."""
+
+    name: str
+    control_count: Annotated[float | None, Meta(description="occurrences per step")]
+    test_count: Annotated[float | None, Meta(description="occurrences per step")]
+    control_us: Annotated[float | None, Meta(description="µs per step")]
+    test_us: Annotated[float | None, Meta(description="µs per step")]
+
+
+class Finding(Struct):
+    """One reason for the change."""
+
+    code: Annotated[str, Meta(description="stable code (docs/findings.md)")]
+    title: Annotated[str, Meta(description="the finding in a line")]
+    detail: Annotated[str, Meta(description="what it means here")]
+    delta_us: Annotated[float, Meta(description="its part of the change, µs per step; 0 where it has none of its own")]
+    evidence: list[Evidence]
+
+
+class HealthNote(Struct):
+    """What was dropped, repaired or guessed while the traces were read."""
+
+    code: Annotated[str, Meta(description="stable code (docs/health.md)")]
+    message: str
+    count: Annotated[int, Meta(description="events or files concerned")]
+
+
+class Health(Struct):
+    """Health notes of both sides."""
+
+    control: list[HealthNote]
+    test: list[HealthNote]
+
+
+class DiffDocument(Struct):
+    """A comparison of two sets. Times are µs per step, counts per step, both means; null where something is unknown or
+    was not tested.
+    """
+
+    schema: Literal["tracediff.diff/1"]
+    control: Set
+    test: Set
+    comparability: Comparability
+    verdict: Verdict
+    step_time: StepTime
+    gpu_time: GpuTime
+    host_time: Annotated[
+        WorkTime | None,
+        Meta(description="the self time of operators where neither side has a GPU, else null"),
+    ]
+    ops: Annotated[list[Op], Meta(description="all operations, the largest change of self time first")]
+    common_change: Annotated[
+        float, Meta(description="relative change that all tested operations have in common; 0 where none was tested")
+    ]
+    families: Annotated[list[FamilyChange], Meta(description="work by family, the largest change first")]
+    tables: Annotated[
+        dict[str, list[Row]],
+        Meta(description="tables that both sets were loaded with (docs/analysis.md), the largest change first"),
+    ]
+    findings: Annotated[list[Finding], Meta(description="what explains the change, the largest part first")]
+    health: Health
