@@ -42,12 +42,12 @@ class VariantRow:
         float | None, Meta(description="lower end of the 95 % confidence interval; null below two runs per side")
     ] = None
     speedup_high: Annotated[float | None, Meta(description="upper end of the same interval")] = None
-    peak_bytes: Annotated[int | None, Meta(description="peak memory of the device, without one of the host")] = None
+    peak_bytes: Annotated[
+        int | None, Meta(description="largest peak memory of a run: of the GPU, without one of the host")
+    ] = None
     kernels: Annotated[float | None, Meta(description="GPU kernels per step; null without a GPU")] = None
     ops: Annotated[float | None, Meta(description="operator calls per step")] = None
-    graph_breaks: Annotated[int | None, Meta(description="graph breaks; null for a variant that is not compiled")] = (
-        None
-    )
+    graph_breaks: Annotated[int | None, Meta(description="graph breaks of the first run; null if not compiled")] = None
     overhead: Annotated[float | None, Meta(description="profiled / unprofiled step time − 1")] = None
     contended: Annotated[int, Meta(description="runs that other processes disturbed")] = 0
     failed: Annotated[str | None, Meta(description="why there are no runs")] = None
@@ -72,7 +72,7 @@ class TableDocument(Struct):
 
     schema: Literal["tracediff.table/1"]
     name: Annotated[str, Meta(description="name of the collected workload or function")]
-    size: Annotated[str | None, Meta(description="size of the workload; null for a function of your own")]
+    size: Annotated[str | None, Meta(description="size of the workload; null for your own code")]
     environment: Annotated[
         dict[str, Any], Meta(description="versions, device and settings of the first variant, as its manifest has them")
     ]
