@@ -1,4 +1,4 @@
-"""The step account, slow and plain, straight from the JSON: what docs/concepts says, one instant after the other.
+"""The step account, slow and plain, straight from the JSON: what docs/concepts.md says, one instant after the other.
 Checks the fast path.
 """
 

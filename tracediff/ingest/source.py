@@ -149,7 +149,7 @@ def _open_url(url: str) -> io.BufferedReader:
         import fsspec
     except ModuleNotFoundError:
         raise TracediffError(
-            url, "reading URLs needs fsspec", "pip install 'torch-tracediff[scale]', or copy the file here"
+            url, "reading URLs needs fsspec", "pip install 'torch-tracediff[url]', or copy the file here"
         ) from None
     try:
         opened: Any = fsspec.open(url, "rb").open()

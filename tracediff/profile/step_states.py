@@ -1,4 +1,4 @@
-"""The step account: each instant of a period in exactly one state (docs/concepts/states.md)."""
+"""The step account: each instant of a period in exactly one state (docs/concepts.md)."""
 
 from __future__ import annotations
 

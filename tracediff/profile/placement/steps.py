@@ -1,4 +1,4 @@
-"""Steps: their host windows, which events belong to them, their completions and periods (docs/concepts/steps.md)."""
+"""Steps: their host windows, which events belong to them, their completions and periods (docs/concepts.md)."""
 
 from __future__ import annotations
 

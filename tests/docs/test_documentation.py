@@ -1,0 +1,244 @@
+"""The documentation: what exists in the code is documented, what is documented, cited and linked exists."""
+
+import ast
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+from tracediff_cli.compare import VIEWS
+from tracediff_cli.main import COMMANDS, cli
+from tracediff_dashboards.pages import PAGES
+
+import tracediff
+from tracediff import charts
+from tracediff.aggregate.collective_skew import OVER_RANKS
+from tracediff.analysis.set_findings import ADVICE
+from tracediff.collect.options import parser
+from tracediff.collect.workloads import NAMES as WORKLOADS
+from tracediff.diff.gate.config import STOPPING
+from tracediff.diff.gate.figures import ALL_FAMILIES
+from tracediff.diff.matching.match import LEVELS
+from tracediff.profile.step_states import STATES
+from tracediff.profile.tables import NAMES as TABLES
+from tracediff.report.json_schema import DOCUMENTS, json_schema
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "tracediff"
+PAGES_OF_USERS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+ALL_PAGES = [
+    *PAGES_OF_USERS,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "benchmarks").rglob("README.md")),
+    ROOT / "sample_traces" / "README.md",
+]
+SOURCES = [
+    path
+    for folder in ("tracediff", "cli", "dashboards", "tests", "benchmarks", "docs")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in (".py", ".js", ".css", ".sh")
+] + [ROOT / "Makefile", ROOT / "pyproject.toml"]
+JSON_PAGES = {
+    "tracediff.diff/1": ("reference/json.md",),
+    "tracediff.profile/1": ("analysis.md", "reference/json.md"),
+    "tracediff.check/1": ("reference/check.md", "reference/json.md"),
+    "tracediff.matrix/1": ("reference/matrix.md", "reference/json.md"),
+    "tracediff.table/1": ("reference/table.md",),
+}
+"""Schema → the page of its keys, then the page of the types that it shares with the comparison."""
+
+
+@cache
+def documentation():
+    return "\n".join(page.read_text() for page in PAGES_OF_USERS)
+
+
+def prose(text):
+    """Markdown without fenced blocks."""
+    return re.sub(r"^( *)(```|~~~).*?^\1\2", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def first_cells(page):
+    """What stands in the first column of a page's tables, one text per name."""
+    rows = [line.split("|")[1] for line in (DOCS / page).read_text().splitlines() if line.startswith("| ")]
+    return {re.sub(r"^\[(.*)\]\(.*\)$", r"\1", name.strip()).strip("`*") for row in rows for name in row.split(",")}
+
+
+def texts(path):
+    """(all text constants of a module, those that are the first argument of a call by the name of what is called)."""
+    tree = ast.parse(path.read_text())
+    constants = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    everywhere, first = set(), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            everywhere.add(node.value)
+        if isinstance(node, ast.Call) and node.args:
+            argument = node.args[0]
+            argument = constants.get(argument.id, argument) if isinstance(argument, ast.Name) else argument
+            if isinstance(argument, ast.Constant):
+                first.setdefault(ast.unparse(node.func).removeprefix("self."), set()).add(argument.value)
+    return everywhere, first
+
+
+def test_finding_codes():
+    codes = {code for code, _, _ in ADVICE.values()}
+    for path in (SOURCE / "diff" / "findings").glob("*.py"):
+        everywhere, first = texts(path)
+        codes |= {text for text in everywhere if re.fullmatch(r"[a-z]+(-[a-z]+)+", text)} | first.get("Finding", set())
+    assert codes == first_cells("findings.md") - {"code"}
+
+
+def test_preflight_codes():
+    codes = set()
+    for name in ("preflight.py", "preflight_work.py"):
+        path = SOURCE / "diff" / name
+        codes |= texts(path)[1]["Reason"]
+        for node in ast.walk(ast.parse(path.read_text())):  # the list of checks: (code, message, function)
+            if isinstance(node, ast.Tuple) and [type(e) for e in node.elts] == [ast.Constant, ast.Constant, ast.Name]:
+                codes.add(node.elts[0].value)
+    assert codes == first_cells("preflight.md") - {"code"}
+
+
+def test_health_codes():
+    codes = set().union(*(texts(path)[1].get("notes.add", set()) for path in SOURCE.rglob("*.py")))
+    hta = {"not-in-hta", "one-file-a-rank", "one-run"}
+    assert codes - hta == first_cells("health.md") - {"code"}
+    assert hta <= {*re.findall(r"`([a-z-]+)`", (DOCS / "hta.md").read_text())}
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("charts.md", {*charts.NAMES, *charts.OF_SET}),
+        ("concepts.md", STATES),
+        ("dashboard.md", PAGES.values()),
+        ("families.md", ALL_FAMILIES),
+        ("matching.md", LEVELS),
+    ],
+)
+def test_names_have_a_row(page, names):
+    assert {*names} - first_cells(page) == set()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [TABLES, OVER_RANKS, WORKLOADS],
+    ids=["tables", "tables over ranks", "workloads"],
+)
+def test_names_are_documented(names):
+    text = documentation()
+    assert [name for name in names if not re.search(rf"[`\[| ]{re.escape(name)}[`\]| ]", text)] == []
+
+
+def test_views_are_documented():
+    named = " ".join(re.findall(r"--by ([a-z|]+)", documentation()))
+    assert {*VIEWS} - {*re.split(r"[| ]", named)} == set()
+
+
+def test_cautions_that_stop_a_check():
+    assert {code for code in STOPPING if not re.search(rf"\b{code}\b", (DOCS / "ci.md").read_text())} == set()
+
+
+def test_commands():
+    assert [name for name in COMMANDS if f"tracediff {name}" not in documentation()] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options(command):
+    if command == "collect":  # its options are argparse's: a GPU host may lack click
+        options = [o for action in parser()._actions for o in action.option_strings if o != "--help"]
+    else:
+        found = cli.get_command(click.Context(cli), command)
+        options = [o for parameter in found.params for o in (*parameter.opts, *parameter.secondary_opts)]
+    long = [o for o in options if o.startswith("--")]
+    assert long
+    assert [o for o in long if not re.search(rf"{o}(?![\w-])", documentation())] == []
+
+
+def test_public_names():
+    (row,) = (line for line in (DOCS / "stability.md").read_text().splitlines() if line.startswith("| Python |"))
+    assert sorted(re.findall(r"`tracediff\.(\w+)`", row)) == sorted(tracediff.__all__)
+
+
+def test_extras():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert [name for name in extras if f"`{name}`" not in documentation() and f"[{name}]" not in documentation()] == []
+
+
+def keys_and_values(node):
+    """(the keys of all objects of a schema, without the columns of tables; its enumerated values)."""
+    keys, values = set(), set()
+    if isinstance(node, dict):
+        keys |= node.get("properties", {}).keys()
+        values |= {value for value in node.get("enum", ()) if isinstance(value, str)}
+        node = [value for key, value in node.items() if key != "tables"]
+    for part in node if isinstance(node, list) else ():
+        more = keys_and_values(part)
+        keys, values = keys | more[0], values | more[1]
+    return keys, values
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_keys_of_the_json(name):
+    keys, values = keys_and_values(json_schema(name))
+    pages = [(DOCS / page).read_text() for page in JSON_PAGES[name]]
+    if name == "tracediff.profile/1":
+        pages[0] = pages[0].partition("\n## JSON\n")[2]
+    documented = [{*re.findall(r"`([a-z][a-z0-9_]*)`", page)} for page in pages]
+    assert keys - set().union(*documented) == set(), "keys that no page documents"
+    assert documented[0] - keys - values == set(), "documented keys that no document has"
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    found, seen = set(), {}
+    for heading in re.findall(r"^#+ +(.*?) *$", prose(page.read_text()), re.MULTILINE):
+        text = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        count = seen[slug] = seen.get(slug, -1) + 1
+        found.add(f"{slug}-{count}" if count else slug)
+    return found
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links(page):
+    text = re.sub(r"`[^`\n]*`", "code", prose(page.read_text()))
+    missing = []
+    for link in re.findall(r"\]\(\s*<?([^)\s>]+)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(link)
+    assert missing == []
+
+
+def test_pages_cited_in_code_exist():
+    cited = {
+        (name, path.relative_to(ROOT).as_posix())
+        for path in SOURCES
+        for name in re.findall(r"\bdocs/[\w./-]*\w", path.read_text())
+    }
+    assert ("docs/health.md", "tracediff/ingest/health.py") in cited
+    assert [one for one in sorted(cited) if not (ROOT / one[0]).exists()] == []
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_cited_in_pages_exist(page):
+    """Paths from the root, and modules as docs/design.md writes them: from their stage."""
+    module, file = r"(?:[\w-]+/)*[\w-]+\.py", r"(?:tests|benchmarks|tracediff|docs)/[\w./-]+\.\w+"
+    cited = re.findall(rf"`({module}|{file})`", page.read_text())
+    assert [
+        n for n in cited if not (ROOT / n).exists() and not any(f.as_posix().endswith(f"/{n}") for f in SOURCES)
+    ] == []
