@@ -35,6 +35,7 @@ ALL_PAGES = [
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "benchmarks").rglob("README.md")),
     ROOT / "sample_traces" / "README.md",
+    *sorted((ROOT / ".github").rglob("*.md")),
 ]
 SOURCES = [
     path
