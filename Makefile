@@ -4,13 +4,17 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SAMPLE := sample_traces/vit
 
-.PHONY: demo test lint package bench samples tables screenshots clean
+.PHONY: demo test traces lint package bench samples tables screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
 
 test: .venv/dev
 	$(BIN)/python -m pytest
+
+# The published traces of other projects that the tests read, into tests/data; needs the network.
+traces:
+	$(PYTHON) tests/fetch_traces.py
 
 lint: .venv/dev
 	$(BIN)/ruff check .
