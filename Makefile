@@ -4,13 +4,17 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SAMPLE := sample_traces/vit
 
-.PHONY: demo test lint package bench samples tables schemas screenshots clean
+.PHONY: demo test traces lint package bench samples tables screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
 
 test: .venv/dev
 	$(BIN)/python -m pytest
+
+# The published traces of other projects that the tests read, into tests/data; needs the network.
+traces:
+	$(PYTHON) tests/fetch_traces.py
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -37,10 +41,6 @@ samples: .venv/dev
 
 tables: .venv/dev
 	$(BIN)/python benchmarks/tables.py --size tiny --out docs/tables.md
-
-# The JSON Schema of every JSON document, from the documents' types.
-schemas: .venv/core
-	$(BIN)/python -m tracediff.report.json_schema docs/reference
 
 # Every chart and the report, light and dark, wide and narrow; needs Chromium.
 screenshots: .venv/dev

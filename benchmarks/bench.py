@@ -189,12 +189,14 @@ class Row:
         return f"| {self.what} | {self.asked} | {self.ours} | {self.against} | {self.measured}{mark} |"
 
 
-HEADER = "| | asked | ours | against | measured |\n|---|---|---|---|---|"
+HEADER = "| | required | tracediff | compared with | measured |\n|---|---|---|---|---|"
 
 
 def faster(what: str, least: float | None, than: str, ours: Cost, other: Cost) -> Row:
     """Our wall time against another's; ``least`` is how many times faster we should be."""
-    row = Row(what, f"≥ {least:g} × faster than {than}" if least else f"(against {than})", str(ours), str(other), "–")
+    row = Row(
+        what, f"≥ {least:g} × faster than {than}" if least else f"(compared with {than})", str(ours), str(other), "–"
+    )
     if ours.fault or other.fault:
         return row
     ratio = other.wall / ours.wall
@@ -308,7 +310,7 @@ def machine(hta_python: str) -> str:
         )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     ours, theirs = _versions(sys.executable, PACKAGES["ours"]), _versions(hta_python, PACKAGES["HTA"])
-    return f"{cores} cores of {model}, {platform.system()}; ours: {ours}; HTA's: {theirs}."
+    return f"{cores} cores of {model}, {platform.system()}; tracediff: {ours}; HTA's: {theirs}."
 
 
 def _versions(python: str, packages: Sequence[str]) -> str:

@@ -1,8 +1,10 @@
 """The real traces that tests run against: published traces of other projects, which are not part of this repository.
 
-They lie in the folder that TRACEDIFF_TRACES names, else in ``../shared/traces`` beside the repository. Tests that need
-them carry
-`needs_traces`, which skips them with the reason where the folder is absent.
+They are in the folder that TRACEDIFF_TRACES names, else in ``../shared/traces`` beside the repository where that
+exists, else in ``tests/data``, which
+``make traces`` fills from the projects that published them (tests/traces.toml). Tests that need them carry
+`needs_traces`, which skips them with the reason
+where the folder is absent.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(os.environ.get("TRACEDIFF_TRACES") or Path(__file__).resolve().parents[1].parent / "shared" / "traces")
+HERE = Path(__file__).resolve().parent
+SHARED = HERE.parents[1] / "shared" / "traces"
+FOLDER = Path(os.environ.get("TRACEDIFF_TRACES") or (SHARED if SHARED.is_dir() else HERE / "data"))
 
 FILES: list[Path] = sorted(p for p in FOLDER.rglob("*") if p.name.endswith((".json", ".json.gz")))
 """All trace files (41 of them), in order of path; empty where the folder is absent."""
 
 NAMES: list[str] = [p.relative_to(FOLDER).as_posix() for p in FILES]
-"""The same as TRUTH.tsv writes them: relative to the folder. Good as ids of parametrised tests."""
+"""The same relative to the folder, as TRUTH.tsv and traces.toml write them. Good as ids of parametrised tests."""
 
 PAIRS = [
     ("resnet50_workers0", "resnet50_workers4"),
@@ -35,7 +39,7 @@ PAIRS = [
 """Control and test of real comparisons: each pair is one program twice, or two variants of it."""
 
 needs_traces = pytest.mark.skipif(
-    not FILES, reason=f"the real traces are not at {FOLDER}: set TRACEDIFF_TRACES to their folder"
+    not FILES, reason=f"no real traces in {FOLDER}: run `make traces`, or set TRACEDIFF_TRACES to their folder"
 )
 
 
@@ -48,9 +52,10 @@ def trace(name: str) -> Path:
 
 
 def truth() -> dict[str, dict[str, str]]:
-    """The rows of TRUTH.tsv by file name: column → text exactly as printed there. Empty where the folder is absent."""
-    table = FOLDER / "TRUTH.tsv"
-    if not table.exists():
+    """The rows of TRUTH.tsv by file name: column → text exactly as printed there. A slow, plain reader computed them
+    from the JSON alone. Empty where
+    there are no traces."""
+    if not FILES:
         return {}
-    with open(table, newline="") as file:
+    with open(HERE / "TRUTH.tsv", newline="") as file:
         return {row["file"]: row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}

@@ -58,13 +58,13 @@ def main() -> None:
 def tables(raw: dict[str, Any]) -> list[str]:
     """Lines of Markdown."""
     alarms = [
-        "| workload | runs a side | wrong verdicts (asked ≤ 6 %) | any operator flagged (asked ≤ 6 %) | in order of "
-        "collection: splits, wrong, flagged |"
+        "| workload | runs per side | wrong verdicts (required ≤ 6 %) | any operator flagged (required ≤ 6 %) | "
+        "in order of collection: splits, wrong, flagged |"
     ]
     alarms.append("|:--|--:|--:|--:|--:|")
     finds = [
         "| workload | step | sd, base / planted | contended | operator adds | step changed | found | detectable | "
-        "first by µs (asked ≥ 90 %) | by q |"
+        "first by µs (required ≥ 90 %) | by q |"
     ]
     finds.append("|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for workload, found in raw["workloads"].items():
@@ -89,7 +89,7 @@ def tables(raw: dict[str, Any]) -> list[str]:
         "",
         *alarms,
         "",
-        f"### A planted operator, {max(A_SIDE)} runs a side: what is found",
+        f"### A planted operator, {max(A_SIDE)} runs per side: what is found",
         "",
         *finds,
     ]

@@ -57,7 +57,7 @@ HTA_PAIR = "hta control → test"
 
 COLUMNS = (
     "pair",
-    "asked",
+    "required",
     "measured",
     *COUNTED,
     *APART,
@@ -191,7 +191,7 @@ def hta_check(comparison: Comparison) -> str:
     ours = share_by_name(groups_of(comparison))
     return (
         f"Share by name in HTA's own frame (`TraceDiff.compare_traces`, GPU, the same step) on {HTA_PAIR}: "
-        f"{percent(share)}; by our count: {percent(ours)}."
+        f"{percent(share)}; by tracediff's count: {percent(ours)}."
     )
 
 

@@ -22,11 +22,11 @@ def assert_closes(comparison):
     step, gpu = comparison.step_time, comparison.gpu_time
     assert step.residual == 0
     host = comparison.host_time
-    assert host.matched + host.added + host.removed == host.delta
+    assert host.matched + host.placed + host.added + host.removed == host.delta
     assert not (host.groups and gpu.groups)
     assert sum(s.control for s in step.states) == step.control
     assert sum(s.test for s in step.states) == step.test
-    assert gpu.matched + gpu.added + gpu.removed + gpu.unattributed == gpu.delta
+    assert gpu.matched + gpu.placed + gpu.added + gpu.removed + gpu.unattributed == gpu.delta
     for group in gpu.groups:
         assert sum(group.parts) == group.delta
     for category in ("kernel", "gpu_memcpy", "gpu_memset"):

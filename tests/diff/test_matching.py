@@ -87,9 +87,21 @@ def test_what_is_left_of_a_module_goes_together(tmp_path):
             *(e for k, name in enumerate(ops) for e in launched(f"kernel_{name}", 5 + 20 * k, 5, k, f"aten::{name}")),
         ]
 
-    comparison = compare_events(tmp_path, norm("pow", "mean", "rsqrt"), norm("rms_norm"))
-    (group,) = comparison.gpu_time.groups
+    other = launched("large", 90, 400, 9, "aten::mm")
+    comparison = compare_events(tmp_path, [*norm("pow", "mean", "rsqrt"), *other], [*norm("rms_norm"), *other])
+    (group,) = (g for g in comparison.gpu_time.groups if g.level != "exact")
     assert (group.level, group.module, len(group.control), len(group.test)) == ("module", "Net/Norm", 3, 1)
+
+
+def test_a_group_of_a_module_that_is_most_of_the_time_is_placed_and_not_matched(tmp_path):
+    def module(*ops):
+        modules = [event("python_function", "nn.Module: Net_0", 0, 90, tid=100)]
+        work = (e for k, name in enumerate(ops) for e in launched(f"kernel_{name}", 5 + 20 * k, 5, k, f"aten::{name}"))
+        return [step(1, 0, 100), *modules, *work]
+
+    gpu = compare_events(tmp_path, module("pow", "mean"), module("rms_norm")).gpu_time
+    assert [g.level for g in gpu.groups] == ["same module"]
+    assert (gpu.matched, gpu.placed) == (0, gpu.delta)
 
 
 def test_a_fused_kernel_against_the_operators_that_its_name_lists(tmp_path):
@@ -152,11 +164,19 @@ def test_replayed_nodes_that_changed_places_are_still_partners(tmp_path):
     assert all([m.name for m in g.control] == [m.name for m in g.test] for g in comparison.gpu_time.groups)
 
 
-def test_between_two_anchors_work_of_one_family_goes_together(tmp_path):
+def test_between_two_pairs_the_only_one_of_its_family_is_a_partner(tmp_path):
     comparison = compare_events(
         tmp_path, graph(["a", "ampere_sgemm_64x64_tn", "b"]), graph(["a", "ampere_sgemm_128x64_tn", "b"])
     )
-    assert ("sequence~family", ["ampere_sgemm_64x64_tn"], ["ampere_sgemm_128x64_tn"]) in told(comparison)
+    assert ("sequence", ["ampere_sgemm_64x64_tn"], ["ampere_sgemm_128x64_tn"]) in told(comparison)
+
+
+def test_of_equal_neighbours_none_is_said_to_be_the_one_without_a_partner(tmp_path):
+    gemm = "ampere_sgemm_64x64_tn"
+    comparison = compare_events(tmp_path, graph(["a", gemm, gemm, "b"]), graph(["a", gemm, gemm, gemm, "b"]))
+    (group,) = (g for g in comparison.gpu_time.groups if g.level == "sequence~family")
+    scale = comparison.scale
+    assert (group.control_count / scale, group.test_count / scale) == (2, 3)
 
 
 def test_a_kernel_longer_than_its_step_is_kept_out_and_told(tmp_path):
@@ -172,7 +192,7 @@ def test_a_kernel_longer_than_its_step_is_kept_out_and_told(tmp_path):
     comparison = compare_events(tmp_path, events, [step(1, 0, 20), *launched("gemm", 0, 5, 1, "aten::mm")])
     gpu = comparison.gpu_time
     assert comparison.us(gpu.unattributed) == -35  # 70 µs over two steps
-    assert gpu.matched + gpu.added + gpu.removed + gpu.unattributed == gpu.delta
+    assert gpu.matched + gpu.placed + gpu.added + gpu.removed + gpu.unattributed == gpu.delta
     assert "long-kernels" in {n.code for n in comparison.control.notes}
 
 

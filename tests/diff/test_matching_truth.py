@@ -33,7 +33,7 @@ STEPS = {"timesformer_h100:timesformer_mi300": 6, "tinylm_compile:tinylm_cudagra
 WIDEST = 4
 """Kinds of work on a side beyond which a group is no answer."""
 
-NO_PARTNER = ("family", "added", "removed")
+NO_PARTNER = ("family", "same module", "same family", "added", "removed")
 """Levels that name no partner: family says what kind of work it is, of all that nothing better is known of."""
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from tracediff.aggregate.call_tree import CallTree
-from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
+from tracediff.diff.matching.batch_ratio import shape_key
+from tracediff.diff.matching.call_pairs import Pairing, pair_calls
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import FamilyOf, Item, items_of
-from tracediff.diff.matching.match import TURNED, Match
+from tracediff.diff.matching.match import PLACED, TURNED, Match
 from tracediff.diff.matching.origins import Origins
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.kernels.display_names import readable
@@ -42,7 +43,7 @@ class Group:
     """Work of both sides that is the same; counts and times are numerators over scale.
 
     Attributes:
-        level: one of matching.groups.LEVELS.
+        level: one of matching.match.LEVELS.
         name: readable name of its largest member.
         family: what kind of work. phase: part of the step. module: path, None where unknown or several.
         control, test: members, the largest first.
@@ -141,8 +142,13 @@ class WorkTime:
 
     @property
     def matched(self) -> int:
-        """Change within groups that have members on both sides."""
-        return sum(g.delta for g in self.groups if g.control and g.test)
+        """Change within groups that have members on both sides and name a partner."""
+        return sum(g.delta for g in self.groups if g.control and g.test and g.level not in PLACED)
+
+    @property
+    def placed(self) -> int:
+        """Change within groups of one module or family that are too wide to name a partner."""
+        return sum(g.delta for g in self.groups if g.level in PLACED)
 
     @property
     def added(self) -> int:

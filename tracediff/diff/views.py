@@ -47,6 +47,8 @@ CAUSES = {
     "sequence": "replayed work, by its order",
     "sequence~family": "replayed work, by its place and family",
     "family": "the rest, by family",
+    "same module": "work of the same modules, without partners",
+    "same family": "work of the same families, without partners",
     "added": "only in the test",
     "removed": "only in the control",
 }

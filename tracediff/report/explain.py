@@ -18,6 +18,8 @@ WHY = {
     "sequence": "no operator launched it (on one side at least): equal names in the same order",
     "sequence~family": "no operator launched it: the same family between the same two neighbours",
     "family": "nothing better: the same family and phase",
+    "same module": "the same module and phase, too wide to name a partner",
+    "same family": "the same family and phase, too wide to name a partner",
     "added": "no partner on any level: only the test has it",
     "removed": "no partner on any level: only the control has it",
 }

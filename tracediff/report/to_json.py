@@ -119,7 +119,7 @@ def _state(comparison: Comparison, state: State) -> json_types.State:
 def _work_time(comparison: Comparison, work: WorkTime) -> dict[str, Any]:
     """The fields of `json_types.WorkTime`."""
     us, number = comparison.us, comparison.number
-    residual = work.delta - work.matched - work.added - work.removed - work.unattributed
+    residual = work.delta - work.matched - work.placed - work.added - work.removed - work.unattributed
     return {
         "control_us": us(work.control),
         "test_us": us(work.test),
@@ -128,6 +128,7 @@ def _work_time(comparison: Comparison, work: WorkTime) -> dict[str, Any]:
         "count_test": number(sum(g.test_count for g in work.groups)),
         "groups": [_group(comparison, g) for g in work.groups],
         "matched_us": us(work.matched),
+        "placed_us": us(work.placed),
         "added_us": us(work.added),
         "removed_us": us(work.removed),
         "unattributed_us": us(work.unattributed),

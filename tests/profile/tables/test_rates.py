@@ -333,10 +333,16 @@ def test_a_name_is_one_device_or_none():
         "NVIDIA L4 MIG 1g.6gb",
         "AMD Radeon Graphics",
         "",
-        "NVIDIA GH200 480GB",
-        "NVIDIA A100-PG509-200",
+        "AMD Instinct MI308X",
+        "NVIDIA GeForce RTX 2080 SUPER",
     ):
         assert device_named(name) is None
+    for name in ("NVIDIA A100-PG509-200", "NVIDIA PG509-210"):
+        board = device_named(name)
+        assert board is not None
+        assert board.memory is None
+        assert attained("bfloat16", [1000, 1, 156_000_000, 1000, 10**6, 1000, 0, 0], board).memory is None
+        assert attained("bfloat16", [1000, 1, 156_000_000, 1000, 10**6, 1000, 0, 0], board).part == 0.5
     assert device_of((H100, "Tesla T4")) is None
     assert len({d.name for d in DEVICES}) == len(DEVICES)
     assert json.dumps([[d.memory, d.vector, d.matrix] for d in DEVICES])

@@ -12,7 +12,7 @@ from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import named_sides
 from tracediff.diff.formatting import MINUS, change, count, part, plural, time
-from tracediff.diff.matching.call_pairs import shape_key
+from tracediff.diff.matching.batch_ratio import shape_key
 from tracediff.diff.preflight import COMPILING
 
 if TYPE_CHECKING:

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.align import Pairs, align, equal_in_turn, within_gaps
+from tracediff.diff.matching.batch_ratio import ComparedShapes, compared_shapes, shape_key
 from tracediff.diff.matching.origins import VIEWS, base_name
 from tracediff.profile.kernels.families import family_of
-
-TENSORS = {
-    "aten::mm": 2,
-    "aten::bmm": 2,
-    "aten::mv": 2,
-    "aten::dot": 2,
-    "aten::addmm": 3,
-    "aten::baddbmm": 3,
-    "aten::_int_mm": 2,
-}
-"""Operands of operators that compiled code calls with its output as one more."""
 
 STEADY = ("gemm", "conv", "attention", "embedding", "communication", "pool", "sort")
 """Families of work that compilers leave where it is."""
@@ -37,12 +25,10 @@ class Pairing:
 
     Attributes:
         test_of: control node → test node. control_of: the other way round.
-        shapes_agree: False where the sides' shapes differ by one ratio and were left out.
     """
 
     test_of: dict[int, int] = field(default_factory=dict)
     control_of: dict[int, int] = field(default_factory=dict)
-    shapes_agree: bool = True
 
     def add(self, control: int, test: int) -> None:
         """Pair two calls."""
@@ -51,15 +37,19 @@ class Pairing:
 
     def turned(self) -> Pairing:
         """The same with the sides swapped."""
-        return Pairing(self.control_of, self.test_of, self.shapes_agree)
+        return Pairing(self.control_of, self.test_of)
 
 
 @dataclass
 class _Side:
-    """A tree with what its calls are compared by."""
+    """A tree with what its calls are compared by.
+
+    Attributes:
+        shapes: operator → its shapes as recorded → what they are compared as; None where shapes do not count.
+    """
 
     tree: CallTree
-    with_shapes: bool
+    shapes: ComparedShapes | None
     children: dict[int, list[int]] = field(init=False)
     content: list[int] = field(init=False)
 
@@ -74,7 +64,10 @@ class _Side:
     def label(self, node: int) -> Hashable:
         """Kind, label and shapes of a call."""
         call = self.tree.calls[node]
-        return call.kind, call.label, shape_key(call.label, call.shapes) if self.with_shapes else ()
+        if self.shapes is None:
+            return call.kind, call.label, ()
+        shapes = shape_key(call.label, call.shapes)
+        return call.kind, call.label, self.shapes.get(call.label, {}).get(shapes, shapes)
 
 
 def pair_calls(control: CallTree, test: CallTree) -> Pairing:
@@ -83,29 +76,16 @@ def pair_calls(control: CallTree, test: CallTree) -> Pairing:
 
     Near-linear in the number of calls where the sides resemble each other.
     """
-    with_shapes, agree = _shapes_count(control, test)
-    sides = _Side(control, with_shapes), _Side(test, with_shapes)
+    shapes = compared_shapes(control, test)
+    sides = _Side(control, shapes and shapes[0]), _Side(test, shapes and shapes[1])
     _write_contents(sides)
-    pairing = Pairing(shapes_agree=agree)
+    pairing = Pairing()
     waiting = [(-1, -1)]
     while waiting:
         a, b = waiting.pop()
         waiting += _pair_in_order(pairing, sides, sides[0].children[a], sides[1].children[b])
     _pair_left_over(pairing, sides)
     return pairing
-
-
-@lru_cache(maxsize=1 << 16)
-def shape_key(op: str, shapes: str | None) -> tuple[str, ...]:
-    """Shapes to compare: without arguments that are no tensors, and without an output that is one more operand."""
-    if not shapes:
-        return ()
-    try:
-        given = json.loads(shapes)
-    except ValueError:
-        return (shapes,)
-    kept = [json.dumps(s, separators=(",", ":")) for s in given if s] if isinstance(given, list) else [shapes]
-    return tuple(kept[: TENSORS.get(op, len(kept))])
 
 
 def _write_contents(sides: tuple[_Side, _Side]) -> None:
@@ -201,44 +181,3 @@ def _call_order(side: _Side) -> list[int]:
         turn[node] = k
         stack += reversed(side.children[node])
     return turn
-
-
-def _shapes_count(control: CallTree, test: CallTree) -> tuple[bool, bool]:
-    """(whether shapes are to be compared, whether they agree): not where a side has none, nor where all differ by one
-    ratio.
-    """
-    shaped = [_shapes_by_op(tree) for tree in (control, test)]
-    if not shaped[0] or not shaped[1]:
-        return False, True
-    if any(set(shaped[0][op]) & set(shaped[1][op]) for op in shaped[0].keys() & shaped[1].keys()):
-        return True, True
-    return (False, False) if _one_ratio(*shaped) else (True, True)
-
-
-def _shapes_by_op(tree: CallTree) -> dict[str, list[tuple[str, ...]]]:
-    out: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for call in tree.calls:
-        if call.kind == "op" and (key := shape_key(call.label, call.shapes)):
-            out[call.label].append(key)
-    return out
-
-
-def _one_ratio(a: dict[str, list[tuple[str, ...]]], b: dict[str, list[tuple[str, ...]]]) -> bool:
-    """Whether the k-th shapes of every operator differ in no dimension but by one ratio."""
-    ratios = set()
-    for op in a.keys() & b.keys():
-        for x, y in zip(a[op], b[op], strict=False):
-            p, q = json.loads(f"[{','.join(x)}]"), json.loads(f"[{','.join(y)}]")
-            dims = list(_dimensions(p)), list(_dimensions(q))
-            if len(dims[0]) != len(dims[1]) or 0 in dims[0]:
-                return False
-            ratios |= {t / c for c, t in zip(*dims, strict=True) if c != t}
-    return len(ratios) == 1
-
-
-def _dimensions(nested: object) -> Iterator[float]:
-    if isinstance(nested, list):
-        for inner in nested:
-            yield from _dimensions(inner)
-    elif isinstance(nested, int | float):
-        yield nested

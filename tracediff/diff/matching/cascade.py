@@ -6,12 +6,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 
 from tracediff.aggregate.call_tree import CallTree
-from tracediff.diff.matching.call_pairs import Pairing, shape_key
+from tracediff.diff.matching.batch_ratio import shape_key
+from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.fusion import by_fusion
 from tracediff.diff.matching.items import Item
-from tracediff.diff.matching.match import Leftover, Match
+from tracediff.diff.matching.match import PLACED_AS, Leftover, Match
 from tracediff.diff.matching.sequence import by_sequence
 from tracediff.profile.kernels.families import OTHER
+
+MOST_MEMBERS = 16
+LARGEST = 0.1
+"""Pieces of work on a side, and part of both sides' time, beyond which a group of one module or family names no
+partner, unless it is a single call site."""
 
 
 def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
@@ -20,16 +26,26 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
     matches: list[Match] = []
     levels: tuple[Callable[[], list[Match]], ...] = (
         lambda: by_operator(left, trees, pairing),
-        lambda: _by_key(left, "module", _module),
+        lambda: _by_key(left, "module", _module_of_op),
         lambda: by_fusion(left, matches, trees),
         lambda: by_sequence(left),
+        lambda: _by_key(left, "module", _module),
         lambda: _by_key(left, "family", _family),
     )
     for level in levels:
         found = level()
         matches += found
         left.take(found)
-    return matches + _one_sided(left)
+    whole = sum(item.ns for item in (*control, *test))
+    return [_placed(match, whole) for match in matches] + _one_sided(left)
+
+
+def _placed(match: Match, whole: int) -> Match:
+    """``match``, or, where it is so wide that it names no partner, the same as work that was placed and not matched."""
+    level, control, test, shared = match
+    wide = max(len(control), len(test)) > MOST_MEMBERS or sum(i.ns for i in (*control, *test)) > LARGEST * whole
+    one_call = max(len({i.node for i in side}) for side in (control, test)) == 1
+    return (PLACED_AS[level], control, test, shared) if level in PLACED_AS and wide and not one_call else match
 
 
 def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
@@ -59,9 +75,7 @@ def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairi
             if outer >= 0:
                 held[outer if side == 0 else pairing.control_of[outer]][side].extend(items)
                 moved = True
-    return [
-        (_trust(trees, pairing, *sides), *sides, (a, pairing.test_of[a])) for a, sides in held.items() if all(sides)
-    ]
+    return [(_trust(trees, *sides), *sides, (a, pairing.test_of[a])) for a, sides in held.items() if all(sides)]
 
 
 def _paired(tree: CallTree, node: int, partner: dict[int, int]) -> int:
@@ -81,7 +95,7 @@ def _depths(tree: CallTree) -> list[int]:
     return depths
 
 
-def _trust(trees: tuple[CallTree, CallTree], pairing: Pairing, control: list[Item], test: list[Item]) -> str:
+def _trust(trees: tuple[CallTree, CallTree], control: list[Item], test: list[Item]) -> str:
     """exact where both sides run the same kernels below the same operators, op otherwise."""
     seen = [
         Counter(
@@ -91,7 +105,7 @@ def _trust(trees: tuple[CallTree, CallTree], pairing: Pairing, control: list[Ite
         )
         for tree, items in zip(trees, (control, test), strict=True)
     ]
-    return "exact" if seen[0] == seen[1] and pairing.shapes_agree else "op"
+    return "exact" if seen[0] == seen[1] else "op"
 
 
 def _by_key(left: Leftover, level: str, key: Callable[[Item], Hashable]) -> list[Match]:
@@ -105,6 +119,11 @@ def _grouped(items: list[Item], key: Callable[[Item], Hashable]) -> dict[Hashabl
     for item in items:
         of[key(item)].append(item)
     return of
+
+
+def _module_of_op(item: Item) -> Hashable:
+    """Of work that an operator launched; other work has its order to go by."""
+    return _module(item) if item.op is not None else None
 
 
 def _module(item: Item) -> Hashable:

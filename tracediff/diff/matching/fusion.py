@@ -15,7 +15,8 @@ from collections.abc import Hashable, Iterable
 
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.align import align, equal_in_turn
-from tracediff.diff.matching.call_pairs import STEADY, shape_key
+from tracediff.diff.matching.batch_ratio import shape_key
+from tracediff.diff.matching.call_pairs import STEADY
 from tracediff.diff.matching.items import Item, computes
 from tracediff.diff.matching.match import Leftover, Match
 from tracediff.diff.matching.origins import VIEWS, base_name
@@ -49,7 +50,8 @@ def _in_phase(a: list[Item], b: list[Item], matches: list[Match], trees: tuple[C
     for gap in sorted(sides[0].keys() & sides[1].keys()):
         here = sides[0][gap], sides[1][gap]
         for items, others, tree in ((here[0], here[1], trees[0]), (here[1], here[0], trees[1])):
-            _give_to_kernels(items, [k for k in others if k.fused], tree, groups)
+            unfused = [i for i in items if not i.fused]  # two fused kernels are partners by their order, if at all
+            _give_to_kernels(unfused, [k for k in others if k.fused], tree, groups)
     return groups.matches(a, b)
 
 
@@ -99,8 +101,6 @@ def _lists(item: Item, tree: CallTree) -> Iterable[str]:
     """Base names that may stand in a fused kernel's list for ``item``: its operators from the innermost outwards, those
     that move data first.
     """
-    if item.fused:
-        return item.fused
     chain, node = [base_name(item.name)] if item.op is None or item.name == item.op else [], item.node
     while node >= 0 and tree.calls[node].kind == "op":
         chain.append(base_name(tree.calls[node].name))

@@ -6,8 +6,24 @@ from dataclasses import dataclass
 
 from tracediff.diff.matching.items import Item
 
-LEVELS = ("exact", "op", "module", "fusion", "sequence", "sequence~family", "family", "added", "removed")
-"""How a group was matched, in order of trust; docs/matching.md tells them one by one."""
+LEVELS = (
+    "exact",
+    "op",
+    "module",
+    "fusion",
+    "sequence",
+    "sequence~family",
+    "family",
+    "same module",
+    "same family",
+    "added",
+    "removed",
+)
+"""How a group was matched, in order of trust; docs/matching.md explains each."""
+
+PLACED_AS = {"module": "same module", "family": "same family"}
+"""What a level is called where its group is too wide to name a partner: such work is placed, not matched."""
+PLACED = frozenset(PLACED_AS.values())
 
 TURNED = {"added": "removed", "removed": "added"}
 """Levels that change when the sides are swapped."""

@@ -1,25 +1,40 @@
 """Level sequence: work that no operator launched (graph replays), by the order in which it ran.
 
-Order is a hint, not a law: node order moves between captures. Equal names and grids that stand in the same order are
-pairs; equal ones a few anchors
-apart are pairs too; what lies between the same two anchors pairs by family.
+Both sides' work of a phase is aligned as a whole, so that the pairs in order are as alike together as can be
+(`similarity`). Order is a hint, not a law: node order moves between captures, so neighbours may exchange their
+partners,
+and what is left over pairs a few places away where names agree. What then lies between the same two pairs is grouped by
+family.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable
+from itertools import pairwise
+
+import numpy as np
 
 from tracediff.diff.matching.align import Pairs, align
 from tracediff.diff.matching.items import Item
 from tracediff.diff.matching.match import Leftover, Match
+from tracediff.diff.matching.similarity import SAME_NAME, Similarity
 from tracediff.profile.kernels.families import OTHER
 
+MOST_CELLS = 16_000_000
+"""Pairs of two sequences that are scored at once; longer ones are first cut where equal names stand in order."""
 NEAR = 4
-"""Anchors that may lie between two places of work that moved."""
-
+"""Pairs that may lie between two places of work that moved."""
+WINDOW = 3
+"""Pairs within which partners are exchanged."""
+BETTER = 0.05
+"""By how much an exchange of partners must be more alike."""
+STRONG = 0.6 * SAME_NAME
+"""Least score of partners that do not stand in order."""
+NOTHING = 0.02
+"""Difference of scores that separates nothing."""
 MOST_BETWEEN = 8
-"""Pieces of work of one family between two anchors beyond which their place says nothing."""
+"""Pieces of work of one family between two pairs beyond which their place says nothing."""
 
 
 def by_sequence(left: Leftover) -> list[Match]:
@@ -33,79 +48,151 @@ def by_sequence(left: Leftover) -> list[Match]:
 
 
 def _in_phase(a: list[Item], b: list[Item]) -> list[Match]:
-    told = _name_and_grid if _has_grids(a) and _has_grids(b) else _name
-    keys = [told(i) for i in a], [told(j) for j in b]
-    pairs = [(i, j) for i, j in align(*keys) if _bare(a[i], b[j])]
-    gaps = _gaps([i for i, _ in pairs], len(a)), _gaps([j for _, j in pairs], len(b))
-    pairs += _moved(a, b, keys, gaps, pairs)
-    found = {i for i, _ in pairs}, {j for _, j in pairs}
-    rest: dict[Hashable, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
-    for side, items in enumerate((a, b)):
-        for at, item in enumerate(items):
-            if at not in found[side] and item.family != OTHER:
-                rest[gaps[side][at], item.family][side].append(item)
-    matches: list[Match] = [("sequence", [a[i]], [b[j]], None) for i, j in pairs]
-    matches += [("sequence~family", *sides, None) for sides in rest.values() if all(sides) and _between(*sides)]
-    return matches
+    similarity = Similarity(a, b)
+    pairs: Pairs = []
+    for _ in range(2):  # the second time with what the families' durations have in common
+        pairs = [pair for cell in _cells(a, b) for pair in _aligned(similarity, *cell)]
+        similarity.calibrate(pairs)
+    pairs = _exchanged(similarity, pairs)
+    gaps = _gaps([i for i, _ in pairs], len(a)), _gaps(sorted(j for _, j in pairs), len(b))
+    pairs += _moved(similarity, gaps, pairs)
+    runs = _unseparated(similarity, sorted(pairs), len(a), len(b))
+    in_runs = {i for run in runs for i in run[0]}
+    matches: list[Match] = [("sequence", [a[i]], [b[j]], None) for i, j in sorted(pairs) if i not in in_runs]
+    matches += [("sequence~family", [a[i] for i in run[0]], [b[j] for j in run[1]], None) for run in runs]
+    for run in runs:
+        pairs += [(i, j) for i in run[0] for j in run[1]]
+    return matches + _between(a, b, gaps, pairs)
 
 
-def _name(item: Item) -> Hashable:
-    return item.match[:2]
+def _cells(a: list[Item], b: list[Item]) -> list[tuple[range, range]]:
+    """Where to align: everything with everything, or, where that is too much, between equal names in order."""
+    if len(a) * len(b) <= MOST_CELLS:
+        return [(range(len(a)), range(len(b)))]
+    anchors = align([i.match[:2] for i in a], [j.match[:2] for j in b])
+    borders = [(0, 0), *anchors, (len(a), len(b))]
+    return [
+        (range(i0, i1), range(j0, j1))
+        for (i0, j0), (i1, j1) in pairwise(borders)
+        if (i1 - i0) * (j1 - j0) <= MOST_CELLS
+    ]
 
 
-def _name_and_grid(item: Item) -> Hashable:
-    """The same kernel on another grid does other work; grids repeat over roles, which their order tells apart."""
-    return (*item.match[:2], item.work.launch_shape)
+def _aligned(similarity: Similarity, of_a: range, of_b: range) -> Pairs:
+    """The pairs in order whose scores add up to most (Needleman and Wunsch, 1970, without a price for gaps)."""
+    best = np.zeros((len(of_a) + 1, len(of_b) + 1))
+    for k, i in enumerate(of_a):
+        paired = best[k, :-1] + similarity.row(i)[of_b.start : of_b.stop]
+        best[k + 1, 1:] = np.maximum.accumulate(np.maximum(best[k, 1:], paired))
+    pairs: Pairs = []
+    x, y = len(of_a), len(of_b)
+    while x and y:
+        if best[x, y] == best[x - 1, y]:
+            x -= 1
+        elif best[x, y] == best[x, y - 1]:
+            y -= 1
+        else:
+            x, y = x - 1, y - 1
+            pairs.append((of_a[x], of_b[y]))
+    return pairs[::-1]
 
 
-def _has_grids(items: list[Item]) -> bool:
-    return any(item.work.launch_shape for item in items)
-
-
-def _between(a: list[Item], b: list[Item]) -> bool:
-    """Whether what lies between two anchors is little enough for its place to say something."""
-    return max(len(a), len(b)) <= MOST_BETWEEN and any(i.op is None for i in (*a, *b))
-
-
-def _bare(a: Item, b: Item) -> bool:
-    """Whether one of the two has no operator: those that have one on both sides were seen by the levels before."""
-    return a.op is None or b.op is None
+def _exchanged(similarity: Similarity, pairs: Pairs) -> Pairs:
+    """``pairs`` with the partners of near ones exchanged where both together are more alike: dW and dX change
+    places.
+    """
+    a, b = [i for i, _ in pairs], [j for _, j in pairs]
+    rows = {i: similarity.row(i) for i in a[:WINDOW]}
+    for k in range(len(a)):
+        if k + WINDOW < len(a):
+            rows[a[k + WINDOW]] = similarity.row(a[k + WINDOW])
+        for n in range(k + 1, min(k + WINDOW + 1, len(a))):
+            now = rows[a[k]][b[k]] + rows[a[n]][b[n]]
+            if rows[a[k]][b[n]] + rows[a[n]][b[k]] > now + BETTER:
+                b[k], b[n] = b[n], b[k]
+        rows.pop(a[k], None)
+    return list(zip(a, b, strict=True))
 
 
 def _gaps(anchors: list[int], size: int) -> list[int]:
-    """For each place in a sequence, how many anchors lie before it."""
-    of, k = [], 0
-    for at in range(size):
-        of.append(k)
-        if k < len(anchors) and anchors[k] == at:
-            k += 1
-    return of
+    """For each place in a sequence, how many ``anchors`` lie before it."""
+    return np.searchsorted(anchors, np.arange(size)).tolist() if anchors else [0] * size
 
 
-def _moved(
-    a: list[Item],
-    b: list[Item],
-    keys: tuple[list[Hashable], list[Hashable]],
-    gaps: tuple[list[int], list[int]],
-    anchors: Pairs,
-) -> Pairs:
-    """Equal keys left over at most NEAR anchors apart, the nearest first."""
-    taken = {i for i, _ in anchors}, {j for _, j in anchors}
-    waiting: dict[Hashable, list[int]] = defaultdict(list)
-    for j, key in enumerate(keys[1]):
-        if j not in taken[1]:
-            waiting[key].append(j)
-    near = [
-        (abs(gaps[0][i] - gaps[1][j]), i + j, i, j)
-        for i, item in enumerate(a)
-        if i not in taken[0]
-        for j in waiting[keys[0][i]]
-        if abs(gaps[0][i] - gaps[1][j]) <= NEAR and _bare(item, b[j])
-    ]
-    pairs: Pairs = []
-    for *_, i, j in sorted(near, key=lambda n: (n[0], n[1], min(n[2:]))):
+def _moved(similarity: Similarity, gaps: tuple[list[int], list[int]], pairs: Pairs) -> Pairs:
+    """What is left over on both sides and alike, at most NEAR pairs apart (twins: anywhere); the most alike first, then
+    the nearest.
+    """
+    taken = {i for i, _ in pairs}, {j for _, j in pairs}
+    free = [j for j in range(len(gaps[1])) if j not in taken[1]]
+    near = []
+    for i in (i for i in range(len(gaps[0])) if i not in taken[0]):
+        row = similarity.row(i)
+        for j in free:
+            apart = abs(gaps[0][i] - gaps[1][j])
+            if row[j] >= STRONG and (apart <= NEAR or similarity.twins.get(i) == j):
+                near.append((-row[j], apart, i, j))
+    found: Pairs = []
+    for *_, i, j in sorted(near):
         if i not in taken[0] and j not in taken[1]:
-            pairs.append((i, j))
+            found.append((i, j))
             taken[0].add(i)
             taken[1].add(j)
-    return pairs
+    return found
+
+
+def _unseparated(similarity: Similarity, pairs: Pairs, size_a: int, size_b: int) -> list[tuple[list[int], list[int]]]:
+    """Neighbouring pairs and what is left over beside them where nothing says which of several equals has no partner:
+    (positions in the control, in the test) of each such run.
+    """
+    partner = dict(pairs), {j: i for i, j in pairs}
+    runs: list[tuple[set[int], set[int]]] = []
+    for side, size in enumerate((size_a, size_b)):
+        taken: set[int] = set()
+        for at in range(size):
+            if at in partner[side] or at in taken:
+                continue
+            run = {at}
+            for way in (-1, 1):
+                near = at + way
+                while near in partner[side] and _equal(similarity, side, at, near, partner[side][near]):
+                    run.add(near)
+                    near += way
+            others = {partner[side][k] for k in run if k in partner[side]}
+            if others and not run & taken:
+                taken |= run
+                runs.append((run, others) if side == 0 else (others, run))
+    return [(sorted(x), sorted(y)) for x, y in _disjoint(runs)]
+
+
+def _equal(similarity: Similarity, side: int, at: int, near: int, other: int) -> bool:
+    """Whether ``at`` is as much like ``other`` as its partner ``near``, all but for chance."""
+    pairs = ((at, other), (near, other)) if side == 0 else ((other, at), (other, near))
+    scores = [similarity.score(*pair) for pair in pairs]
+    return abs(scores[0] - scores[1]) < NOTHING
+
+
+def _disjoint(runs: list[tuple[set[int], set[int]]]) -> list[tuple[set[int], set[int]]]:
+    """``runs`` with those that share a position joined."""
+    out: list[tuple[set[int], set[int]]] = []
+    for run in runs:
+        for known in [k for k in out if k[0] & run[0] or k[1] & run[1]]:
+            out.remove(known)
+            run = (run[0] | known[0], run[1] | known[1])
+        out.append(run)
+    return out
+
+
+def _between(a: list[Item], b: list[Item], gaps: tuple[list[int], list[int]], pairs: Pairs) -> list[Match]:
+    """What is left between the same two pairs, by family; little enough for its place to say something."""
+    taken = {i for i, _ in pairs}, {j for _, j in pairs}
+    rest: dict[Hashable, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
+    for side, items in enumerate((a, b)):
+        for at, item in enumerate(items):
+            if at not in taken[side] and item.family != OTHER:
+                rest[gaps[side][at], item.family][side].append(item)
+    return [
+        ("sequence~family", *sides, None)
+        for sides in rest.values()
+        if all(sides) and max(map(len, sides)) <= MOST_BETWEEN and any(i.op is None for i in (*sides[0], *sides[1]))
+    ]

@@ -1,0 +1,246 @@
+"""Graph replays with known partners: a real replay, and the same as another batch size would have been captured.
+
+python benchmarks/matching/variants.py [--seeds N] prints, for each replay, how much of it is paired and how rightly.
+
+A variant changes what another batch changes: durations by a factor that each role has of its own, grids, the counters
+of
+generated kernels, the algorithm of matrix products, some lists of fused operators, the order of neighbouring products;
+some generated kernels are split in two or merged. Which event comes from which is known, so that pairings are scored
+event by event.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tracediff.aggregate.call_tree import CallTree, Work
+from tracediff.aggregate.summary import summarise
+from tracediff.diff.matching.call_pairs import pair_calls
+from tracediff.diff.matching.cascade import cascade
+from tracediff.diff.matching.items import items_of
+from tracediff.diff.matching.origins import Origins
+from tracediff.engine import load_sets
+from tracediff.profile.kernels.families import family_of_kernel
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACES = Path(os.environ.get("TRACEDIFF_TRACES") or ROOT.parent / "shared" / "traces")
+REPLAYS = ("tinylm_cudagraph", "vllm_graph_mi300", "sglang_decode_mi300")
+BATCH = 8
+"""The variant's batch is larger by this factor."""
+SPLIT = MERGED = 0.05
+"""Share of generated kernels that are split in two; of neighbours that are merged."""
+SWAPPED = 0.3
+"""Share of neighbouring matrix products of the backward phase that change places."""
+RENAMED, REFUSED = 0.7, 0.1
+"""Share of the products' roles that get another algorithm; of generated kernels' roles that compute another
+operator.
+"""
+JITTER = 0.05
+SPLIT_K = "void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float>(cublasLt::cublasSplitKParams<float>)"
+COUNTER = re.compile(r"_(\d+)$")
+FUSED = re.compile(r"^(?P<kind>triton_(?:poi|red|per)_fused)_(?P<ops>.+)$")
+PRODUCTS = ("ampere_sgemm_{0}x{1}_{2}", "void cutlass::Kernel2<cutlass_80_simt_sgemm_{0}x{1}_8x4_{2}_align1>",
+            "Cijk_Ailk_Bljk_SB_MT{0}x{1}x16_SN_1LDSB0_{2}")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Score:
+    """Shares of events and of their time, both of the control side.
+
+    Attributes:
+        events, time: paired rightly, of all that have a partner. precision: paired rightly, of the time paired one to
+            one.
+        wide: time in groups of several by family.
+    """
+
+    events: float
+    time: float
+    precision: float
+    wide: float
+
+
+def main() -> None:
+    """Score every replay over seeds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    seeds = parser.parse_args().seeds
+    print(
+        "| replay | seeds | events right | time right | precision by time | in wide groups |\n|---|---|---|---|---|---|"
+    )
+    for name in REPLAYS:
+        tree = replay(TRACES / name)
+        scores = [score(tree, seed) for seed in range(seeds)]
+        cells = (
+            f"{100 * sum(getattr(s, what) for s in scores) / len(scores):.1f} %"
+            for what in ("events", "time", "precision", "wide")
+        )
+        print(f"| {name} | {seeds} | {' | '.join(cells)} |")
+
+
+def replay(folder: Path) -> CallTree:
+    """The call tree of a trace whose kernels are a graph's."""
+    (traces,) = load_sets([str(folder)])
+    return summarise(traces).tree(True)
+
+
+def score(tree: CallTree, seed: int) -> Score:
+    """How rightly a variant of ``tree`` is paired with it."""
+    other, partners = variant(tree, random.Random(seed))
+    sides = [items_of(t, 1, family_of_kernel, Origins(None), {}) for t in (tree, other)]
+    matches = cascade(*sides, (tree, other), pair_calls(tree, other))
+    graph = {id(i) for i in sides[0] if i.op is None}
+    whole = right = paired = wide = 0.0
+    count = good = 0
+    for item in sides[0]:
+        if id(item) in graph and partners[item.order]:
+            whole += item.ns
+            count += 1
+    for level, a, b, _ in matches:
+        for item in a:
+            if id(item) not in graph or not b:
+                continue
+            hits = sum(1 for j in b if j.order in partners[item.order]) / len(b)
+            if level == "sequence":
+                paired += item.ns
+            if max(len(a), len(b)) > 1:
+                wide += item.ns
+            right += hits * item.ns
+            good += hits > 0.5
+    one_to_one = sum(
+        i.ns * any(j.order in partners[i.order] for j in b)
+        for level, a, b, _ in matches if level == "sequence" for i in a if id(i) in graph
+    )  # fmt: skip
+    return Score(good / count, right / whole, one_to_one / max(paired, 1), wide / whole)
+
+
+def variant(tree: CallTree, rng: random.Random) -> tuple[CallTree, dict[int, set[int]]]:
+    """(the tree of another batch size, order of each event → orders of its partners there)."""
+    made: list[tuple[Work, set[int]]] = []
+    roles = _Roles(rng)
+    works = sorted(tree.work, key=lambda w: w.order)
+    skip = False
+    for work, following in zip(works, [*works[1:], None], strict=True):
+        if skip:
+            skip = False
+            continue
+        bare = tree.op(work.node) is None
+        alike = following is not None and bare and FUSED.match(work.name) and FUSED.match(following.name)
+        if alike and following is not None and work.node == following.node and rng.random() < MERGED:
+            both = roles.changed(replace(work, name=_merged(work.name, following.name), ns=work.ns + following.ns))
+            made.append((both, {work.order, following.order}))
+            skip = True
+        elif bare and FUSED.match(work.name) and rng.random() < SPLIT and "_" in work.name:
+            first, second = _halves(work.name)
+            halves = (replace(work, name=name, ns=work.ns // 2) for name in (first, second))
+            made += [(roles.changed(half), {work.order}) for half in halves]
+        elif bare and roles.is_gone(work):
+            continue
+        else:
+            made.append((roles.changed(work) if bare else replace(work), {work.order}))
+            if bare and _is_product(work) and roles.is_split(work):
+                reduction = replace(work, name=SPLIT_K, ns=work.ns // 20, launch_shape="[64, 1, 1] × [32, 16, 1]")
+                made.append((reduction, set()))
+    for k in range(len(made) - 1):
+        pair = made[k][0], made[k + 1][0]
+        if all(_is_product(w) and tree.phase(w.node) == "backward" for w in pair) and rng.random() < SWAPPED:
+            made[k], made[k + 1] = made[k + 1], made[k]
+    partners: dict[int, set[int]] = defaultdict(set)
+    out = []
+    for order, (work, sources) in enumerate(made):
+        out.append(replace(work, order=order))
+        for source in sources:
+            partners[source].add(order)
+    return CallTree(tree.denominator, tree.calls, _with_ordinals(out), tree.places), partners
+
+
+class _Roles:
+    """What happens to each role: work of one name and launch shape."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._of: dict[tuple[str, str | None], tuple[float, str, float]] = {}
+        self._split: dict[tuple[str, str | None], bool] = {}
+
+    def is_gone(self, work: Work) -> bool:
+        """Whether the other batch size does without it: memsets clear what split products add to."""
+        return family_of_kernel(work.name, None) == "memset" and self._rng.random() < 0.5
+
+    def is_split(self, work: Work) -> bool:
+        """Whether the product is split there, with a kernel that adds the parts."""
+        return self._split.setdefault((work.name, work.launch_shape), self._rng.random() < 0.2)
+
+    def changed(self, work: Work) -> Work:
+        """``work`` as the other batch size has it."""
+        key = work.name, work.launch_shape
+        if key not in self._of:
+            self._of[key] = self._new(work)
+        factor, name, grid = self._of[key]
+        jitter = self._rng.uniform(1 - JITTER, 1 + JITTER)
+        return replace(
+            work, name=name, launch_shape=_grown(work.launch_shape, grid), ns=round(work.ns * factor * jitter)
+        )
+
+    def _new(self, work: Work) -> tuple[float, str, float]:
+        rng, family = self._rng, family_of_kernel(work.name, None)
+        small = work.ns < 3_000 * max(work.count, 1)
+        factor = rng.uniform(1, 2) if small else BATCH * rng.uniform(0.5, 1.1)
+        if family == "memset":
+            factor = rng.uniform(0.9, 1.2)
+        name = work.name
+        if _is_product(work) and rng.random() < RENAMED:
+            tile = rng.choice((32, 64, 128, 256)), rng.choice((32, 64, 128))
+            name = rng.choice(PRODUCTS).format(*tile, rng.choice(("nn", "nt", "tn")))
+        elif FUSED.match(name):
+            if rng.random() < REFUSED:
+                name = COUNTER.sub("", name) + "_" + rng.choice(("clone", "view", "add", "mul"))
+            name = f"{COUNTER.sub('', name)}_{rng.randrange(60)}"
+        return factor, name, BATCH if rng.random() < 0.8 else rng.choice((1, 2, 4))
+
+
+def _is_product(work: Work) -> bool:
+    return family_of_kernel(work.name, None) == "gemm"
+
+
+def _grown(shape: str | None, factor: float) -> str | None:
+    """Grid and block with the grid's first dimension grown."""
+    if shape is None:
+        return None
+    return re.sub(r"^\[(\d+)", lambda m: f"[{round(int(m[1]) * factor)}", shape)
+
+
+def _halves(name: str) -> tuple[str, str]:
+    """The names of two kernels that share the operators of one."""
+    found = FUSED.match(name)
+    assert found
+    words = COUNTER.sub("", found["ops"]).split("_")
+    cut = max(len(words) // 2, 1)
+    return f"{found['kind']}_{'_'.join(words[:cut])}", f"{found['kind']}_{'_'.join(words[cut:] or words)}"
+
+
+def _merged(first: str, second: str) -> str:
+    """The name of one kernel that computes the operators of two."""
+    a, b = FUSED.match(first), FUSED.match(second)
+    assert a is not None
+    assert b is not None
+    return f"{a['kind']}_{COUNTER.sub('', a['ops'])}_{COUNTER.sub('', b['ops'])}"
+
+
+def _with_ordinals(works: list[Work]) -> list[Work]:
+    """Works with ordinals among equals, in order."""
+    seen: dict[tuple[object, ...], int] = defaultdict(int)
+    out = []
+    for work in works:
+        key = (work.node, work.category, work.name, work.launch_shape)
+        out.append(replace(work, ordinal=seen[key]))
+        seen[key] += 1
+    return out
+
+
+if __name__ == "__main__":
+    main()
