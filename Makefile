@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SAMPLE := sample_traces/vit
 
-.PHONY: demo test traces lint package bench samples tables screenshots clean
+.PHONY: demo test traces lint package bench samples tables schemas screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile

@@ -171,7 +171,7 @@ class Group(Struct):
 
 
 class WorkTime(Struct):
-    """Work of both sides in groups; matched + added + removed + unattributed = delta."""
+    """Work of both sides in groups; matched + placed + added + removed + unattributed = delta."""
 
     control_us: Microseconds
     test_us: Microseconds
@@ -179,7 +179,16 @@ class WorkTime(Struct):
     count_control: Count
     count_test: Count
     groups: Annotated[list[Group], Meta(description="all work, the largest change first")]
-    matched_us: Annotated[float, Meta(description="change within groups with members on both sides, µs per step")]
+    matched_us: Annotated[
+        float, Meta(description="change within matched groups with members on both sides, µs per step")
+    ]
+    placed_us: Annotated[
+        float,
+        Meta(
+            description="change within groups of the same module or family that are too wide to name a counterpart, "
+            "µs per step"
+        ),
+    ]
     added_us: Annotated[float, Meta(description="change by groups that only test has, µs per step")]
     removed_us: Annotated[float, Meta(description="change by groups that only control has, µs per step")]
     unattributed_us: Annotated[
