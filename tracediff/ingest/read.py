@@ -21,6 +21,7 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.source import TraceFile, open_trace
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Arguments, Trace, TraceMeta
+from tracediff.runtimes import UNREAD_CATEGORIES, VERSIONS
 
 LARGEST_SUM_NS = 2.0**62
 """Sums of durations stay below it, so that int64 holds them."""
@@ -85,14 +86,17 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
     found: dict[str, Any] = {}
     for text in (stream.head, stream.tail):
         found |= msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    fields: dict[str, Any] = {}
-    for field in msgspec.structs.fields(TraceMeta):
-        if field.encode_name in found:
-            try:
-                fields[field.name] = msgspec.json.decode(found[field.encode_name], type=field.type, strict=False)
-            except NOT_JSON:
-                notes.add("odd-metadata", f"metadata of an unexpected form was left out: {field.encode_name}")
-    return TraceMeta(**fields)
+
+    def value(key: str, kind: Any) -> Any:
+        try:
+            return msgspec.json.decode(found[key], type=kind, strict=False) if key in found else None
+        except NOT_JSON:
+            notes.add("odd-metadata", f"metadata of an unexpected form was left out: {key}")
+            return None
+
+    known = {f.name: value(f.encode_name, f.type) for f in msgspec.structs.fields(TraceMeta) if f.name != "versions"}
+    known["versions"] = {key: number for key in VERSIONS if (number := value(key, int | None)) is not None}
+    return TraceMeta(**{name: value for name, value in known.items() if value is not None})
 
 
 def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDecoder, whole: Whole) -> Trace:
@@ -145,7 +149,7 @@ def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[l
 
 def _note_unread(notes: Notes, columns: dict[str, Any], categories: list[str], phases: list[str]) -> None:
     for code, name in enumerate(categories[len(cat.KNOWN) :], len(cat.KNOWN)):
-        if name and name.startswith(cat.UNREAD_DEVICES):
+        if name and name.startswith(UNREAD_CATEGORIES):
             notes.add(
                 "unread-device",
                 f"events of {name} have no device account yet",
