@@ -11,7 +11,7 @@ from typing import Any
 
 from tracediff.errors import TracediffError
 from tracediff.profile.kernels.match_names import is_wrapper
-from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, is_communication
+from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_direction, is_communication, is_memset
 
 COMMUNICATION, OTHER = "communication", "other"
 
@@ -255,6 +255,8 @@ def _family(own: tuple[tuple[str, str], ...], name: str, on_device: bool) -> str
             return family
     if communicates and (on_device or not is_wrapper(name)):
         return COMMUNICATION
+    if on_device and (copy_direction(name) or is_memset(name)):
+        return "copy" if copy_direction(name) else "memset"
     if is_wrapper(name):
         return OTHER
     node = AUTOGRAD_NODE.match(name)
