@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.errors import TracediffError
-from tracediff.ingest.discover import NOT_TRACES, RUN, SUFFIXES, find_traces
+from tracediff.ingest.discover import NOT_TRACES, RUN, find_traces
+from tracediff.ingest.readers import trace_suffixes
 from tracediff_dashboards.uploads import Uploads
 
 MOST_SETS = 1000
@@ -106,9 +107,9 @@ def _sets_below(root: Path) -> Iterator[str]:
         files = sorted(
             n
             for n in names
-            if not n.startswith(".") and not n.endswith(NOT_TRACES) and n.endswith((*SUFFIXES, ".zip", SUFFIX))
+            if not n.startswith(".") and not n.endswith(NOT_TRACES) and n.endswith((*trace_suffixes(), ".zip", SUFFIX))
         )
-        traces = [n for n in files if n.endswith(SUFFIXES)]
+        traces = [n for n in files if n.endswith(trace_suffixes())]
         folder = Path(parent)
         holder = folder.parent if RUN.match(folder.name) and folder != root else folder
         if traces and holder not in seen:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.errors import TracediffError
-from tracediff.ingest.discover import SUFFIXES
+from tracediff.ingest.readers import trace_suffixes
 
 MOST_BYTES = 64 << 20
 """Of a file."""
@@ -44,9 +44,9 @@ class Uploads:
             TracediffError: it is too large, or neither a trace nor a snapshot by its name.
         """
         plain = UNSAFE.sub("_", re.split(r"[\\/]", file_name)[-1])[-120:].lstrip(".") or "trace"
-        if not plain.endswith((*SUFFIXES, ".zip", SUFFIX)):
+        if not plain.endswith((*trace_suffixes(), ".zip", SUFFIX)):
             raise TracediffError(
-                plain, "is no trace by its name", f"drop a {', '.join(SUFFIXES)}, .zip or {SUFFIX} file"
+                plain, "is no trace by its name", f"drop a {', '.join(trace_suffixes())}, .zip or {SUFFIX} file"
             )
         if len(contents) * 3 // 4 > MOST_BYTES + 1024:
             raise TracediffError(

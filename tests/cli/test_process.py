@@ -48,10 +48,10 @@ def bad_inputs(folder):
         "missing.json": "no such file",
         "empty": "the folder is empty",
         "other": "no trace in the folder",
-        "text.json": "not JSON",
+        "text.json": "text, not Kineto JSON",
         "plain.json": "JSON without traceEvents",
         "chakra.json": "an execution trace",
-        "proto.json": "not JSON but binary",
+        "proto.json": "binary (a protobuf trace?), not Kineto JSON",
         "cut.json.gz": "cut off",
         "nothing.json": "the file is empty",
     }

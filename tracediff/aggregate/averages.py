@@ -16,9 +16,9 @@ import numpy as np
 
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet
-from tracediff.profile.kernels.match_names import is_communication
 from tracediff.profile.model import Profile
 from tracediff.profile.step_states import GPU_STATES, STATES
+from tracediff.runtimes import KERNEL, is_communication
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def communication_us(traces: TraceSet) -> dict[int, float]:
                 rows = (
                     np.isin(table.step, used)
                     & spoken[table.name]
-                    & (np.array(profile.categories, object)[table.category] == "kernel")
+                    & (np.array(profile.categories, object)[table.category] == KERNEL)
                 )
                 total += int(table.total_ns[rows].sum())
                 steps += len(used)

@@ -19,6 +19,7 @@ from tracediff.diff.views import VIEWS
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.profile.work import UNMATCHED
+from tracediff.runtimes import KERNEL
 
 
 def analyze_set(traces: TraceSet) -> Analysis:
@@ -30,7 +31,8 @@ def analyze_set(traces: TraceSet) -> Analysis:
     factor = scale // tree.denominator
     unattributed = factor * sum(w.ns for w in tree.work if w.ordinal == UNMATCHED)
     qualified = traces.manifest.modules if traces.manifest and traces.manifest.provenance else {}
-    members = members_of(items_of(tree, factor, traces.families.of_kernel, Origins(traces.manifest), qualified))
+    family_of = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
+    members = members_of(items_of(tree, factor, family_of, Origins(traces.manifest), qualified))
     of_step = scale // steps.denominator
     analysis = Analysis(
         scale,
@@ -55,6 +57,6 @@ def _scaled(table: SetTable, scale: int) -> tuple[TableSchema, tuple[tuple[tuple
 
 
 def _tensor_cores(members: Iterable[Member]) -> float | None:
-    kernels = [m for m in members if m.category == "kernel"]
+    kernels = [m for m in members if m.category == KERNEL]
     whole = sum(m.ns for m in kernels)
     return sum(m.ns for m in kernels if uses_tensor_cores(m.name)) / whole if whole else None

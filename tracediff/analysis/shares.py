@@ -48,7 +48,7 @@ def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Sha
 def operations(average: OpAverage, scale: int, families: Families) -> tuple[Operation, ...]:
     """All operations of a set, the largest self time first; spellings of one name are one operation."""
     out = [
-        Operation(readable(name), raw, gpu_or_cpu(category), category, families.of(raw), *entry)
+        Operation(readable(name), raw, gpu_or_cpu(category), category, families.of_event(category, raw), *entry)
         for (category, name), (raw, (entry,)) in by_name([average], scale).items()
     ]
     return tuple(sorted(out, key=lambda o: (-o.own, o.category, o.raw_name)))

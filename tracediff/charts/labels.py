@@ -27,7 +27,6 @@ TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s|%)(?:\W|$))")
 HELD = "\x1f"
 """Stands for a space that no line may end in; no text has it, since it is not printable."""
-RUNTIME = ("cuda_runtime", "cuda_driver")
 SIDES = ("control", "test")
 STATES = {
     "gpu_compute": "GPU compute",

@@ -51,13 +51,13 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
     trees = control.tree(on_gpu), test.tree(on_gpu)
     scale = lcm(*control.denominators, *test.denominators)
     families = control.traces.families
-    matched = match_work(trees, scale, families.of_kernel, (control.side.manifest, test.side.manifest))
+    work_family = families.of_kernel if on_gpu else families.of_work
+    matched = match_work(trees, scale, work_family, (control.side.manifest, test.side.manifest))
     on_gpu_or_nothing = matched if on_gpu else Matched((), (0, 0), matched.pairing)
     samples = control.op_samples(), test.op_samples()
-    ops, common = compare_ops((control.ops, test.ops), samples, scale, families.of, judging.noise_floor)
+    ops, common = compare_ops((control.ops, test.ops), samples, scale, families.of_event, judging.noise_floor)
     step_time = compare_step_time(control.steps, test.steps, scale, judging.noise_floor)
-    of_kernel = families.of_kernel
-    by_family = control.family_samples(on_gpu, of_kernel), test.family_samples(on_gpu, of_kernel)
+    by_family = control.family_samples(on_gpu, work_family), test.family_samples(on_gpu, work_family)
     return Comparison(
         scale=scale,
         control=control.side,

@@ -14,9 +14,10 @@ from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import Tested, compare_many
 from tracediff.profile.kernels.display_names import readable
 from tracediff.profile.kernels.match_names import table_name
+from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES
 
-GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
-HOST_WORK = ("cpu_op", "cuda_runtime", "cuda_driver")
+GPU_WORK = DEVICE_CATEGORIES
+HOST_WORK = ("cpu_op", *CALL_CATEGORIES)
 GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
 
 
@@ -81,14 +82,14 @@ def compare_ops(
     averages: tuple[OpAverage, OpAverage],
     samples: tuple[Samples, Samples],
     scale: int,
-    family_of: Callable[[str], str],
+    family_of: Callable[[str, str], str],
     noise_floor: float,
 ) -> tuple[tuple[Op, ...], float]:
     """(all operations of either side on one ``scale``, largest change of self time first; the change that all tested
     ones have in common).
 
     Args:
-        family_of: tells the family of a name. noise_floor: see `compare_many`.
+        family_of: tells the family of an event by its category and name. noise_floor: see `compare_many`.
     """
     of_name = by_name(averages, scale)
     tested = compare_samples(list(of_name), samples, noise_floor)
@@ -97,7 +98,7 @@ def compare_ops(
         varies = any((category, name) in side.varying for side in samples)
         word, p, q, relative = tested.line(k)
         counts, totals, own = zip(control, test, strict=True)
-        op = Op(readable(name), raw, gpu_or_cpu(category), category, family_of(raw), *counts, *totals, *own)
+        op = Op(readable(name), raw, gpu_or_cpu(category), category, family_of(category, raw), *counts, *totals, *own)
         ops.append(
             replace(
                 op,

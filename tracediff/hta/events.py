@@ -14,17 +14,12 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.times import MISSING, Int64, number
 from tracediff.ingest.trace import Codes, Trace
+from tracediff.runtimes import COUNTER_CATEGORIES, UNSTREAMED_WAITS
 
 HOST = (*cat.HOST, cat.GPU_ANNOTATION)
 """Categories that are on no stream, whatever stream they name: the host op of a Triton kernel names stream 0, and HTA
 would take it for a kernel.
 """
-
-COUNTERS = "cuda_profiler_range"
-"""The category whose arguments are hardware counters; each is a column under its own name."""
-
-UNSTREAMED = ("Event Sync", "Context Sync")
-"""Waits that belong to a call although they are on no stream."""
 
 STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)$")
 OUTSIDE = -1
@@ -99,7 +94,7 @@ def events_of(trace: Trace, arguments: list[Argument]) -> Events:
     name, category = trace.name[rows], trace.category[rows]
     columns = {a.name: _argument(trace, a)[rows] for a in (*arguments, *_counters(trace))}
     columns["stream"][np.isin(category, HOST)] = -1
-    on_gpu = (columns["stream"] >= 0) & (columns["correlation"] >= 0) | trace.named(UNSTREAMED.__contains__)[rows]
+    on_gpu = (columns["stream"] >= 0) & (columns["correlation"] >= 0) | trace.named(UNSTREAMED_WAITS.__contains__)[rows]
     partner = _partners(columns["correlation"], on_gpu)
     columns["index_correlation"] = np.where(partner >= 0, rows[partner], np.minimum(columns["correlation"], 0))
     pid, tid = (_ids(trace, codes[rows]) for codes in (trace.pid, trace.tid))
@@ -204,11 +199,10 @@ def _ids(trace: Trace, codes: Codes) -> Int64:
 
 
 def _counters(trace: Trace) -> list[Argument]:
-    """The hardware counters of the file, as columns."""
-    if COUNTERS not in trace.categories:
-        return []
-    of = trace.arguments.get(trace.categories.index(COUNTERS))
-    return [Argument(name, name, int, -1) for name in sorted((*of.ints, *of.floats, *of.texts))] if of else []
+    """The hardware counters of the file, each a column under its own name."""
+    found = [trace.arguments.get(trace.categories.index(c)) for c in COUNTER_CATEGORIES if c in trace.categories]
+    names = {name for of in found if of for name in (*of.ints, *of.floats, *of.texts)}
+    return [Argument(name, name, int, -1) for name in sorted(names)]
 
 
 def _argument(trace: Trace, wanted: Argument) -> Any:

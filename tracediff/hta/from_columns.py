@@ -182,4 +182,6 @@ def _symbols(codes: Any, texts: list[str], table: Any) -> Any:
 
 def _metadata(meta: TraceMeta) -> dict[str, Any]:
     """The allow-listed metadata as the file spells it; HTA would keep all, a dump of the environment included."""
-    return {name: value for name, value in msgspec.to_builtins(meta).items() if value is not None}
+    found = msgspec.to_builtins(meta)
+    versions = found.pop("versions")
+    return {name: value for name, value in (found | versions).items() if value is not None}

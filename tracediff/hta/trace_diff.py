@@ -28,6 +28,7 @@ from tracediff.ingest import categories as cat
 from tracediff.profile.kernels.match_names import ADDRESS, STEP
 from tracediff.profile.model import Profile
 from tracediff.profile.selection import Selection
+from tracediff.runtimes import is_unread_work
 from tracediff.write import write_text
 
 if TYPE_CHECKING:
@@ -360,8 +361,7 @@ def _on(device: DeviceType, code: int, category: str) -> bool:
     """
     if code == cat.GPU_ANNOTATION:
         return False
-    other_device = category.startswith(cat.UNREAD_DEVICES) and not category.endswith(("_runtime", "_driver"))
-    return device == DeviceType.ALL or (device == DeviceType.GPU) == (code in cat.GPU or other_device)
+    return device == DeviceType.ALL or (device == DeviceType.GPU) == (code in cat.GPU or is_unread_work(category))
 
 
 def _without_address(name: str) -> str:

@@ -19,16 +19,22 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.syntax import NOT_JSON, repaired
 from tracediff.ingest.times import MISSING
+from tracediff.runtimes import ARGUMENT, RENAMED_ARGUMENTS, TEXT_ARGUMENTS
 
 INTS = frozenset(
     (
+        ARGUMENT.correlation,
+        ARGUMENT.device,
+        ARGUMENT.stream,
+        ARGUMENT.size,
+        ARGUMENT.awaited_stream,
+        ARGUMENT.awaited_event,
+        ARGUMENT.awaited_record,
+        ARGUMENT.sync_kind,
         "External id",
-        "correlation",
         "cbid",
         "cid",
-        "device",
         "context",
-        "stream",
         "queued",
         "priority",
         "Record function id",
@@ -43,7 +49,6 @@ INTS = frozenset(
         "Python module id",
         "registers per thread",
         "shared memory",
-        "bytes",
         "Bytes",
         "Addr",
         "Total Allocated",
@@ -67,21 +72,14 @@ INTS = frozenset(
         "external ts",
         "Op count",
         "flow id",
-        "cuda_sync_kind_id",
-        "wait_on_stream",
-        "wait_on_cuda_event_record_corr_id",
-        "wait_on_cuda_event_id",
         "sort_index",
     )
 )
 FLOATS = frozenset(
     ("blocks per SM", "warps per SM", "est. achieved occupancy %", "theoretical occupancy %", "memory bandwidth (GB/s)")
 )
-HIP_TEXT = frozenset(("stream", "bytes"))
-"""Arguments of runtime calls that ROCm writes as pointers or text."""
-
-OTHER_SPELLINGS = {"external id": "External id"}
-"""Argument names of torch 1.8–1.10 → today's."""
+OTHER_SPELLINGS = {"external id": "External id"} | RENAMED_ARGUMENTS
+"""Argument names of torch 1.8–1.10, and of vendors, → those of a `Trace`."""
 
 MOST_COLUMNS = 256
 """Columns a category may have; further argument names are counted in a health note."""
@@ -111,9 +109,10 @@ class ArgumentDecoder:
 
     def kind(self, name: str) -> type:
         """int, float or str: what a column of this name holds."""
-        if self.category in cat.CALLS and name in HIP_TEXT:
+        if self.category in cat.CALLS and name in TEXT_ARGUMENTS:
             return str
-        return int if name in INTS or name in OTHER_SPELLINGS else float if name in FLOATS else str
+        name = OTHER_SPELLINGS.get(name, name)
+        return int if name in INTS else float if name in FLOATS else str
 
     def columns(self, objects: Sequence[Any], notes: Notes) -> dict[str, Sequence[Any]]:
         """Argument name → its values in ``objects`` (raw JSON objects): numbers with MISSING or NaN, or raw JSON with

@@ -2,18 +2,15 @@
 on.
 """
 
-CPU_OP, RUNTIME, DRIVER, ANNOTATION, PYTHON, KERNEL, MEMCPY, MEMSET = range(8)
-GPU_ANNOTATION, MEMORY, METADATA, COUNTER, SPAN, INSTANT = range(8, 14)
+from tracediff import runtimes
+from tracediff.runtimes import CALL_CATEGORIES, CUDA, DEVICE_CATEGORIES
 
 KNOWN = (
     "cpu_op",
-    "cuda_runtime",
-    "cuda_driver",
+    *CALL_CATEGORIES,
     "user_annotation",
     "python_function",
-    "kernel",
-    "gpu_memcpy",
-    "gpu_memset",
+    *DEVICE_CATEGORIES,
     "gpu_user_annotation",
     "cpu_instant_event",
     "metadata",
@@ -23,27 +20,27 @@ KNOWN = (
 )
 """Category names by code; a file's own further categories follow these."""
 
+CPU_OP, ANNOTATION, PYTHON = map(KNOWN.index, ("cpu_op", "user_annotation", "python_function"))
+GPU_ANNOTATION, MEMORY, METADATA, COUNTER, SPAN, INSTANT = range(KNOWN.index("gpu_user_annotation"), len(KNOWN))
+
+CALLS = tuple(map(KNOWN.index, CALL_CATEGORIES))
+GPU = KERNEL, MEMCPY, MEMSET = tuple(map(KNOWN.index, DEVICE_CATEGORIES))
+OPS = (CPU_OP, *CALLS)
+HOST = (*OPS, ANNOTATION, PYTHON)
+
 RENAMED = {
     "Operator": "cpu_op",
-    "Kernel": "kernel",
-    "Runtime": "cuda_runtime",
-    "Memcpy": "gpu_memcpy",
-    "Memset": "gpu_memset",
+    "Kernel": runtimes.KERNEL,
+    "Runtime": CUDA.calls[0],
+    "Memcpy": runtimes.MEMCPY,
+    "Memset": runtimes.MEMSET,
     "Node": "cpu_op",
     "Session": "user_annotation",
-}
-"""Names of torch 1.8–1.10, and of onnxruntime's profiler, → today's."""
+} | runtimes.RENAMED_CATEGORIES
+"""Names of torch 1.8–1.10, of onnxruntime's profiler, and of vendors' device work, → today's."""
 
 BY_PHASE = {"M": "metadata", "C": "counter", "i": "instant", "I": "instant"}
 """Category of an event that states none, by its phase."""
-
-GPU = (KERNEL, MEMCPY, MEMSET)
-CALLS = (RUNTIME, DRIVER)
-OPS = (CPU_OP, RUNTIME, DRIVER)
-HOST = (CPU_OP, RUNTIME, DRIVER, ANNOTATION, PYTHON)
-
-UNREAD_DEVICES = ("mtia_", "xpu_", "privateuse1_")
-"""Prefixes of device categories that have no account yet; their events are counted and named in health."""
 
 OLD_ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
 """Annotations that torch before 1.11 wrote as operators."""

@@ -20,7 +20,7 @@ from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.brackets import brackets, top_level
 from tracediff.ingest.health import REPAIRED, UNREADABLE, Notes
 from tracediff.ingest.salvage import PHASE_KEY, Salvage, events_in
-from tracediff.ingest.source import TraceFile, Unpacked, not_a_trace
+from tracediff.ingest.source import TraceFile, Unpacked
 from tracediff.ingest.syntax import NOT_JSON, is_malformed, is_object, repaired
 
 CHUNK = 1 << 18
@@ -117,7 +117,7 @@ class EventStream:
             self.list_end = END_OF_ROOT
             return buffer[1:]
         if buffer[:1] != b"{":
-            raise not_a_trace(self.file, buffer[: 1 << 16])
+            raise _without_events(self.file, buffer[: 1 << 16])
         while True:
             start = self._events_start(buffer)
             if start is not None:
@@ -132,7 +132,7 @@ class EventStream:
             if not more and not is_object(buffer) and not is_malformed(buffer):
                 raise NotATrace(str(self.file), "the file ends before its events", "copy it again, or record it again")
             if not more or len(buffer) > LARGEST_HEAD:
-                raise not_a_trace(self.file, buffer[: 1 << 16])
+                raise _without_events(self.file, buffer[: 1 << 16])
             buffer += more
 
     def _to_root(self) -> bytes:
@@ -256,3 +256,18 @@ class EventStream:
         self.notes.add(
             "damaged", "events behind the end of the list of events were left out", len(PHASE_KEY.findall(tail))
         )
+
+
+def _without_events(file: TraceFile, first: bytes) -> NotATrace:
+    """The error for a file that begins with these bytes and holds no ``traceEvents``."""
+    if b'"nodes"' in first and (b'"ctrl_deps"' in first or b'"schema"' in first):
+        return NotATrace(
+            str(file),
+            "an execution trace (ExecutionTraceObserver), which has no times",
+            "give the profiler's Chrome trace of the same run",
+        )
+    return NotATrace(
+        str(file),
+        "JSON without traceEvents",
+        "give a trace from torch.profiler (export_chrome_trace or tensorboard_trace_handler)",
+    )

@@ -9,16 +9,16 @@ import zipfile
 from collections.abc import Iterable, Sequence
 
 from tracediff.errors import TracediffError
+from tracediff.ingest.readers import trace_suffixes
 from tracediff.ingest.source import TraceFile, unreadable
 
-SUFFIXES = (".json", ".json.gz", ".json.zst")
 NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
 """Ends of names that a folder may hold beside its traces; onnxruntime's profile is a trace, but of the same run: give
 it by name.
 """
 RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d+)", re.IGNORECASE)
 RUN = re.compile(r"^run[-_]?(\d+)$", re.IGNORECASE)
-STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?\.json(\.gz|\.zst)?$")
+STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?$")
 
 
 def find_traces(where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[TraceFile]:
@@ -55,13 +55,13 @@ def _in_folder(folder: str) -> list[TraceFile]:
             path = os.path.join(parent, name)
             if name.startswith(".") or name.endswith(NOT_TRACES) or not os.path.isfile(path):
                 continue
-            if name.endswith(SUFFIXES):
+            if name.endswith(trace_suffixes()):
                 found.append(TraceFile(path))
             elif name.endswith(".zip") and _is_zip(path):
                 found += _members(path)
     if not found:
         reason = "the folder is empty" if not os.listdir(folder) else "no trace in the folder"
-        raise TracediffError(folder, reason, f"give a folder that holds {', '.join(SUFFIXES)} or .zip files")
+        raise TracediffError(folder, reason, f"give a folder that holds {', '.join(trace_suffixes())} or .zip files")
     return found
 
 
@@ -83,12 +83,14 @@ def _members(path: str) -> list[TraceFile]:
             names = sorted(
                 n
                 for n in archive.namelist()
-                if n.endswith(SUFFIXES) and not n.endswith(NOT_TRACES) and not _is_hidden(n)
+                if n.endswith(trace_suffixes()) and not n.endswith(NOT_TRACES) and not _is_hidden(n)
             )
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise TracediffError(path, f"the archive is damaged ({error})", "copy it again") from None
     if not names:
-        raise TracediffError(path, "no trace in the archive", f"give an archive that holds {', '.join(SUFFIXES)} files")
+        raise TracediffError(
+            path, "no trace in the archive", f"give an archive that holds {', '.join(trace_suffixes())} files"
+        )
     return [TraceFile(path, name) for name in names]
 
 
@@ -123,7 +125,13 @@ def run_in_path(file: TraceFile) -> int | None:
 
 def worker_of(file: TraceFile) -> str:
     """The path less the time stamp that `tensorboard_trace_handler` puts behind the worker's name."""
-    return STAMP.sub("", str(file))
+    return _without_stamp(str(file))
+
+
+def _without_stamp(name: str) -> str:
+    """``name`` less its suffix and the time stamp before it."""
+    suffix = max((s for s in trace_suffixes() if name.endswith(s)), key=len, default="")
+    return STAMP.sub("", name.removesuffix(suffix)) if suffix else name
 
 
 def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]) -> list[str]:
@@ -142,5 +150,5 @@ def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathL
 def _parts(where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     first = os.fspath(where) if isinstance(where, str | os.PathLike) else os.fspath(next(iter(where), ""))
     parts = [p for p in os.path.abspath(first).split("/") if p] if "://" not in first else first.split("/")
-    parts[-1:] = [STAMP.sub("", parts[-1]) or parts[-1]] if parts else ["traces"]
+    parts[-1:] = [_without_stamp(parts[-1]) or parts[-1]] if parts else ["traces"]
     return parts

@@ -1,30 +1,11 @@
-"""One file → `Trace`."""
+"""One file → `Trace`, whatever its format."""
 
 from __future__ import annotations
 
-import gc
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
-import msgspec
-import numpy as np
-
-from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest import categories as cat
-from tracediff.ingest.arguments import text_of
-from tracediff.ingest.chunks import CHUNK, EventStream
-from tracediff.ingest.columns import Whole
-from tracediff.ingest.decode import EventDecoder
-from tracediff.ingest.health import Notes
+from tracediff.ingest.chunks import CHUNK
+from tracediff.ingest.readers import FIRST_BYTES, reader_of
 from tracediff.ingest.source import TraceFile, open_trace
-from tracediff.ingest.syntax import NOT_JSON
-from tracediff.ingest.trace import Arguments, Trace, TraceMeta
-
-LARGEST_SUM_NS = 2.0**62
-"""Sums of durations stay below it, so that int64 holds them."""
-PYTHON_NAME = re.compile(r"^(?P<path>.*[/\\])(?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
+from tracediff.ingest.trace import Trace
 
 
 def read_trace(file: TraceFile | str, chunk: int = CHUNK, only: frozenset[str] | None = None) -> Trace:
@@ -40,118 +21,5 @@ def read_trace(file: TraceFile | str, chunk: int = CHUNK, only: frozenset[str] |
         TracediffError: the file is missing, unreadable, cut off in its compression, or damaged beyond reading.
     """
     file = TraceFile(file) if isinstance(file, str) else file
-    notes = Notes()
-    decoder = EventDecoder(notes, only)
-    whole = Whole()
-    with open_trace(file) as unpacked, no_garbage_collection():
-        stream = EventStream(file, unpacked, decoder.events, notes, chunk)
-        for batch in stream.batches():
-            whole.add(decoder.part(batch))
-            del batch
-    if not whole.length:
-        raise _nothing(file, notes)
-    return _assembled(file, _meta(stream, notes), notes, decoder, whole)
-
-
-@contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    """The cyclic collector off: decoding makes millions of objects and no cycles."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
-def _nothing(file: TraceFile, notes: Notes) -> NotATrace:
-    """The error for a file without a single event that can be read."""
-    if not notes.counts:
-        return NotATrace(
-            str(file),
-            "holds no events",
-            "check that the profiler ran: p.step() once a step, and more steps than wait + warmup",
-        )
-    first = notes.list()[0]
-    return NotATrace(
-        str(file),
-        f"holds no event that can be read ({first.message}: {first.count})",
-        "copy it again, or record it again",
-    )
-
-
-def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
-    found: dict[str, Any] = {}
-    for text in (stream.head, stream.tail):
-        found |= msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    fields: dict[str, Any] = {}
-    for field in msgspec.structs.fields(TraceMeta):
-        if field.encode_name in found:
-            try:
-                fields[field.name] = msgspec.json.decode(found[field.encode_name], type=field.type, strict=False)
-            except NOT_JSON:
-                notes.add("odd-metadata", f"metadata of an unexpected form was left out: {field.encode_name}")
-    return TraceMeta(**fields)
-
-
-def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDecoder, whole: Whole) -> Trace:
-    columns, arguments = whole.base(), whole.arguments()
-    if columns["dur"].clip(0).sum(dtype=np.float64) > LARGEST_SUM_NS:
-        raise TracediffError(
-            str(file), "its durations add up to more than a century", "the file is damaged; record it again"
-        )
-    texts = _merged_texts(arguments, list(decoder.texts), notes)
-    names, columns["name"] = _reduced_python_names(list(decoder.names), columns["name"], columns["category"])
-    categories = list(decoder.categories)
-    _note_unread(notes, columns, categories, list(decoder.phases))
-    return Trace(
-        file,
-        meta,
-        notes.list(),
-        **columns,
-        names=names,
-        categories=categories,
-        ids=list(decoder.ids),
-        phases=list(decoder.phases),
-        arguments=arguments,
-        texts=texts,
-    )
-
-
-def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Notes) -> list[str]:
-    """The strings behind the codes of raw JSON values; equal strings get one code."""
-    codes: dict[str, int] = {}
-    moved = np.array(
-        [codes.setdefault(text_of(value, notes), len(codes)) for value in raw[1:]] + [-1], np.int32
-    )  # code 0 stood for an absent value
-    for of in arguments.values():
-        for column in of.texts.values():
-            column[:] = moved[column]
-    return list(codes)
-
-
-def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[list[str], Any]:
-    """Python functions lose the folders of their file: ``module.py(line): func``."""
-    python = np.zeros(len(names), bool)
-    python[name[category == cat.PYTHON]] = True
-    codes: dict[str, int] = {}
-    moved = np.empty(len(names), np.int32)
-    for i, (text, is_python) in enumerate(zip(names, python.tolist(), strict=True)):
-        match = PYTHON_NAME.match(text) if is_python else None
-        moved[i] = codes.setdefault(match["rest"] if match else text, len(codes))
-    return list(codes), moved[name]
-
-
-def _note_unread(notes: Notes, columns: dict[str, Any], categories: list[str], phases: list[str]) -> None:
-    for code, name in enumerate(categories[len(cat.KNOWN) :], len(cat.KNOWN)):
-        if name and name.startswith(cat.UNREAD_DEVICES):
-            notes.add(
-                "unread-device",
-                f"events of {name} have no device account yet",
-                int((columns["category"] == code).sum()),
-            )
-    for phase in ("B", "E"):
-        if phase in phases:
-            there = int((columns["phase"] == phases.index(phase)).sum())
-            notes.add("unread-phase", "begin/end events (ph B and E) are not paired here and have no duration", there)
+    with open_trace(file) as unpacked:
+        return reader_of(file, unpacked.peek(FIRST_BYTES)).read(file, unpacked, chunk, only)

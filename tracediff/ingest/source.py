@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from tracediff.errors import NotATrace, TracediffError
+from tracediff.errors import TracediffError
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 BOMB_BYTES, BOMB_RATIO = 1 << 30, 300
@@ -54,6 +54,16 @@ class Unpacked:
         self.stream = stream
         self.packed_size = packed_size
         self.bytes_read = 0
+        self._peeked = b""
+
+    def peek(self, size: int) -> bytes:
+        """The first ``size`` bytes, fewer only where there are no more; `read` gives them again.
+
+        Raises: as `read`, before which it is called.
+        """
+        self._peeked = self.read(size)
+        self.bytes_read = 0
+        return self._peeked
 
     def read(self, size: int) -> bytes:
         """The next ``size`` bytes, fewer only at the end.
@@ -61,8 +71,9 @@ class Unpacked:
         Raises:
             TracediffError: truncated or damaged compression, a decompression bomb, an I/O error.
         """
-        parts: list[bytes] = []
-        missing = size
+        parts = [self._peeked[:size]]
+        self._peeked = self._peeked[size:]
+        missing = size - len(parts[0])
         while missing:
             part = self._read_some(missing)
             if not part:
@@ -186,28 +197,3 @@ def _zstd() -> Any:
     except ImportError:
         from backports import zstd
     return zstd
-
-
-def not_a_trace(file: TraceFile, first: bytes) -> NotATrace:
-    """The error for a file whose first unpacked bytes are ``first`` and that holds no ``traceEvents``."""
-    text = first.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if text[:1] not in (b"{", b"["):
-        printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
-        if printable < 0.9 * len(first):
-            return NotATrace(
-                str(file),
-                "not JSON but binary (a protobuf trace?)",
-                "give the .json that torch.profiler's export_chrome_trace writes",
-            )
-        return NotATrace(str(file), "not JSON", "give the .json or .json.gz that torch.profiler writes")
-    if b'"nodes"' in first and (b'"ctrl_deps"' in first or b'"schema"' in first):
-        return NotATrace(
-            str(file),
-            "an execution trace (ExecutionTraceObserver), which has no times",
-            "give the profiler's Chrome trace of the same run",
-        )
-    return NotATrace(
-        str(file),
-        "JSON without traceEvents",
-        "give a trace from torch.profiler (export_chrome_trace or tensorboard_trace_handler)",
-    )

@@ -38,7 +38,11 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """The allow-list of top-level metadata: nothing else of it is ever read, kept or shown."""
+    """The allow-list of top-level metadata: nothing else of it is ever read, kept or shown.
+
+    Attributes:
+        versions: of vendors' runtimes and drivers, by their key in the file.
+    """
 
     schema_version: int | None = None
     distributed_info: Distributed | None = None
@@ -49,11 +53,8 @@ class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
     profile_memory: int | bool | None = msgspec.field(default=None, name="profile_memory")
     with_modules: int | bool | None = msgspec.field(default=None, name="with_modules")
     with_flops: int | bool | None = msgspec.field(default=None, name="with_flops")
-    cuda_runtime_version: int | None = msgspec.field(default=None, name="cuda_runtime_version")
-    cuda_driver_version: int | None = msgspec.field(default=None, name="cuda_driver_version")
-    hip_runtime_version: int | None = msgspec.field(default=None, name="hip_runtime_version")
-    hip_driver_version: int | None = msgspec.field(default=None, name="hip_driver_version")
     torch_version: str | None = msgspec.field(default=None, name="torch_version")
+    versions: dict[str, int] = {}
 
 
 @dataclass

@@ -25,8 +25,9 @@ from tracediff.profile.selection import Selection
 from tracediff.profile.tables import build_tables
 from tracediff.profile.timeline import build_timeline
 from tracediff.profile.work import empty_work, host_work, kernel_work
+from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
 
-LAUNCHES = ("correlation", "device", "stream", "grid", "block")
+LAUNCHES = (ARGUMENT.correlation, ARGUMENT.device, ARGUMENT.stream, ARGUMENT.grid, ARGUMENT.block)
 INPUTS = ("Input Dims", "Input type", "Input Strides")
 ORDER = ("Sequence number", "External id", "Ev Idx", "Python id")
 MEMORY = ("Bytes", "Total Allocated", "Device Type", "Device Id")
@@ -108,7 +109,7 @@ def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
     used = set(gpu.device.tolist())
     names = [d.name for d in meta.device_properties if d.id in used] or [d.name for d in meta.device_properties]
     flags = ("with_stack", "record_shapes", "profile_memory", "with_modules", "with_flops")
-    driver = meta.cuda_driver_version or meta.hip_driver_version
+    driver = next((number for key in DRIVER_VERSIONS if (number := meta.versions.get(key))), None)
     return Origin(
         trace.file,
         distributed.rank if distributed else None,

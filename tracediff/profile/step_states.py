@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,11 +13,11 @@ from tracediff.ingest.trace import Trace
 from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.arrays.intervals import Intervals, union
 from tracediff.profile.kernels.families import DEFAULT, Families
-from tracediff.profile.kernels.match_names import is_communication
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import innermost_scopes
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.steps import Steps
+from tracediff.runtimes import is_communication, is_synchronising
 
 STATES = (
     "gpu_compute",
@@ -34,7 +33,6 @@ STATES = (
 """The states in order of precedence: the first that holds at an instant is its state."""
 
 GPU_STATES = STATES[:4]
-SYNCHRONISING = re.compile(r"Synchronize|^(cudaMemcpy|hipMemcpy|hipMemcpyWithStream)$")
 NO_OWNER = -1
 
 
@@ -127,7 +125,7 @@ def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
     loading = trace.named(lambda name: "DataLoader" in name)[annotations.rows]
     calls = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
-    waits = trace.named(SYNCHRONISING.search)[calls]
+    waits = trace.named(is_synchronising)[calls]
     launching = np.unique(gpu.launch[gpu.launch >= 0])
     return [
         _layer("data_loading", trace, annotations.rows[loading]),

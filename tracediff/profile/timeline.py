@@ -14,11 +14,12 @@ from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.analyses.allocations import allocations
 from tracediff.profile.context import Context
-from tracediff.profile.kernels.match_names import is_communication, numbered
+from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.model import Marks, Memory, Timeline
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
-from tracediff.profile.step_states import STATES, SYNCHRONISING
+from tracediff.profile.step_states import STATES
+from tracediff.runtimes import ARGUMENT, is_communication, is_synchronising
 
 ANNOTATION = "annotation"
 KINDS = (*STATES, ANNOTATION)
@@ -88,7 +89,7 @@ def _within(start: Int64, end: Int64, window: tuple[int, int]) -> NDArray[np.boo
 def _streams(trace: Trace, gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]:
     """(its name, positions of its events in the window) of each stream, the busiest first."""
     some = np.flatnonzero(_within(gpu.start, gpu.end, window))
-    stream = trace.integer_column("stream", cat.GPU)[gpu.rows]
+    stream = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
     found = []
     for device, number in {(int(d), int(s)) for d, s in zip(gpu.device[some], stream[some], strict=True)}:
         which = some[(gpu.device[some] == device) & (stream[some] == number)]
@@ -147,7 +148,7 @@ def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], 
     """Scopes of one thread at one depth; ``launching`` tells which of the trace's events launch work."""
     rows = lane.rows[which]
     category = trace.category[rows]
-    waits = np.isin(category, cat.CALLS) & trace.named_among(rows, SYNCHRONISING.search)
+    waits = np.isin(category, cat.CALLS) & trace.named_among(rows, is_synchronising)
     scope = np.isin(category, cat.OPS, invert=True)
     loads = scope & trace.named_among(rows, lambda name: "DataLoader" in name)
     cases = [launching[rows], waits, loads, scope]

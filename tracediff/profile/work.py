@@ -17,6 +17,7 @@ from tracediff.profile.placement.calls import OP, Calls
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.steps import Steps
+from tracediff.runtimes import ARGUMENT
 
 UNMATCHED = -1
 """Ordinal of work that is kept out of matching."""
@@ -39,7 +40,7 @@ def kernel_work(
     node = np.where(placed, calls.node[launched] if len(calls.node) else -1, -1)
     op = calls.table.kind[node] == OP if len(calls.table.kind) else np.zeros(len(rows), bool)
     shape, texts = _launch_shapes(trace, rows)
-    stream = trace.integer_column("stream", cat.GPU)[rows]
+    stream = trace.integer_column(ARGUMENT.stream, cat.GPU)[rows]
     place = np.lexsort((gpu.start, stream, gpu.device))
     table = _table(gpu.step, node, op & (node >= 0), *_codes(trace, rows), shape, place, ns, long)
     return table, texts
@@ -108,7 +109,7 @@ def empty_work() -> WorkTable:
 
 def _launch_shapes(trace: Trace, rows: Int64) -> tuple[Int64, list[str]]:
     """(code of grid and block, −1 where not recorded; what the codes stand for)."""
-    grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in ("grid", "block"))
+    grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in (ARGUMENT.grid, ARGUMENT.block))
     at = np.flatnonzero((grid >= 0) | (block >= 0))
     code, first = combined(grid[at], block[at])
     out = np.full(len(rows), -1, np.int64)

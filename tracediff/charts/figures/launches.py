@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracediff.charts.labels import (
-    RUNTIME,
     Unit,
     both_names,
     change_text,
@@ -19,6 +18,7 @@ from tracediff.charts.labels import (
     unit_for,
 )
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.runtimes import CALL_CATEGORIES
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -45,7 +45,7 @@ def launches(comparison: Comparison, top: int = TOP, *, theme: str = "light") ->
     """
     from plotly.subplots import make_subplots
 
-    ops = [op for op in comparison.ops if op.category in RUNTIME and (op.control_count or op.test_count)]
+    ops = [op for op in comparison.ops if op.category in CALL_CATEGORIES and (op.control_count or op.test_count)]
     if not ops:
         return empty(theme, not_compared(comparison) or "The traces hold no runtime calls of the host.")
     rows = _rows(comparison, ops, max(top, 1))

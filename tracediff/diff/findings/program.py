@@ -14,13 +14,13 @@ from tracediff.diff.findings.step import named_sides
 from tracediff.diff.formatting import MINUS, change, count, part, plural, time
 from tracediff.diff.matching.batch_ratio import shape_key
 from tracediff.diff.preflight import COMPILING
+from tracediff.runtimes import is_graph_launch
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.ops import Op
 
-GRAPH_LAUNCH = re.compile(r"^(?:cuda|hip)GraphLaunch")
 REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
 STRAGGLING = 0.1
 """Part of the step by which waiting in communication must differ between ranks."""
@@ -46,7 +46,7 @@ def _counts(comparison: Comparison, ops: list[Op]) -> list[float]:
 
 def cuda_graphs(comparison: Comparison) -> list[Finding]:
     """cuda-graph: one side replays graphs, the other launches kernel by kernel (or another number of graphs)."""
-    ops = [op for op in comparison.ops if GRAPH_LAUNCH.match(op.raw_name)]
+    ops = [op for op in comparison.ops if is_graph_launch(op.raw_name)]
     counts = _counts(comparison, ops)
     if counts[0] == counts[1]:
         return []

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from statistics import median
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.formatting import change, part, plural, rose, time
+from tracediff.runtimes import CALL_CATEGORIES, is_synchronising, may_wait
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
@@ -23,9 +23,6 @@ LEAST_CHANGE = 0.01
 OUTLIER_SD = 5.0
 TURNS = 0.5
 """Part of the GPU's busy time that the host waits for it, from which the two take turns."""
-WAITS = re.compile(r"Synchronize|Memcpy(?!.*Peer)")
-"""Calls that may wait for the GPU; copies of pageable memory do, whatever their name says."""
-WAITING_COPIES = ("cudaMemcpy", "hipMemcpy", "hipMemcpyWithStream")
 
 
 def bound(comparison: Comparison) -> list[Finding]:
@@ -99,9 +96,7 @@ def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str,
 
 def _waits(comparison: Comparison) -> tuple[int, int]:
     """Time that the host spends in calls that wait for the GPU, on both sides."""
-    calls = [
-        op for op in comparison.ops if op.category in ("cuda_runtime", "cuda_driver") and WAITS.search(op.raw_name)
-    ]
+    calls = [op for op in comparison.ops if op.category in CALL_CATEGORIES and may_wait(op.raw_name)]
     return sum(op.control_self for op in calls), sum(op.test_self for op in calls)
 
 
@@ -139,12 +134,7 @@ def exposed_communication(comparison: Comparison) -> list[Finding]:
 def new_sync(comparison: Comparison) -> list[Finding]:
     """new-sync: more or fewer calls that wait for the device."""
     number, us = comparison.number, comparison.us
-    calls = [
-        op
-        for op in comparison.ops
-        if op.category in ("cuda_runtime", "cuda_driver")
-        and ("Synchronize" in op.raw_name or op.raw_name in WAITING_COPIES)
-    ]
+    calls = [op for op in comparison.ops if op.category in CALL_CATEGORIES and is_synchronising(op.raw_name)]
     control, test = sum(op.control_count for op in calls), sum(op.test_count for op in calls)
     waits = [sum(op.control_total for op in calls), sum(op.test_total for op in calls)]
     if control == test or abs(number(test - control)) < 1:

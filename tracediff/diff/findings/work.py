@@ -12,8 +12,10 @@ from tracediff.diff.findings.step import BUSY_STATES
 from tracediff.diff.formatting import change, count, part, plural, time
 from tracediff.diff.groups import Group, Member
 from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_generated, match_name
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
+from tracediff.runtimes import KERNEL, MEMCPY
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -138,7 +140,7 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
     """slower-kernel and faster-kernel: the same kernel below the same operators takes another time."""
     kernels: dict[tuple[str, str], list[Group]] = defaultdict(list)
     for group in comparison.work.groups:
-        if group.level in ("exact", "sequence") and group.family != "communication":  # those wait for other ranks
+        if group.level in ("exact", "sequence") and group.family != COMMUNICATION:  # those wait for other ranks
             kernels[group.name, group.family].append(group)
     found = []
     us = comparison.us
@@ -197,7 +199,7 @@ def copies(comparison: Comparison) -> list[Finding]:
     us, number = comparison.us, comparison.number
     for op in comparison.ops:
         if (
-            op.category == "gpu_memcpy"
+            op.category == MEMCPY
             and abs(number(op.test_count - op.control_count)) >= 1
             and _matters(comparison, op.total_delta)
         ):
@@ -234,7 +236,7 @@ def tensor_core_shares(comparison: Comparison) -> tuple[float, float] | None:
     """
     shares = []
     for k in (0, 1):
-        members = [m for g in comparison.gpu_time.groups for m in g.sides[k] if m.category == "kernel"]
+        members = [m for g in comparison.gpu_time.groups for m in g.sides[k] if m.category == KERNEL]
         total = sum(m.ns for m in members)
         if not total:
             return None

@@ -14,6 +14,7 @@ from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.kernels.families import OTHER, RULES
+from tracediff.runtimes import KERNEL
 
 ALL_FAMILIES = {family for family, _ in RULES} | {OTHER}
 
@@ -149,7 +150,7 @@ def _kernels(comparison: Comparison) -> Figure:
     """Kernels a step, copies apart."""
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return Figure("kernels", None, None, exact=True, why="a side has no GPU events")
-    kernels = [op for op in comparison.ops if op.category == "kernel"]
+    kernels = [op for op in comparison.ops if op.category == KERNEL]
     control, test = sum(op.control_count for op in kernels), sum(op.test_count for op in kernels)
     return Figure("kernels", comparison.number(control), comparison.number(test), exact=True)
 

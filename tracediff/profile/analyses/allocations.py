@@ -14,11 +14,10 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.placement.steps import Steps
+from tracediff.runtimes import CPU, DEVICE_NAMES
 
 CHANGE, FAILURE = "[memory]", "[OutOfMemory]"
-HOST = "host"
-DEVICES = {0: HOST, 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 19: "MTIA"}
-"""torch's device types; 1 is CUDA and 6 HIP."""
+HOST = CPU.device
 FROM_ZERO = " (above the file's start)"
 """Of devices whose changes alone are told (torch before 1.11)."""
 
@@ -97,7 +96,7 @@ def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) ->
         else np.concatenate(([0], np.cumsum(change)))
     )
     reserved = np.concatenate(([0], np.where(reserved == MISSING, 0, reserved)))
-    name = DEVICES.get(kind, f"device type {kind}" if kind != MISSING else "device")
+    name = DEVICE_NAMES.get(kind, f"device type {kind}" if kind != MISSING else "device")
     return Allocations(
         name, number, rows, trace.ts[rows], change, allocated, reserved, told, address, np.sort(trace.ts[failed])
     )

@@ -4,7 +4,6 @@ is, how large, and what hides it.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -18,18 +17,17 @@ from tracediff.ingest.trace import Trace
 from tracediff.profile.arrays.factorize import combined
 from tracediff.profile.arrays.intervals import Intervals, union
 from tracediff.profile.context import Context
-from tracediff.profile.kernels.match_names import is_communication
+from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model import CollectiveKind, Collectives
 from tracediff.profile.placement.innermost import innermost_scopes
 from tracediff.profile.placement.nesting import Lane, threads_of
+from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
 
 MOST = 100_000
 """Operations of a file that are kept one by one."""
 UNKNOWN = "unknown"
 LONGEST_TEXT = 80
 """Characters of a group's name that are shown."""
-ON_HOST = re.compile(r"^(?:gloo|mpi|ucc):")
-ANNOTATION = re.compile(r"^(?:nccl|rccl|gloo|mpi|ucc|xccl):(?P<name>.+)")
 KNOWN_AS = tuple(
     (squashed.replace("_", ""), squashed)
     for squashed in ("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv",
@@ -80,10 +78,11 @@ def collectives(context: Context) -> Collectives:
     """
     trace, gpu = context.trace, context.gpu
     at = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.named(is_communication)[gpu.rows])
-    host = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0) & trace.named(ON_HOST.match))
+    host = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0) & trace.named(is_host_collective))
     rows = np.concatenate((gpu.rows[at], host))
     start, end = trace.ts[rows], trace.ts[rows] + trace.dur[rows]
-    annotation = np.concatenate((_around(trace, context.lanes["annotations"], ANNOTATION.match, gpu.launch[at]), host))
+    around = _around(trace, context.lanes["annotations"], collective_of_scope, gpu.launch[at])
+    annotation = np.concatenate((around, host))
     record = np.concatenate(
         (_around(trace, context.lanes["ops"], "record_param_comms".__eq__, gpu.launch[at]), np.full(len(host), -1))
     )
@@ -210,7 +209,7 @@ def _described(
         )
         called = (
             called
-            or _annotated(trace.names[annotated[sample]] if annotated[sample] >= 0 else "")
+            or (collective_of_scope(trace.names[annotated[sample]]) if annotated[sample] >= 0 else "")
             or trace.names[trace.name[rows[sample]]]
         )
         dtype, width[i] = _dtype(dtype or _first_type(trace.texts[types[sample]] if types[sample] >= 0 else ""))
@@ -229,11 +228,6 @@ def _described(
 def _canonical(name: str) -> str:
     squashed = name.lower().replace("_", "")
     return next((known for holds, known in KNOWN_AS if holds in squashed), name[:LONGEST_TEXT])
-
-
-def _annotated(name: str) -> str:
-    match = ANNOTATION.match(name)
-    return match["name"] if match else ""
 
 
 def _dtype(spelled: str) -> tuple[str, int]:
@@ -322,7 +316,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     trace, ops = context.trace, context.lanes["ops"]
     if not len(rows):
         return np.zeros(0, np.int64)
-    speaks = trace.named(lambda name: context.families.of(name) == "communication")
+    speaks = trace.named(lambda name: context.families.of(name) == COMMUNICATION)
     busy = [_computing(context, None)]
     for thread in np.unique(ops.thread):
         times, inner = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))

@@ -24,7 +24,7 @@ from tracediff.profile.placement.innermost import ALWAYS, NOTHING, Painting, Pie
 from tracediff.profile.placement.nesting import Lane, threads_of
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.profile.placement.steps import Steps
-from tracediff.profile.step_states import SYNCHRONISING
+from tracediff.runtimes import CALL_WAITS, is_awaited_copy, is_synchronising
 
 EVENT, QUEUED, HOST, UNKNOWN = range(4)
 WHOLE = -1
@@ -270,13 +270,13 @@ def _awaited(trace: Trace, ops: Lane, gpu: GpuEvents, device: Device) -> list[tu
     one.
     """
     launches = set(device.launch)
-    calls = np.isin(trace.category, cat.CALLS) & trace.named(SYNCHRONISING.search)
-    pageable = trace.named(lambda name: "Pageable" in name)[gpu.rows[device.event]]
+    calls = np.isin(trace.category, cat.CALLS) & trace.named(is_synchronising)
+    awaited = trace.named(is_awaited_copy)[gpu.rows[device.event]]
     waiting = {
         *np.flatnonzero(calls[ops.rows]).tolist(),
-        *(device.launch[k] for k in np.flatnonzero(pageable).tolist()),
+        *(device.launch[k] for k in np.flatnonzero(awaited).tolist()),
     } - {-1}
-    told = {sync.call: sync for name in ("Stream Sync", "Event Sync") for sync in recorded_syncs(trace, name)}
+    told = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS)}
     found = []
     for call in waiting:
         start, sync = int(ops.start[call]), told.get(int(ops.rows[call]))

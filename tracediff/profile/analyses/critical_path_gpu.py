@@ -17,13 +17,12 @@ from tracediff.profile.arrays.factorize import combined
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import ALWAYS
 from tracediff.profile.placement.nesting import Lane
+from tracediff.runtimes import ARGUMENT, STREAM_WAITS, SYNC_CATEGORIES, is_stream_wait
 
 OVERLAP = 1_000
 """ns by which an event may seem to end after the next of its stream began: GPU clocks tick in steps of up to a
 microsecond.
 """
-
-STREAM_WAITS = ("cudaStreamWaitEvent", "hipStreamWaitEvent")
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class StreamWait:
 
 @dataclass(frozen=True)
 class Sync:
-    """A record of category cuda_sync.
+    """A record of a wait (category cuda_sync).
 
     Attributes:
         call: row of its call, −1 where not in the file. time: ns, of the call where there is one.
@@ -139,7 +138,7 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
     position[ops.rows] = np.arange(len(ops.rows))
     launch = position[gpu.launch]
     known = launch >= 0
-    number = trace.integer_column("stream", cat.GPU)[gpu.rows]
+    number = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
     by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[gpu.rows]] if len(gpu.rows) else launch
     rank = np.where(known, thread_rank[launch], -1) if len(ops.rows) else launch
     order = np.lexsort((launch, rank, by_name, number, gpu.device, gpu.start, gpu.end))
@@ -214,7 +213,7 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
 
 
 def _told(trace: Trace, launched: Int64, before: Int64) -> list[int | None]:
-    calls = np.sort(trace.ts[trace.named(lambda name: name in STREAM_WAITS) & np.isin(trace.category, cat.CALLS)])
+    calls = np.sort(trace.ts[trace.named(is_stream_wait) & np.isin(trace.category, cat.CALLS)])
     if not len(calls):
         return [None] * len(launched)
     at = np.searchsorted(calls, launched, side="left") - 1
@@ -224,9 +223,9 @@ def _told(trace: Trace, launched: Int64, before: Int64) -> list[int | None]:
 
 
 def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[StreamWait]]:
-    """stream → its waits for others that the trace tells in full (category cuda_sync)."""
+    """stream → its waits for others that the trace tells in full."""
     out: dict[int, list[StreamWait]] = {}
-    for sync in recorded_syncs(trace, "Stream Wait Event"):
+    for sync in recorded_syncs(trace, STREAM_WAITS):
         stream, target = streams.get((sync.device, sync.stream)), streams.get((sync.device, sync.target))
         if stream is not None and target is not None and sync.recorded is not None:
             out.setdefault(stream, []).append(StreamWait(sync.time, target, sync.recorded))
@@ -235,18 +234,25 @@ def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[i
     }
 
 
-def recorded_syncs(trace: Trace, name: str) -> list[Sync]:
-    """The records of one kind of synchronisation."""
-    if "cuda_sync" not in trace.categories:
+def recorded_syncs(trace: Trace, names: tuple[str, ...]) -> list[Sync]:
+    """The records of waits of these names, in their order."""
+    categories = tuple(trace.categories.index(name) for name in SYNC_CATEGORIES if name in trace.categories)
+    if not categories:
         return []
-    category = trace.categories.index("cuda_sync")
-    rows = np.flatnonzero((trace.category == category) & trace.named(lambda n: n == name))
+    among = np.isin(trace.category, categories)
+    rows = np.concatenate([np.flatnonzero(among & trace.named(name.__eq__)) for name in names])
     calls: dict[int, int] = {}
     for kind in cat.CALLS:
-        of, number = trace.integer(kind, "correlation")
+        of, number = trace.integer(kind, ARGUMENT.correlation)
         calls |= dict(zip(number.tolist(), of.tolist(), strict=True))
-    wanted = ("correlation", "device", "stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id")
-    columns = [trace.integer_column(argument, (category,))[rows].tolist() for argument in wanted]
+    wanted = (
+        ARGUMENT.correlation,
+        ARGUMENT.device,
+        ARGUMENT.stream,
+        ARGUMENT.awaited_stream,
+        ARGUMENT.awaited_record,
+    )
+    columns = [trace.integer_column(argument, categories)[rows].tolist() for argument in wanted]
     out = []
     for row, correlation, device, stream, target, record in zip(rows.tolist(), *columns, strict=True):
         call, recording = calls.get(correlation, -1), calls.get(record) if record != MISSING else None

@@ -7,7 +7,8 @@ import re
 from functools import lru_cache
 
 from tracediff.errors import printable
-from tracediff.profile.kernels.match_names import COMMUNICATION, match_name
+from tracediff.profile.kernels.match_names import COPY, MEMSET, match_name
+from tracediff.runtimes import is_communication
 
 WIDTH = 80
 """Readable names are to fit into it, where nothing but a digest can stand for the rest."""
@@ -21,7 +22,7 @@ LONGEST_PARSED = 30_000
 DEEPEST_PARSED = 40
 SIGNATURE = re.compile(r"(?:void |[A-Za-z_][\w:]*[<(]|(?:[\w:]+::)?\(anonymous namespace\)::).*(?:[)>\]]|\bconst)$")
 """What C++ kernels look like: a name, template arguments or parameters, and nothing after them."""
-PYTHON = re.compile(r"\(\d+\): |^nn\.Module|^(?:autograd::engine|ProfilerStep|Memcpy|Memset)")
+PYTHON = re.compile(rf"\(\d+\): |^nn\.Module|^(?:autograd::engine|ProfilerStep|{COPY}|{MEMSET})")
 SHORT_TYPES = {
     "c10::BFloat16": "bf16",
     "c10::Half": "half",
@@ -223,7 +224,7 @@ def _plain_parameters(plain: str, parameters: str | None) -> str:
 
     A single struct of parameters belongs to the name, and NCCL's change with its version only.
     """
-    if not parameters or COMMUNICATION.match(plain) or re.search(r"(?:Params|Args|Storage<\w+>)$", parameters):
+    if not parameters or is_communication(plain) or re.search(r"(?:Params|Args|Storage<\w+>)$", parameters):
         return ""
     shown = ",".join(_inside(p) for p in _pieces(parameters, ","))
     return f"({shown})" if len(shown) <= 24 else _digest(shown)

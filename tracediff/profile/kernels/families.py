@@ -11,20 +11,18 @@ from typing import Any
 
 from tracediff.errors import TracediffError
 from tracediff.profile.kernels.match_names import is_wrapper
+from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_direction, is_communication, is_memset
+
+COMMUNICATION, OTHER = "communication", "other"
 
 RULES: tuple[tuple[str, str], ...] = (
     ("wait", r"spin_?kernel (?<![a-z])sleep busy_?wait"),
-    (
-        "communication",
-        r"nccl rccl oneccl msccl nvshmem gloo: c10d:: all_?reduce all_?gather reduce_?scatter all_?to_?all all2all "
-        r"record_param_comms",
-    ),
-    ("communication", r"cross_device_reduce quick_?reduce multimem_ (?:one|two)_shot_all"),
     # generated: a template is what it was made from, anything else is several ops in one
     ("attention", r"triton_tem_\w*(?:attention|flex|sdpa)"),
     ("conv", r"triton_tem_\w*conv"),
     ("gemm", r"triton_tem_"),
     ("fused", r"^(?:graph_\d+_)?(?:triton_(?:poi|red|per|for|spl|unk|fused)|triton__|cpp_fused) nvfuser"),
+    (COMMUNICATION, r"c10d:: all_?reduce all_?gather reduce_?scatter all_?to_?all all2all record_param_comms"),
     ("memset", r"memset fillBuffer FillFunctor aten::(?:new_)?(?:zeros|ones|full|fill|zero)(?:_like)?_?\b"),
     # what names a bigger thing beside what it does to it
     ("copy", r"reshape_and_cache store_kv concat_and_cache _foreach_copy multi_tensor_apply.*native::Copy<"),
@@ -149,9 +147,9 @@ RULES: tuple[tuple[str, str], ...] = (
     ("reduction", r"(?:^|[/_])Reduce\w+_(?:kernel_time|fence_\w+)$"),
     ("fused", r"^triton_ ^fused_ FusionGroup TensorExprGroup"),
 )
-"""Family and its patterns, separated by white space; searched in the name in either case, in this order."""
-
-OTHER = "other"
+"""Family and its patterns, separated by white space; searched in the name in either case, in this order. Which kernels
+communicate, `tracediff.runtimes` says, so that family and step state agree; the rule here is for operators.
+"""
 
 LONGEST_SEARCHED = 4096
 """Characters of a name that are looked at: real ones are shorter, and searching takes more than proportional time."""
@@ -169,20 +167,30 @@ class Families:
     own: tuple[tuple[str, str], ...] = ()
 
     def of(self, name: str) -> str:
-        """The family of a kernel or op by its name; ``other`` where no rule knows it."""
-        return _family(self.own, name)
+        """The family of an operator, call or annotation by its name; ``other`` where no rule knows it."""
+        return _family(self.own, name, on_device=False)
 
     def of_kernel(self, name: str, op: str | None) -> str:
         """The family of a kernel: by its own name, else by the op that launched it."""
+        own = _family(self.own, name, on_device=True)
+        inherited = self.of(op) if own == OTHER and op else own
+        return own if inherited == COMMUNICATION else inherited
+
+    def of_work(self, name: str, op: str | None) -> str:
+        """The family of an operator that counts as work: by its own name, else by the op around it."""
         own = self.of(name)
         return self.of(op) if own == OTHER and op else own
+
+    def of_event(self, category: str, name: str) -> str:
+        """The family of an event by its name alone."""
+        return self.of_kernel(name, None) if category in DEVICE_CATEGORIES else self.of(name)
 
 
 DEFAULT = Families()
 
 
 def family_of(name: str) -> str:
-    """The family of a kernel or op by its name under the built-in rules."""
+    """The family of an operator by its name under the built-in rules."""
     return DEFAULT.of(name)
 
 
@@ -239,19 +247,25 @@ def _own_rules(subject: str, table: Any, form: str) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _family(own: tuple[tuple[str, str], ...], name: str) -> str:
+def _family(own: tuple[tuple[str, str], ...], name: str, on_device: bool) -> str:
+    communicates = is_communication(name) or (not on_device and bool(collective_of_scope(name)))
     name = name[:LONGEST_SEARCHED]
     for family, pattern in _compiled(own):
         if pattern.search(name):
             return family
+    if communicates and (on_device or not is_wrapper(name)):
+        return COMMUNICATION
+    if on_device and (copy_direction(name) or is_memset(name)):
+        return "copy" if copy_direction(name) else "memset"
     if is_wrapper(name):
         return OTHER
     node = AUTOGRAD_NODE.match(name)
-    return _built_in(name) or (_built_in(_as_op(node["op"])) if node else None) or OTHER
+    return _built_in(name, on_device) or (_built_in(_as_op(node["op"]), on_device) if node else None) or OTHER
 
 
-def _built_in(name: str) -> str | None:
-    return next((family for family, pattern in _BUILT_IN if pattern.search(name)), None)
+def _built_in(name: str, on_device: bool) -> str | None:
+    rules = _ON_DEVICE if on_device else _BUILT_IN
+    return next((family for family, pattern in rules if pattern.search(name)), None)
 
 
 def _as_op(node: str) -> str:
@@ -265,3 +279,4 @@ def _compiled(rules: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern
 
 
 _BUILT_IN = _compiled(tuple((family, "|".join(patterns.split())) for family, patterns in RULES))
+_ON_DEVICE = tuple(rule for rule in _BUILT_IN if rule[0] != COMMUNICATION)

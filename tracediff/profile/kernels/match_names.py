@@ -8,29 +8,21 @@ import re
 from functools import lru_cache
 
 from tracediff.ingest.times import MISSING
+from tracediff.runtimes import copy_direction, is_memset
 
-COMMUNICATION = re.compile(r"nccl|rccl|oneccl|msccl|nvshmem", re.IGNORECASE)
 GENERATED = re.compile(r"^(triton_|graph_\d+_|cpp_fused|triton_helpers)|_fused_")
 WRAPPER = re.compile(
     r"^(CompiledFunction|Torch-Compiled Region|autograd::engine::|TorchDynamo|Pregraph bytecode|AOTDispatcher"
     r"|## Call CompiledFxGraph|CompiledFxGraph|inductor|torch::dynamo)"
 )
-COPY = re.compile(
-    r"^(?:Memcpy|Copy)\s*(?P<short>[HDPA]to[HDPA])|^(?:Copy|hipMemcpy)?(?P<src>Host|Device)To(?P<dst>Host|Device)",
-    re.IGNORECASE,
-)
+COPY, MEMSET = "Memcpy", "Memset"
+"""What match names call a copy, before its direction, and a memset."""
 ADDRESS = re.compile(r"(?<!\d)0x[0-9a-fA-F]+")
 """An address; no `0x` of a tile such as 160x128."""
 COUNTER = re.compile(r"_\d+(?:d\w*)?$")
 GRAPH = re.compile(r"^graph_\d+_")
 HASH = re.compile(r"(?<![A-Za-z0-9])(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{40,}(?![A-Za-z0-9])")
-MEMSET = re.compile(r"^Memset \([\w ]*\)$")
 STEP = re.compile(r"^ProfilerStep\s*#\s*\d+$")
-
-
-def is_communication(name: str) -> bool:
-    """Whether a kernel of this name moves data between ranks."""
-    return COMMUNICATION.search(name) is not None
 
 
 def is_wrapper(name: str) -> bool:
@@ -49,12 +41,11 @@ def match_name(raw: str) -> str:
     """``raw`` less addresses, hashes, ids, step numbers and the trailing counter of generated kernels; of a copy its
     direction only.
     """
-    copy = COPY.match(raw)
-    if copy:
-        direction = copy["short"] or f"{copy['src'][0]}to{copy['dst'][0]}"
-        return f"Memcpy {direction[0].upper()}to{direction[-1].upper()}"
-    if MEMSET.match(raw):
-        return "Memset"
+    direction = copy_direction(raw)
+    if direction:
+        return f"{COPY} {direction}"
+    if is_memset(raw):
+        return MEMSET
     if STEP.match(raw):
         return "ProfilerStep#"
     name = HASH.sub("#", ADDRESS.sub("0x#", raw))

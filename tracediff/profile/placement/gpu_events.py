@@ -12,6 +12,7 @@ from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.placement.steps import NO_STEP, Steps
+from tracediff.runtimes import ARGUMENT
 
 SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
@@ -60,20 +61,20 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         int((step == SPILLED).sum()),
     )
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
-    device = trace.integer_column("device", cat.GPU)[rows]
+    device = trace.integer_column(ARGUMENT.device, cat.GPU)[rows]
     return GpuEvents(rows, trace.ts[rows], trace.ts[rows] + trace.dur[rows], device, launch, step)
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     """int64[g]: the row of the call with the same correlation; of several the latest to start."""
     calls, correlations = (
-        np.concatenate(c) for c in zip(*(trace.integer(k, "correlation") for k in cat.CALLS), strict=True)
+        np.concatenate(c) for c in zip(*(trace.integer(k, ARGUMENT.correlation) for k in cat.CALLS), strict=True)
     )
     there = trace.dur[calls] >= 0
     calls, correlations = calls[there], correlations[there]
     order = np.lexsort((trace.dur[calls], trace.ts[calls], correlations))
     calls, correlations = calls[order], correlations[order]
-    wanted = trace.integer_column("correlation", cat.GPU)[gpu_rows]
+    wanted = trace.integer_column(ARGUMENT.correlation, cat.GPU)[gpu_rows]
     out = np.full(len(gpu_rows), -1, np.int64)
     if not len(calls):
         return out

@@ -17,6 +17,7 @@ from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.arrays.factorize import combined
 from tracediff.profile.placement.nesting import Lane, lane_of
+from tracediff.runtimes import collective_of_scope
 
 Numbers = TypeVar("Numbers", Int64, NDArray[np.int8])
 
@@ -28,10 +29,12 @@ OPTIMIZER_SCOPE = re.compile(r"^Optimizer\.")
 LOADER_SCOPE = re.compile(r"DataLoader")
 MODULE_SCOPE = re.compile(r"^(?:nn\.Module: |module:|fx:)")
 NO_SCOPE = re.compile(
-    r"^(?:ProfilerStep|Optimizer\.|## Call CompiledFxGraph|CompiledFxGraph|nccl|gloo|mpi|module:|fx:|PyTorch "
-    r"Profiler|Iteration)|DataLoader"
+    r"^(?:ProfilerStep|Optimizer\.|## Call CompiledFxGraph|CompiledFxGraph|module:|fx:|PyTorch Profiler|Iteration)"
+    r"|DataLoader"
 )
-"""Annotations that are no user's scope: the profiler's, the framework's, and those that name modules."""
+"""Annotations that are no user's scope: the profiler's, the framework's, and those that name modules; beside them those
+of collectives.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     """The phase, annotation and module of every operator and call."""
     modules = module_lane(trace)
     module_of, module_paths = paths_of(trace, modules)
-    users = lane_of(trace, annotations.rows[~trace.named(NO_SCOPE.search)[annotations.rows]], Notes())
+    users = lane_of(trace, annotations.rows[trace.named(_is_users)[annotations.rows]], Notes())
     user_of, user_paths = paths_of(trace, users)
 
     phase = _phases(trace, ops, annotations)
@@ -84,6 +87,10 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
         backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
         module[backward] = _modules_of_forward(trace, ops, phase, module)[backward]
     return Scopes(phase, annotation, module, user_paths, module_paths)
+
+
+def _is_users(annotation: str) -> bool:
+    return not (NO_SCOPE.search(annotation) or collective_of_scope(annotation))
 
 
 def module_lane(trace: Trace) -> Lane:

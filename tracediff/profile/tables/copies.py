@@ -11,8 +11,9 @@ from tracediff.ingest.times import MISSING
 from tracediff.profile.context import Context
 from tracediff.profile.model import TableRows
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+from tracediff.runtimes import ARGUMENT, copy_direction, is_memset
 
-COPY = re.compile(r"^Memcpy (?P<way>\w+)(?: \((?P<kind>.*)\))?$")
+KINDS = re.compile(r"\((?P<kinds>.*)\)$")
 
 SCHEMA = TableSchema(
     "copies",
@@ -22,7 +23,7 @@ SCHEMA = TableSchema(
     ("direction", "memory"),
     (Column("time", "time"), Column("copies", "copies", "count"), Column("size", "size", "bytes")),
     (Rate("rate_gb_s", "GB/s", "size", "time"),),
-    ("bytes",),
+    (ARGUMENT.size,),
 )  # fmt: skip
 
 
@@ -35,18 +36,15 @@ def table(context: Context) -> TableRows:
     directions, kinds = sorted({way for way, _ in parts}), sorted({kind for _, kind in parts})
     direction = np.array([directions.index(way) for way, _ in parts], np.int64)[trace.name[rows]]
     kind = np.array([kinds.index(kind) for _, kind in parts], np.int64)[trace.name[rows]]
-    size = trace.integer_column("bytes", (cat.MEMCPY, cat.MEMSET))[rows]
+    size = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET))[rows]
     columns = [(gpu.end - gpu.start)[at], np.ones(len(at), np.int64), np.where(size == MISSING, 0, size)]
     return summed(gpu.step[at], [(direction, directions), (kind, kinds)], columns)
 
 
 def _parts(name: str) -> tuple[str, str]:
     """(direction, kinds of memory) of the name of a copy."""
-    match = COPY.match(name)
-    return (
-        (match["way"], match["kind"] or "")
-        if match
-        else ("memset", "")
-        if name.startswith("Memset")
-        else (name[:60], "")
-    )
+    direction = copy_direction(name)
+    if direction:
+        kinds = KINDS.search(name)
+        return direction, kinds["kinds"] if kinds else ""
+    return ("memset", "") if is_memset(name) else (name[:60], "")

@@ -14,11 +14,12 @@ from tracediff.profile.analyses.critical_path import EVENT, HOST, QUEUED, UNKNOW
 from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.arrays.intervals import union
 from tracediff.profile.context import Context
-from tracediff.profile.kernels.match_names import is_communication, match_name
+from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import Pieces, cut, pieces
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+from tracediff.runtimes import ARGUMENT, is_communication
 
 KINDS = ("gpu_compute", "gpu_comm", "gpu_copy", "queue", "op", "call", "python", "unknown")
 COMPUTE, COMM, COPY, QUEUE, OP, CALL, PYTHON, UNEXPLAINED = range(len(KINDS))
@@ -36,7 +37,7 @@ SCHEMA = TableSchema(
     ("kind", "name"),
     (Column("critical", "on the path"), Column("total", "in the period")),
     (Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
-    ("wait_on_stream", "wait_on_cuda_event_record_corr_id"),
+    (ARGUMENT.awaited_stream, ARGUMENT.awaited_record),
     events=("name",),
 )
 
@@ -89,8 +90,7 @@ def _kinds(trace: Trace) -> Int64:
     kind = np.full(len(trace.categories), PYTHON, np.int64)
     for category, of in (
         (cat.CPU_OP, OP),
-        (cat.RUNTIME, CALL),
-        (cat.DRIVER, CALL),
+        *((calls, CALL) for calls in cat.CALLS),
         (cat.KERNEL, COMPUTE),
         (cat.MEMCPY, COPY),
         (cat.MEMSET, COPY),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 
 import numpy as np
@@ -11,11 +10,11 @@ from tracediff.ingest.times import Int64
 from tracediff.profile.arrays.factorize import combined
 from tracediff.profile.arrays.intervals import Intervals, union
 from tracediff.profile.context import Context
-from tracediff.profile.kernels.match_names import is_communication
 from tracediff.profile.model import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents, gpu_names
 from tracediff.profile.step_states import STATES, step_account
 from tracediff.profile.tables.schema import Column, TableSchema, summed
+from tracediff.runtimes import is_communication, is_host_collective
 
 WAITS = ("busy", "launch", "data", "host", "peer")
 BUSY, LAUNCH, DATA, HOST, PEER = range(len(WAITS))
@@ -26,7 +25,6 @@ WAITS_IN = {
 """State → what the GPU waits for in it, unless that is a peer."""
 BY_PEER = tuple(STATES.index(state) for state in ("synchronising", "op", "python"))
 """States that a collective which runs on the host explains."""
-HOST_COLLECTIVE = re.compile(r"^(?:gloo|mpi|ucc):")
 
 SCHEMA = TableSchema(
     "gaps",
@@ -96,7 +94,7 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
 def _on_host(context: Context) -> Intervals:
     """When a collective runs that the host carries out."""
     lane = context.lanes["annotations"]
-    some = np.flatnonzero(context.trace.named(HOST_COLLECTIVE.match)[lane.rows])
+    some = np.flatnonzero(context.trace.named(is_host_collective)[lane.rows])
     return union(lane.start[some], lane.end[some])
 
 

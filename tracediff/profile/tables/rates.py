@@ -241,6 +241,6 @@ def _keys(
         if w:
             key = (works[w].kind, works[w].shapes or NOT_RECORDED, works[w].dtype)
         else:
-            key = (names[o] if o >= 0 else f"no operator: {context.families.of(names[k])}", "", "")
+            key = (names[o] if o >= 0 else f"no operator: {context.families.of_kernel(names[k], None)}", "", "")
         of_code.append(known.setdefault(key, len(known)))
     return np.array(of_code, np.int64)[code], list(known)

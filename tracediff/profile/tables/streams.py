@@ -12,6 +12,7 @@ from tracediff.profile.context import Context
 from tracediff.profile.model import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents, gpu_names
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+from tracediff.runtimes import ARGUMENT
 
 ALL = "all streams"
 
@@ -34,7 +35,7 @@ SCHEMA = TableSchema(
 def table(context: Context) -> TableRows:
     """By GPU and stream, and of each GPU's streams together; events count to the step of their launch."""
     gpu, steps = context.gpu, len(context.steps)
-    stream = context.trace.integer_column("stream", cat.GPU)[gpu.rows]
+    stream = context.trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
     launched = np.where(gpu.launch >= 0, context.trace.ts[gpu.launch] + context.trace.dur[gpu.launch], gpu.start)
     gpus, streams, parts = [], [], [np.zeros((0, 4), np.int64)]
     for device, gpu_name in gpu_names(gpu).items():

@@ -18,8 +18,8 @@ from tracediff.profile.placement.calls import OP, Calls
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.scopes import enclosing
 from tracediff.profile.placement.steps import PROFILER_STEP
-from tracediff.profile.step_states import SYNCHRONISING
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+from tracediff.runtimes import is_synchronising
 
 SOURCE_LINE = re.compile(r"\(\d+\): ")
 """Of Python functions with a file; built-in ones and modules have none."""
@@ -42,7 +42,7 @@ SCHEMA = TableSchema(
 def table(context: Context) -> TableRows:
     """By call and call site; of a call within another one of its kind the outer counts."""
     trace, ops = context.trace, context.lanes["ops"]
-    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(SYNCHRONISING.search)[ops.rows]
+    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(is_synchronising)[ops.rows]
     at = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
     step, call = context.steps.of(ops.start[at]), trace.name[ops.rows[at]].astype(np.int64)
     keys = [

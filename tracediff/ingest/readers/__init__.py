@@ -1,0 +1,33 @@
+"""File formats: a module each, and the list of them. The first that recognises a file reads it."""
+
+from __future__ import annotations
+
+from tracediff.errors import NotATrace
+from tracediff.ingest.readers.kineto import KINETO
+from tracediff.ingest.readers.reader import Reader
+from tracediff.ingest.source import TraceFile
+
+READERS: tuple[Reader, ...] = (KINETO,)
+
+FIRST_BYTES = 1 << 16
+"""Unpacked bytes by which a format is recognised."""
+
+
+def trace_suffixes() -> tuple[str, ...]:
+    """Ends of the names of files that may be traces."""
+    return tuple(dict.fromkeys(suffix for reader in READERS for suffix in reader.suffixes))
+
+
+def reader_of(file: TraceFile, first: bytes) -> Reader:
+    """The reader of the file that unpacks to these first bytes.
+
+    Raises:
+        NotATrace: no format is like that.
+    """
+    for reader in READERS:
+        if reader.recognises(first):
+            return reader
+    printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
+    content = "text" if printable >= 0.9 * len(first) else "binary (a protobuf trace?)"
+    formats, files = " or ".join(r.name for r in READERS), " or ".join(r.files for r in READERS)
+    raise NotATrace(str(file), f"{content}, not {formats}", f"give {files}")

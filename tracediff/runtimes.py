@@ -1,0 +1,334 @@
+"""What is known of each vendor's runtime, one record per vendor: the categories of its events, the names of its calls
+and of its communication kernels, the arguments of its events.
+
+No other module spells such a name. Adding a vendor is one more record in `RUNTIMES`. The profile's own categories
+(``cpu_op``, ``user_annotation``, …) belong to no vendor and stand in `tracediff.ingest.categories`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+KERNEL, MEMCPY, MEMSET = DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
+"""Categories of the work on a device, whatever a vendor calls them."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a runtime calls the arguments of its calls and device events.
+
+    Attributes:
+        correlation: joins a call to the device events that it launched.
+        device, stream: where an event runs.
+        grid, block: launch dimensions of a kernel.
+        size: bytes of a copy or memset.
+        awaited_stream, awaited_event, awaited_record: of a record of a wait, the stream and the event that it waits
+            for, and the correlation of the call that recorded that event.
+        sync_kind: the kind of wait, as a number.
+    """
+
+    correlation: str = "correlation"
+    device: str = "device"
+    stream: str = "stream"
+    grid: str = "grid"
+    block: str = "block"
+    size: str = "bytes"
+    awaited_stream: str = "wait_on_stream"
+    awaited_event: str = "wait_on_cuda_event_id"
+    awaited_record: str = "wait_on_cuda_event_record_corr_id"
+    sync_kind: str = "cuda_sync_kind_id"
+
+
+ARGUMENT = Arguments()
+"""The names under which a `Trace` keeps these arguments, whatever a vendor calls them."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """One vendor's runtime. Names are regular expressions that match from the beginning of a name; empty: none known.
+
+    Attributes:
+        name: as the vendor writes it.
+        supported: whether its events become a device account; those of other runtimes are counted and noted.
+        device: what tables call its devices. device_types: their numbers in torch's allocator events (c10::DeviceType).
+        prefix: what its own categories begin with, by which those of an unsupported runtime are known.
+        calls: categories of its API calls on the host.
+        kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
+        syncs: category of records that say what a call or a stream waits for. counters: that of hardware counters.
+        launches: calls that launch a kernel. graph_launches: calls that replay a graph.
+        synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always do.
+        copy_calls: copy calls that may, since copies of pageable memory do.
+        stream_waits: calls by which a stream waits for an event. event_records: calls that record one.
+        copy_events: device events that copy, with groups ``source`` and ``target``. memset_events: those that set.
+        awaited_copies: those copies whose call waits for them.
+        stream_wait, stream_sync, event_sync, context_sync: names of the records in ``syncs``.
+        communication: kernels that move data between ranks; these are searched in the whole name, in either case.
+        scopes: what annotations of collectives begin with, before a colon.
+        driver_version, runtime_version: keys of these in the trace's metadata.
+        arguments: what it calls its arguments. text_arguments: those of its calls that may hold text.
+    """
+
+    name: str
+    supported: bool = False
+    device: str = "GPU"
+    device_types: tuple[int, ...] = ()
+    prefix: str = ""
+    calls: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    memsets: tuple[str, ...] = ()
+    syncs: str = ""
+    counters: str = ""
+    launches: str = ""
+    graph_launches: str = ""
+    synchronising: str = ""
+    waiting_copies: str = ""
+    copy_calls: str = ""
+    stream_waits: str = ""
+    event_records: str = ""
+    copy_events: str = ""
+    memset_events: str = ""
+    awaited_copies: str = ""
+    stream_wait: str = ""
+    stream_sync: str = ""
+    event_sync: str = ""
+    context_sync: str = ""
+    communication: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    driver_version: str = ""
+    runtime_version: str = ""
+    arguments: Arguments = ARGUMENT
+    text_arguments: tuple[str, ...] = ()
+
+
+OWN_COLLECTIVES = (
+    r"cross_device_",  # vLLM, SGLang, AITER
+    r"quick_?reduce",
+    r"multimem_(?:all|one_shot|two_shot)",  # torch symmetric memory
+    r"deep_ep::(?:intra|inter)node",
+    r"(?<!block)(?<!warp)(?<!block_)(?<!warp_)(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|all2all)"
+    r"(?!\w{0,40}copy)",  # FSDP copies into and out of the buffers of a collective
+)
+"""Communication kernels that serving engines and torch bring along, for any vendor's devices."""
+
+CUDA = Runtime(
+    name="CUDA",
+    supported=True,
+    device_types=(1,),
+    calls=("cuda_runtime", "cuda_driver"),
+    kernels=(KERNEL,),
+    copies=(MEMCPY,),
+    memsets=(MEMSET,),
+    syncs="cuda_sync",
+    counters="cuda_profiler_range",
+    launches=r"cu(?:da)?Launch",
+    graph_launches=r"cu(?:da)?GraphLaunch",
+    synchronising=r"cu\w*Synchronize",
+    waiting_copies=r"cudaMemcpy$",
+    copy_calls=r"cu(?:da)?Memcpy(?!.*Peer)",
+    stream_waits=r"cu(?:da)?StreamWaitEvent",
+    event_records=r"cu(?:da)?EventRecord",
+    copy_events=r"(?:Memcpy|Copy)\s*(?P<source>[HDPA])to(?P<target>[HDPA])",
+    memset_events=r"Memset \([\w ]*\)$",
+    awaited_copies=r".*Pageable",
+    stream_wait="Stream Wait Event",
+    stream_sync="Stream Sync",
+    event_sync="Event Sync",
+    context_sync="Context Sync",
+    communication=("nccl", "msccl", "nvshmem", *OWN_COLLECTIVES),
+    scopes=("nccl",),
+    driver_version="cuda_driver_version",
+    runtime_version="cuda_runtime_version",
+)
+
+HIP = Runtime(
+    name="HIP",
+    supported=True,
+    device_types=(6,),
+    calls=CUDA.calls,  # Kineto files HIP's events under CUDA's categories
+    kernels=(KERNEL,),
+    copies=(MEMCPY,),
+    memsets=(MEMSET,),
+    launches=r"hip\w*Launch",
+    graph_launches=r"hipGraphLaunch",
+    synchronising=r"hip\w*Synchronize",
+    waiting_copies=r"hipMemcpy(?:WithStream)?$",
+    copy_calls=r"hipMemcpy(?!.*Peer)",
+    stream_waits=r"hipStreamWaitEvent",
+    event_records=r"hipEventRecord",
+    copy_events=r"(?:Copy|hipMemcpy)?(?P<source>Host|Device)To(?P<target>Host|Device)",
+    communication=("rccl", "msccl", "rocshmem", *OWN_COLLECTIVES),
+    scopes=("rccl",),
+    driver_version="hip_driver_version",
+    runtime_version="hip_runtime_version",
+    text_arguments=("stream", "bytes"),
+)
+
+XPU = Runtime(
+    name="XPU",
+    device="XPU",
+    device_types=(12,),
+    prefix="xpu_",
+    calls=("xpu_runtime", "xpu_driver"),
+    kernels=(KERNEL,),
+    copies=(MEMCPY,),
+    memsets=(MEMSET,),
+    communication=("oneccl",),
+    scopes=("xccl",),
+)
+
+MTIA = Runtime(
+    name="MTIA",
+    device="MTIA",
+    device_types=(19,),
+    prefix="mtia_",
+    calls=("mtia_runtime",),
+    kernels=("mtia_ccp_events",),  # copies (dma_request) and waits (event_wait) are events of this category, too
+    launches=r"runFunction",
+    synchronising=r"synchronize",
+    copy_calls=r"enqueueCommand memcpy",
+    stream_waits=r"enqueueCommand waitOnEvent",
+    event_records=r"recordEvent",
+    arguments=Arguments(stream="stream_id"),
+)
+
+ASCEND = Runtime(
+    name="Ascend",
+    device="NPU",
+    prefix="privateuse1_",  # torch_npu is a PrivateUse1 backend; its own files give events no category
+    calls=("privateuse1_runtime", "privateuse1_driver"),
+    launches=r"Node@launch",
+    copy_events=r"MEMCPY_ASYNC",
+    communication=("hccl", "hcom_"),
+    scopes=("hccl",),
+    arguments=Arguments(correlation="connection_id", stream="Physic Stream Id", size="size(Byte)"),
+)
+
+MPS = Runtime(name="MPS", device="MPS", device_types=(13,))
+"""Apple's GPUs: the profiler records their allocator, and no work."""
+
+CPU = Runtime(name="CPU", supported=True, device="host", device_types=(0,), scopes=("gloo", "mpi", "ucc"))
+"""The host as a device: its collectives run under annotations."""
+
+RUNTIMES = (CUDA, HIP, XPU, MTIA, ASCEND, MPS, CPU)
+SUPPORTED = tuple(runtime for runtime in RUNTIMES if runtime.supported)
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _any_of(patterns: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    """One pattern for all that are not empty; it matches nothing where all are."""
+    return re.compile("|".join(f"(?:{p})" for p in patterns if p) or "(?!)", flags)
+
+
+CALL_CATEGORIES = _distinct(category for r in SUPPORTED for category in r.calls)
+SYNC_CATEGORIES = _distinct(r.syncs for r in SUPPORTED)
+COUNTER_CATEGORIES = _distinct(r.counters for r in SUPPORTED)
+UNREAD_CATEGORIES = _distinct(r.prefix for r in RUNTIMES if not r.supported)
+"""What the categories begin with that have no device account yet."""
+RENAMED_CATEGORIES = {
+    theirs: ours
+    for r in SUPPORTED
+    for ours, named in zip(DEVICE_CATEGORIES, (r.kernels, r.copies, r.memsets), strict=True)
+    for theirs in named
+    if theirs != ours
+}
+"""A vendor's category of device work → the one of `DEVICE_CATEGORIES`."""
+
+STREAM_WAITS = _distinct(r.stream_wait for r in SUPPORTED)
+"""Records of a stream that waits for another."""
+CALL_WAITS = _distinct(name for r in SUPPORTED for name in (r.stream_sync, r.event_sync))
+"""Records of a call that waits for one stream or event."""
+UNSTREAMED_WAITS = _distinct(name for r in SUPPORTED for name in (r.event_sync, r.context_sync))
+"""Records of waits on no stream."""
+
+RENAMED_ARGUMENTS = {
+    getattr(r.arguments, f.name): getattr(ARGUMENT, f.name)
+    for r in SUPPORTED
+    for f in fields(Arguments)
+    if getattr(r.arguments, f.name) != getattr(ARGUMENT, f.name)
+}
+"""A vendor's name of an argument → the one of `ARGUMENT`."""
+TEXT_ARGUMENTS = frozenset(name for r in SUPPORTED for name in r.text_arguments)
+"""Arguments of calls that are text under some vendor and numbers under another."""
+
+DRIVER_VERSIONS = _distinct(r.driver_version for r in RUNTIMES)
+VERSIONS = (*DRIVER_VERSIONS, *_distinct(r.runtime_version for r in RUNTIMES))
+"""Keys of versions in the metadata of a trace."""
+DEVICE_NAMES = {number: r.device for r in RUNTIMES for number in r.device_types}
+"""torch's device types → what tables call such a device."""
+
+_GRAPH_LAUNCH = _any_of(r.graph_launches for r in SUPPORTED)
+_WAITS = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.waiting_copies))
+_MAY_WAIT = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.copy_calls))
+_STREAM_WAIT = _any_of(r.stream_waits for r in SUPPORTED)
+_COPIES = tuple(re.compile(r.copy_events, re.IGNORECASE) for r in SUPPORTED if r.copy_events)
+_MEMSET = _any_of(r.memset_events for r in SUPPORTED)
+_AWAITED_COPY = _any_of(r.awaited_copies for r in SUPPORTED)
+_COMMUNICATION = _any_of((p for r in RUNTIMES for p in r.communication), re.IGNORECASE)
+_SCOPES = frozenset(scope for r in RUNTIMES for scope in r.scopes)
+_COMPILED = re.compile(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
+"""torch.compile names a kernel after its operators, among them a collective whose buffers it only fills."""
+
+
+def is_unread_work(category: str) -> bool:
+    """Whether a category holds device work of a runtime that has no device account yet."""
+    return category.startswith(UNREAD_CATEGORIES) and not any(category in r.calls for r in RUNTIMES)
+
+
+def is_communication(kernel: str) -> bool:
+    """Whether a kernel of this name moves data between ranks."""
+    return _COMMUNICATION.search(kernel) is not None and not _COMPILED.match(kernel)
+
+
+def is_synchronising(call: str) -> bool:
+    """Whether the host always waits for the device in a call of this name."""
+    return _WAITS.match(call) is not None
+
+
+def may_wait(call: str) -> bool:
+    """Whether the host may wait for the device in a call of this name: also in copies, since those of pageable memory
+    wait whatever their name says.
+    """
+    return _MAY_WAIT.match(call) is not None
+
+
+def is_graph_launch(call: str) -> bool:
+    """Whether a call of this name replays a graph."""
+    return _GRAPH_LAUNCH.match(call) is not None
+
+
+def is_stream_wait(call: str) -> bool:
+    """Whether a call of this name makes a stream wait for an event."""
+    return _STREAM_WAIT.match(call) is not None
+
+
+def copy_direction(event: str) -> str | None:
+    """``HtoD`` and the like for the name of a device event that copies, None for others."""
+    match = next((m for pattern in _COPIES if (m := pattern.match(event))), None)
+    return f"{match['source'][0].upper()}to{match['target'][0].upper()}" if match else None
+
+
+def is_memset(event: str) -> bool:
+    """Whether a device event of this name is a memset."""
+    return _MEMSET.match(event) is not None
+
+
+def is_awaited_copy(event: str) -> bool:
+    """Whether the call behind a device event of this name, a copy of pageable memory, returns after it."""
+    return _AWAITED_COPY.match(event) is not None
+
+
+def collective_of_scope(annotation: str) -> str:
+    """``all_reduce`` for the annotation ``nccl:all_reduce``, empty for annotations that are no collective."""
+    scope, _, collective = annotation.partition(":")
+    return collective if scope in _SCOPES else ""
+
+
+def is_host_collective(annotation: str) -> bool:
+    """Whether an annotation of this name is a collective that the host carries out."""
+    return annotation.partition(":")[0] in CPU.scopes and ":" in annotation
