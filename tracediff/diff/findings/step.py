@@ -6,12 +6,14 @@ import re
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.formatting import change, part, plural, rose, time
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
     from tracediff.diff.comparison import Comparison
+    from tracediff.diff.findings.kinds import FindingKind
 
 BUSY_STATES = ("gpu_compute", "gpu_comm", "gpu_copy")
 HOST_BOUND, GPU_BOUND = 0.5, 0.1
@@ -49,7 +51,7 @@ def bound(comparison: Comparison) -> list[Finding]:
         detail = f"{shown}: the step takes as long as the host needs. {counts}."
         return [
             Finding(
-                "host-bound",
+                kinds.HOST_BOUND,
                 "the host sets the pace on both sides",
                 detail,
                 weight_us=us(step.delta),
@@ -60,13 +62,17 @@ def bound(comparison: Comparison) -> list[Finding]:
         detail = f"{shown}: the step takes as long as the GPU works. What the host saves does not shorten it."
         return [
             Finding(
-                "gpu-bound", "the GPU sets the pace on both sides", detail, weight_us=us(step.delta), evidence=evidence
+                kinds.GPU_BOUND,
+                "the GPU sets the pace on both sides",
+                detail,
+                weight_us=us(step.delta),
+                evidence=evidence,
             )
         ]
     return []
 
 
-def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str, advice: str) -> list[Finding]:
+def _state(comparison: Comparison, names: tuple[str, ...], kind: FindingKind, what: str, advice: str) -> list[Finding]:
     """A state whose change is a large part of the step's."""
     step, us = comparison.step_time, comparison.us
     control, test = step.within(names)
@@ -87,7 +93,7 @@ def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str,
     title = f"{what} {rose(control, test)}: {change(us(control), us(test))} a step"
     return [
         Finding(
-            code,
+            kind,
             title,
             f"That is {whole}. {advice}",
             us(delta),
@@ -110,13 +116,13 @@ def host_time(comparison: Comparison) -> list[Finding]:
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return []
     advice = "Kernels are not the reason: look at the operators and Python functions of the host."
-    return _state(comparison, ("op", "python"), "host-time", "the host's own work while the GPU is idle", advice)
+    return _state(comparison, ("op", "python"), kinds.HOST_TIME, "the host's own work while the GPU is idle", advice)
 
 
 def data_loading(comparison: Comparison) -> list[Finding]:
     """data-loading: waiting for the DataLoader."""
     advice = "Kernels are not the reason: look at workers, prefetch and storage."
-    return _state(comparison, ("data_loading",), "data-loading", "waiting for the DataLoader", advice)
+    return _state(comparison, ("data_loading",), kinds.DATA_LOADING, "waiting for the DataLoader", advice)
 
 
 def launch_bound(comparison: Comparison) -> list[Finding]:
@@ -124,7 +130,7 @@ def launch_bound(comparison: Comparison) -> list[Finding]:
     return _state(
         comparison,
         ("launching", "gpu_queued"),
-        "launch-bound",
+        kinds.LAUNCH_BOUND,
         "waiting for launches",
         "Fewer, larger kernels or CUDA graphs shorten it.",
     )
@@ -133,7 +139,8 @@ def launch_bound(comparison: Comparison) -> list[Finding]:
 def exposed_communication(comparison: Comparison) -> list[Finding]:
     """exposed-communication: communication that nothing overlaps."""
     advice = "It is communication that no kernel overlaps; a rank that comes late makes the others wait in it."
-    return _state(comparison, ("gpu_comm",), "exposed-communication", "communication not overlapped by kernels", advice)
+    what = "communication not overlapped by kernels"
+    return _state(comparison, ("gpu_comm",), kinds.EXPOSED_COMMUNICATION, what, advice)
 
 
 def new_sync(comparison: Comparison) -> list[Finding]:
@@ -161,7 +168,7 @@ def new_sync(comparison: Comparison) -> list[Finding]:
         Evidence(op.raw_name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total))
         for op in calls[:5]
     )
-    return [Finding("new-sync", title, detail, delta, delta, evidence)]
+    return [Finding(kinds.NEW_SYNC, title, detail, delta, delta, evidence)]
 
 
 def outlier_steps(comparison: Comparison) -> list[Finding]:
@@ -196,7 +203,9 @@ def outliers_of(side: Side, name: str) -> list[Finding]:
     )
     return [
         Finding(
-            "outlier-step", f"{plural(len(named), 'step')} of {name} took far longer or shorter than its others", detail
+            kinds.OUTLIER_STEP,
+            f"{plural(len(named), 'step')} of {name} took far longer or shorter than its others",
+            detail,
         )
     ]
 

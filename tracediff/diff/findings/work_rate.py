@@ -8,6 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import BUSY_STATES
 from tracediff.diff.formatting import change, plural
@@ -94,7 +95,12 @@ def _finding(comparison: Comparison, kind: str, dtype: str, work: list[Same], wh
     delta = us(round(times[1] - times[0]))
     largest = sorted(work, key=lambda w: (-abs(w.test[TIME] - w.control[TIME]), w.shapes))[:SHOWN]
     return Finding(
-        "efficiency", title, detail, delta, delta * _busy(comparison), tuple(_evidence(comparison, w) for w in largest)
+        kinds.EFFICIENCY,
+        title,
+        detail,
+        delta,
+        delta * _busy(comparison),
+        tuple(_evidence(comparison, w) for w in largest),
     )
 
 

@@ -16,18 +16,21 @@ if TYPE_CHECKING:
     from tracediff.diff.findings.finding import Evidence, Finding
     from tracediff.report.sections import Row
 
-SEEN_IN = {
-    "outlier-step": ("distributions", "steps and runs"),
-    "straggler": ("ranks", "ranks"),
-    "spilled-kernels": ("health", "health of the traces"),
-    "host-bound": ("step", "where the step went"),
-    "gpu-bound": ("step", "where the step went"),
-    "data-loading": ("step", "where the step went"),
-    "launch-bound": ("timeline", "timeline"),
-    "exposed-communication": ("timeline", "timeline"),
-    "new-sync": ("timeline", "timeline"),
+SECTIONS = {
+    "step": "Where the step went",
+    "changes": "Largest changes",
+    "findings": "Findings",
+    "work": "Matched work",
+    "tree": "Call tree",
+    "timeline": "Timeline",
+    "distributions": "Steps and runs",
+    "ranks": "Ranks",
+    "tables": "Further tables",
+    "preflight": "Preflight and health",
+    "health": "Health of the traces",
+    "made": "How this was made",
 }
-"""Finding → the section that shows it and what it is called; the others are shown by the work itself."""
+"""Id of a section of a comparison's report → its title."""
 WHAT_THAT_MEANS = ' (<a href="#preflight">what that means</a>)'
 LONGEST = 400
 """Characters of a name in a sentence."""
@@ -184,7 +187,8 @@ def _finding(finding: Finding, calls: Sequence[str], ops: set[str]) -> str:
             f"<span class='{'slower' if finding.delta_us > 0 else 'faster'}'>{unit.signed(finding.delta_us)} "
             f"{unit.name}</span>"
         )
-    section, called = SEEN_IN.get(finding.code, ("work", "matched work"))
+    title = SECTIONS[finding.kind.section]
+    link = f"<a href='#{finding.kind.section}'>{title[0].lower()}{title[1:]}</a>"
     evidence = "".join(f"<li>{_evidence(e, calls, ops)}</li>" for e in finding.evidence)
     return (
         (
@@ -192,7 +196,7 @@ def _finding(finding: Finding, calls: Sequence[str], ops: set[str]) -> str:
             f"{text(finding.detail, 4000)}</p>"
         )
         + (f"<ul>{evidence}</ul>" if evidence else "")
-        + f"<p class='see'><code>{text(finding.code)}</code> · see <a href='#{section}'>{called}</a></p></article>"
+        + f"<p class='see'><code>{text(finding.code)}</code> · see {link}</p></article>"
     )
 
 
