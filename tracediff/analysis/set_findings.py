@@ -8,7 +8,7 @@ from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.program import straggler_of
 from tracediff.diff.findings.step import BUSY_STATES, GPU_BOUND, HOST_BOUND, PART_OF_CHANGE, outliers_of
-from tracediff.diff.formatting import part, time
+from tracediff.formatting import part, time
 
 if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis

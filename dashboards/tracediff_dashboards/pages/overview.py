@@ -10,9 +10,10 @@ from dash import dcc, html
 from tracediff import charts
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.errors import printable
+from tracediff.formatting import signed_time
 from tracediff.report import sections
 from tracediff.report.page.html_sections import interval
-from tracediff.report.text import evidence_figures, facts, headline, unit_for, unprofiled
+from tracediff.report.text import evidence_figures, facts, headline, unprofiled
 from tracediff_dashboards import components, rows
 from tracediff_dashboards.page_context import Shown
 from tracediff_dashboards.rows import TITLES
@@ -73,12 +74,9 @@ def _findings(shown: Shown) -> list[Any]:
 def _finding(shown: Shown, finding: Finding) -> Any:
     change: list[Any] = []
     if finding.delta_us:
-        unit = unit_for([finding.delta_us])
         change = [
             " ",
-            html.Span(
-                f"{unit.signed(finding.delta_us)} {unit.name}", className="slower" if finding.delta_us > 0 else "faster"
-            ),
+            html.Span(signed_time(finding.delta_us), className="slower" if finding.delta_us > 0 else "faster"),
         ]
     kind = finding.kind
     listed = kind.page == "changes"

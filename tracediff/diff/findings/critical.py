@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.formatting import time
+from tracediff.formatting import time
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison

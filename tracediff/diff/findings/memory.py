@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.formatting import part, rose, sizes
+from tracediff.formatting import part, rose, sizes
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison

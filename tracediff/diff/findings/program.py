@@ -12,9 +12,9 @@ from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import named_sides
-from tracediff.diff.formatting import MINUS, change, count, part, plural, time
 from tracediff.diff.matching.call_pairs import shape_key
 from tracediff.diff.preflight import COMPILING
+from tracediff.formatting import change, count, percent, plural, signed_percent, time
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
@@ -56,7 +56,7 @@ def cuda_graphs(comparison: Comparison) -> list[Finding]:
     host = [comparison.control.host_us, comparison.test.host_us]
     title = f"graph launches {count(counts[0])} → {count(counts[1])} a step"
     moved = f"the step itself {change(us(step.control), us(step.test))}"
-    relative = f"{100 * (host[1] / host[0] - 1):+.0f} %".replace("-", MINUS) if host[0] else ""
+    relative = signed_percent(host[1] / host[0] - 1) if host[0] else ""
     detail = f"The host's step went {change(*host)} ({relative}), {moved}." if host[0] else f"The step went {moved}."
     if abs(step.delta) < 0.02 * max(step.control, 1):
         detail += " No speed-up: the host ran ahead of the GPU before, too."
@@ -187,7 +187,7 @@ def workload(comparison: Comparison) -> list[Finding]:
     us = comparison.us
     evidence = tuple(Evidence(name, None, None, us(c), us(t)) for name, c, t in examples[:5])
     if share >= OTHER_WORKLOAD:
-        title = f"{100 * share:.0f} % of the work has shapes that the other side does not have"
+        title = f"{percent(share)} of the work has shapes that the other side does not have"
         return [
             Finding(
                 kinds.WORKLOAD_CHANGED,
@@ -197,7 +197,7 @@ def workload(comparison: Comparison) -> list[Finding]:
             )
         ]
     if share >= LEAST_SHAPES:
-        title = f"{part(share, 1)} of the work has other shapes"
+        title = f"{percent(share)} of the work has other shapes"
         return [
             Finding(
                 kinds.SHAPE_CHANGE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.formatting import change, part, plural, rose, time
+from tracediff.formatting import change, count, part, percents, plural, rose, time
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
@@ -39,7 +39,7 @@ def bound(comparison: Comparison) -> list[Finding]:
         return []
     busy = step.within(BUSY_STATES)
     idle = [1 - busy[0] / step.control, 1 - busy[1] / step.test]
-    shown = f"The GPU is idle {100 * idle[0]:.0f} % → {100 * idle[1]:.0f} % of the step"
+    shown = f"The GPU is idle {percents(*idle)} of the step"
     waiting = us(step.control - busy[0]), us(step.test - busy[1])
     evidence = (Evidence("GPU busy", None, None, us(busy[0]), us(busy[1])), Evidence("GPU idle", None, None, *waiting))
     if min(idle) >= HOST_BOUND:
@@ -158,7 +158,7 @@ def new_sync(comparison: Comparison) -> list[Finding]:
         return []
     state = next((s for s in comparison.step_time.states if s.name == "synchronising"), None)
     delta = us(state.delta) if state else 0.0
-    title = f"waiting for the device {number(control):,.0f} → {number(test):,.0f} times a step"
+    title = f"waiting for the device {count(number(control))} → {count(number(test))} times a step"
     idle = f"{time(abs(delta))} {'more' if delta > 0 else 'less'} of the step"
     detail = (
         f"The host waits {change(us(waits[0]), us(waits[1]))} in synchronising calls; the GPU is idle meanwhile "

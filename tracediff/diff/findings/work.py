@@ -10,8 +10,8 @@ from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import BUSY_STATES
-from tracediff.diff.formatting import change, count, part, plural, time
 from tracediff.diff.groups import Group, Member
+from tracediff.formatting import change, count, part, percents, plural, time
 from tracediff.profile.kernels.display_names import readable
 from tracediff.profile.kernels.match_names import is_generated, match_name
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
@@ -223,7 +223,7 @@ def tensor_cores(comparison: Comparison) -> list[Finding]:
     if shares is None or abs(shares[1] - shares[0]) < 0.05:
         return []
     gpu, us = comparison.gpu_time, comparison.us
-    title = f"kernel time on tensor cores {100 * shares[0]:.0f} % → {100 * shares[1]:.0f} %"
+    title = f"kernel time on tensor cores {percents(*shares)}"
     detail = "By the kernels' names; kernels whose names do not say are not counted as using them."
     evidence = Evidence("on tensor cores", None, None, us(gpu.control) * shares[0], us(gpu.test) * shares[1])
     return [Finding(kinds.TENSOR_CORE_SHARE, title, detail, evidence=(evidence,))]
