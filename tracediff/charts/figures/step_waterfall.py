@@ -118,7 +118,7 @@ def _totals(
             marker_color=colour,
             showlegend=False,
             cliponaxis=False,
-            text=[time(value)],
+            text=[unit.text(value)],
             textposition="outside",
             customdata=[f"{name}<br>{time(value)} per step"],
             hovertemplate="%{customdata}<extra></extra>",
@@ -136,7 +136,7 @@ def _bars(figure: go.Figure, changes: list[Change], totals: list[float], unit: U
             y=[k for k, _, _ in rows],
             base=[unit.scaled(min(at, at + c.delta)) for _, at, c in rows],
             x=[unit.scaled(abs(c.delta)) for _, _, c in rows],
-            text=[signed_time(c.delta) for _, _, c in rows],
+            text=[f"{unit.signed(c.delta)} {unit.name}" for _, _, c in rows],
             textposition="outside",
             cliponaxis=False,
             customdata=[
