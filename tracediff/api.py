@@ -17,6 +17,7 @@ from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import Sum, summed
 from tracediff.engine import Where, load_sets
+from tracediff.formatting import time
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.selection import Selection
 from tracediff.profile.tables import table_names, table_schema
@@ -364,7 +365,7 @@ class SetAnalysis:
         return _written(to_html(self.analysis), path)
 
     def __repr__(self) -> str:
-        return f"<SetAnalysis {self.analysis.side.label}: {self.analysis.us(self.analysis.period):,.0f} µs a step>"
+        return f"<SetAnalysis {self.analysis.side.label}: {time(self.analysis.us(self.analysis.period))} a step>"
 
 
 def _line(comparison: Comparison, line: Sum) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from tracediff.formatting import Unit, byte_unit, count, signed_percent, time_unit
 
 if TYPE_CHECKING:
     from tracediff.report.collection import CollectionTable, VariantRow
@@ -44,19 +47,19 @@ def show(out: str) -> None:
 HEAD = (
     "variant",
     "runs",
-    "build s",
-    "first s",
-    "step ms",
+    "build",
+    "first",
+    "step",
     "IQR",
     "speed-up",
     "95 %",
-    "peak MB",
+    "peak",
     "kernels",
     "ops",
     "breaks",
     "profiler",
 )
-DROPPED_FIRST = ("runs", "IQR", "build s", "ops", "profiler", "peak MB")
+DROPPED_FIRST = ("runs", "IQR", "build", "ops", "profiler", "peak")
 """Columns that a narrow terminal goes without, in this order; --json and --markdown have all."""
 
 
@@ -69,16 +72,17 @@ def _print(found: CollectionTable) -> None:
 
     console = Console()
     console.print(Text(printable(_title(found)), style="bold"))
-    rows = [(row, _cells(row)) for row in found.rows]
-    cells = [cells for row, cells in rows if not row.failed]
+    units = _units(found.rows)
+    heads = _heads(units)
+    cells = [_cells(row, units) for row in found.rows if not row.failed]
     shown = [i for i in range(len(HEAD)) if i == 0 or any(c[i] for c in cells)]
     for name in DROPPED_FIRST:
-        if sum(max(len(HEAD[i]), *(len(c[i]) for c in cells)) + 2 for i in shown if cells) <= console.width:
+        if sum(max(len(heads[i]), *(len(c[i]) for c in cells)) + 2 for i in shown if cells) <= console.width:
             break
         shown = [i for i in shown if HEAD[i] != name]
     grid = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
     for i in shown:
-        grid.add_column(HEAD[i], justify="left" if i == 0 else "right", no_wrap=True, overflow="ellipsis")
+        grid.add_column(heads[i], justify="left" if i == 0 else "right", no_wrap=True, overflow="ellipsis")
     for of in cells:
         grid.add_row(*(Text(printable(of[i])) for i in shown))
     if cells:
@@ -96,14 +100,15 @@ def markdown(found: CollectionTable) -> str:
     """The table as Markdown."""
     from tracediff.report.escape import escaped
 
+    units = _units(found.rows)
     lines = [
         f"### {escaped(_title(found))}",
         "",
-        f"| {' | '.join(HEAD)} |",
+        f"| {' | '.join(_heads(units))} |",
         f"|{'|'.join([':--'] + ['--:'] * (len(HEAD) - 1))}|",
     ]
     for row in found.rows:
-        cells = [row.variant, f"failed: {row.failed}", *[""] * (len(HEAD) - 2)] if row.failed else _cells(row)
+        cells = [row.variant, f"failed: {row.failed}", *[""] * (len(HEAD) - 2)] if row.failed else _cells(row, units)
         lines.append(f"| {' | '.join(escaped(c) for c in cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -114,24 +119,35 @@ def _title(found: CollectionTable) -> str:
     return " · ".join(str(x) for x in (found.name, found.size, where, f"torch {environment.get('torch', '?')}") if x)
 
 
-def _cells(row: VariantRow) -> list[str]:
-    def number(value: float | None, digits: int, scale: float = 1.0) -> str:
-        return "" if value is None else f"{value / scale:,.{digits}f}"
+def _units(rows: Sequence[VariantRow]) -> dict[str, Unit]:
+    """Column → its unit; IQR has that of the steps."""
+    return {
+        "build": time_unit(1e6 * (row.build_s or 0) for row in rows),
+        "first": time_unit(1e6 * (row.first_step_s or 0) for row in rows),
+        "step": time_unit(row.step_us or 0 for row in rows),
+        "peak": byte_unit(row.peak_bytes or 0 for row in rows),
+    }
 
-    step_digits = 3 if (row.step_us or 0) < 10_000 else 1
+
+def _heads(units: dict[str, Unit]) -> list[str]:
+    return [f"{name} {units[name].name}" if name in units else name for name in HEAD]
+
+
+def _cells(row: VariantRow, units: dict[str, Unit]) -> list[str]:
+    def text(unit: str, value: float | None, factor: float = 1.0) -> str:
+        return "" if value is None else units[unit].plain(factor * value)
+
     interval = "" if row.speedup_low is None else f"{row.speedup_low:.2f}–{row.speedup_high:.2f}"
     return [
         row.variant,
         str(row.runs),
-        number(row.build_s, 2),
-        number(row.first_step_s, 2),
-        number(row.step_us, step_digits, 1000),
-        number(row.iqr_us, step_digits, 1000),
-        number(row.speedup, 2),
+        text("build", row.build_s, 1e6),
+        text("first", row.first_step_s, 1e6),
+        text("step", row.step_us),
+        text("step", row.iqr_us),
+        "" if row.speedup is None else f"{row.speedup:.2f}",
         interval,
-        number(row.peak_bytes, 0, 1e6),
-        number(row.kernels, 0),
-        number(row.ops, 0),
-        "" if row.graph_breaks is None else str(row.graph_breaks),
-        "" if row.overhead is None else f"{row.overhead:+.0%}",
+        text("peak", row.peak_bytes),
+        *("" if number is None else count(number) for number in (row.kernels, row.ops, row.graph_breaks)),
+        "" if row.overhead is None else signed_percent(row.overhead),
     ]

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tracediff.aggregate.snapshot import is_snapshot
 from tracediff.errors import NotATrace, TracediffError, printable
+from tracediff.formatting import time_unit
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.find import Found, longest_events
 from tracediff.ingest.read import read_trace
@@ -60,14 +61,15 @@ def _events(file: TraceFile, name: str, most: int, alone: bool) -> list[Found]:
 def _table(events: list[Found]) -> Table:
     table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False)
     table.add_column("name", ratio=3, no_wrap=True, overflow="ellipsis")
-    table.add_column("dur µs", justify="right", no_wrap=True)
+    unit = time_unit(e.dur_ns / 1000 for e in events)
+    table.add_column(f"dur {unit.name}", justify="right", no_wrap=True)
     table.add_column("at ms", justify="right", no_wrap=True)
     table.add_column("place", no_wrap=True)
     table.add_column("file", ratio=2, no_wrap=True, overflow="ellipsis")
     for e in events:
         table.add_row(
             Text(printable(e.name)),
-            f"{e.dur_ns / 1e3:,.3f}",
+            unit.plain(e.dur_ns / 1000),
             f"{e.at_ns / 1e6:,.3f}",
             Text(printable(e.place)),
             Text(printable(e.file.name)),

@@ -10,9 +10,9 @@ from dash import dcc, html
 from tracediff import charts
 from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
+from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
 from tracediff.report.page.figures import untitled
-from tracediff.report.text import counts, unit_for
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -152,7 +152,7 @@ def step_table(comparison: Comparison) -> Any:
 
 def changes(rows: Sequence[Row], title: str, counted: bool = True) -> Any:
     """Rows of a view: control, test and change with a bar."""
-    unit = unit_for([v for r in rows for v in (r.control_us, r.test_us)])
+    unit = time_unit([v for r in rows for v in (r.control_us, r.test_us)])
     largest = max((abs(r.delta_us) for r in rows), default=0.0)
     head = ["name", *(["count"] if counted else []), "control", "test", "change", ""]
     cells = [

@@ -10,16 +10,15 @@ from dash import html
 from tracediff.aggregate.samples import per_step, work_per_step
 from tracediff.charts.name_steps import name_steps
 from tracediff.diff.call_stacks import Place, places, places_of
-from tracediff.diff.formatting import count, plural
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.diff.views import VIEWS, Sum
 from tracediff.errors import printable
+from tracediff.formatting import change, count, counts, plural, signed_time, time, time_unit
 from tracediff.profile.kernels.display_names import readable
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
-from tracediff.report.text import counts, unit_for
 from tracediff_dashboards import components
 from tracediff_dashboards.page_context import Shown
 from tracediff_dashboards.rows import Line
@@ -112,7 +111,7 @@ def _steps(shown: Shown, items: Sequence[Sequence[Item]]) -> list[Any]:
     control, test = (work_per_step(traces, tree, gpu, [item.work for item in of]) for traces, tree, of in sides)
     return [
         html.H3("Step by step"),
-        components.figure(name_steps((control, test), time="time", theme=shown.theme), "steps"),
+        components.figure(name_steps((control, test), quantity="time", theme=shown.theme), "steps"),
     ]
 
 
@@ -130,8 +129,7 @@ def _places(found: Sequence[Place], shown: Shown) -> list[Any]:
             for piece in ((" › ", components.name(call)) if k else (components.name(call),))
         ]
         shapes = [html.Br(), html.Code(components.name(place.shapes))] if place.shapes else []
-        unit = unit_for([us(place.control_ns), us(place.test_ns)])
-        times = f"{unit.plain(us(place.control_ns))} → {unit.plain(us(place.test_ns))} {unit.name}"
+        times = change(us(place.control_ns), us(place.test_ns))
         rows.append(
             [
                 html.Div([*stack, *shapes], className="stack"),
@@ -186,22 +184,17 @@ def _first_groups(shown: Shown, groups: Sequence[Group]) -> list[Any]:
 
 
 def _title(shown: Shown, group: Group) -> list[Any]:
-    unit = unit_for([shown.comparison.us(group.delta)])
-    return [components.name(group.name), f" {unit.signed(shown.comparison.us(group.delta))} {unit.name}, {group.level}"]
+    return [components.name(group.name), f" {signed_time(shown.comparison.us(group.delta))}, {group.level}"]
 
 
 def _group(shown: Shown, group: Group) -> list[Any]:
     comparison = shown.comparison
     by_count, by_mean = (float(part / (comparison.scale * 1000)) for part in group.parts)
-    unit = unit_for([by_count, by_mean])
     facts = [
         ("matched by", printable(f"{group.level}: {WHY[group.level].format(call=group.call or 'an operator')}")),
         ("where", components.name(f"{group.phase}{f', {group.module}' if group.module else ''}, {group.family}")),
         ("time", _times(comparison.us(group.control_ns), comparison.us(group.test_ns), comparison.us(group.delta))),
-        (
-            "of that",
-            f"{unit.signed(by_count)} {unit.name} by count, {unit.signed(by_mean)} {unit.name} by mean duration",
-        ),
+        ("of that", f"{signed_time(by_count)} by count, {signed_time(by_mean)} by mean duration"),
     ]
     sides = [
         html.Div([html.H4(side), _members(shown, members)])
@@ -219,19 +212,17 @@ def _members(shown: Shown, members: Sequence[Member]) -> Any:
 
 
 def _member(shown: Shown, member: Member) -> list[Any]:
-    us = shown.comparison.us(member.ns)
-    unit = unit_for([us])
     below = [" below ", components.name(member.op)] if member.op and member.op != member.name else []
     return [
         f"{count(shown.comparison.number(member.count))} × ",
         components.name(readable(member.name)),
         *below,
-        f", {unit.plain(us)} {unit.name}",
+        f", {time(shown.comparison.us(member.ns))}",
     ]
 
 
 def _times(control: float, test: float, delta: float) -> str:
-    unit = unit_for([control, test])
+    unit = time_unit([control, test])
     return f"{unit.plain(control)} → {unit.plain(test)} {unit.name} ({unit.signed(delta)})"
 
 

@@ -13,9 +13,10 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff import charts
-from tracediff.charts.labels import broken, change_text, full_name, label, lines, time_text, unit_for
+from tracediff.charts.labels import broken, full_name, label, lines
 from tracediff.diff.ops import Op
 from tracediff.errors import TracediffError
+from tracediff.formatting import signed_time, time, time_unit
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -372,8 +373,8 @@ def test_charts_of_real_traces(pair):
         figure = getattr(charts, name)(comparison)
         assert len(figure.to_json()) < LARGEST, name
     sizes = icicle_sums(charts.tree(comparison))
-    unit = unit_for([comparison.us(comparison.work.test)])
-    assert sizes["all work"] >= unit.of(comparison.us(max(comparison.work.control, comparison.work.test))) * 0.999
+    unit = time_unit([comparison.us(comparison.work.test)])
+    assert sizes["all work"] >= unit.scaled(comparison.us(max(comparison.work.control, comparison.work.test))) * 0.999
     if pair[0] == "dlrm_8ranks":
         heat = charts.ranks(comparison).data
         assert len(heat) == 2
@@ -382,10 +383,10 @@ def test_charts_of_real_traces(pair):
 
 
 def test_words():
-    assert [time_text(us) for us in (0, 0.5, 12.34, 999, 1234, 175_512, 2_500_000)] == [
-        "0 µs", "0.50 µs", "12.3 µs", "999.0 µs", "1.23 ms", "175.5 ms", "2.50 s",
+    assert [time(us) for us in (0, 0.5, 12.34, 999, 1234, 175_512, 2_500_000)] == [
+        "0 ns", "500 ns", "12.3 µs", "999.0 µs", "1.23 ms", "175.5 ms", "2.50 s",
     ]  # fmt: skip
-    assert [change_text(us) for us in (1500, -1500, 0)] == ["+1.50 ms", "−1.50 ms", "0 µs"]
+    assert [signed_time(us) for us in (1500, -1500, 0)] == ["+1.50 ms", "−1.50 ms", "0 ns"]
     assert label("a<b> $x$ &amp;") == "a&lt;b&gt; &#36;x&#36; &amp;amp;"
     assert label("  ") == "(no name)"
     assert len(unescape(label("x" * 500))) == 28

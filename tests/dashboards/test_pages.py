@@ -127,6 +127,8 @@ def test_the_table_sorts_filters_hides_pins_and_is_downloaded(tab, tmp_path):
     one.page.click(".ag-header-cell[col-id=name] .ag-header-cell-label")
     one.page.wait_for_selector(".ag-header-cell[col-id=name][aria-sort=ascending]")
     assert one.rows() == sorted(one.rows())
+    shown = one.page.locator(".ag-center-cols-container .ag-row [col-id=control_us]").all_inner_texts()
+    assert shown == ["42.0"] * 3
     one.choose("columns", "family")
     one.page.wait_for_selector(".ag-header-cell[col-id=family]", state="detached")
     one.choose("pinned", "change")

@@ -29,13 +29,13 @@ def trace_of(path, allocated, number=1):
 def test_a_peak_that_rose_is_told_with_what_holds_it(tmp_path):
     control, test = trace_of(tmp_path / "a.json", [50 * MB, MB]), trace_of(tmp_path / "b.json", [150 * MB, MB])
     (finding,) = found(control, test)
-    assert finding.title == "peak memory of GPU rose: 151.0 MB → 251.0 MB"
-    assert finding.detail == "Most that is allocated at once in a step, 66 % more; reserved 200.0 MB → 200.0 MB."
+    assert finding.title == "peak memory of GPU rose: 151.0 → 251.0 MB"
+    assert finding.detail == "Most that is allocated at once in a step, 66 % more; reserved 200.0 → 200.0 MB."
     assert [(e.name, e.control_count, e.test_count) for e in finding.evidence] == [
-        ("aten::mm, forward: 50.0 MB → 150.0 MB", 1, 1)
+        ("aten::mm, forward: 50.0 → 150.0 MB", 1, 1)
     ]
     (back,) = found(test, control)
-    assert back.title == "peak memory of GPU fell: 251.0 MB → 151.0 MB"
+    assert back.title == "peak memory of GPU fell: 251.0 → 151.0 MB"
 
 
 def test_small_changes_and_tables_that_were_not_asked_for_tell_nothing(tmp_path):
@@ -56,11 +56,11 @@ def test_a_device_that_one_side_alone_tells_of_is_no_change(tmp_path):
 def test_more_memory_on_another_vendor_is_found_where_it_is():
     finding, *others = found(trace("bertsmall_h100"), trace("bertsmall_mi300"))
     assert not others
-    assert finding.title == "peak memory of GPU rose: 101.3 MB → 146.4 MB"
+    assert finding.title == "peak memory of GPU rose: 101.3 → 146.4 MB"
     assert finding.evidence[0].name == (
-        "aten::addmm, BertLMHeadModel/BertOnlyMLMHead/BertLMPredictionHead/Linear, forward: 9.66 MB → 88.3 MB"
+        "aten::addmm, BertLMHeadModel/BertOnlyMLMHead/BertLMPredictionHead/Linear, forward: 9.7 → 88.3 MB"
     )
-    assert finding.evidence[1].name == "(before the capture): 91.4 MB → 57.8 MB"
+    assert finding.evidence[1].name == "(before the capture): 91.4 → 57.8 MB"
     assert not found(trace("transformer_h100_run1"), trace("transformer_h100_run2"))
 
 

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.program import straggler_of
 from tracediff.diff.findings.step import BUSY_STATES, GPU_BOUND, HOST_BOUND, PART_OF_CHANGE, outliers_of
-from tracediff.diff.formatting import part, time
+from tracediff.formatting import part, time
 
 if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis
 
 ADVICE = {
-    "data_loading": ("data-loading", "waiting for the DataLoader", "Look at workers, prefetch and storage."),
+    "data_loading": (kinds.DATA_LOADING, "waiting for the DataLoader", "Look at workers, prefetch and storage."),
     "gpu_comm": (
-        "exposed-communication",
+        kinds.EXPOSED_COMMUNICATION,
         "communication that no kernel hides",
         "Overlap it, or look for the rank that comes late.",
     ),
     "synchronising": (
-        "synchronisation",
+        kinds.SYNCHRONISATION,
         "the host waiting for the GPU while the GPU is idle",
         "Look for calls that read from the device.",
     ),
-    "launching": ("launch-bound", "waiting for launches", "Fewer, larger kernels or CUDA graphs shorten it."),
+    "launching": (kinds.LAUNCH_BOUND, "waiting for launches", "Fewer, larger kernels or CUDA graphs shorten it."),
 }
-"""State → (code, what it is, what to do), where it is a large part of the step."""
+"""State → (kind, what it is, what to do), where it is a large part of the step."""
 
 
 def find(analysis: Analysis) -> tuple[Finding, ...]:
@@ -51,10 +52,14 @@ def _bound(analysis: Analysis) -> list[Finding]:
     said = f"The GPU is idle {part(idle, analysis.period)} of the step."
     if idle >= HOST_BOUND * analysis.period:
         detail = f"{said} The step takes as long as the host needs: faster kernels would not shorten it."
-        return [Finding("host-bound", "the host sets the pace", detail, weight_us=analysis.us(idle), evidence=evidence)]
+        return [
+            Finding(kinds.HOST_BOUND, "the host sets the pace", detail, weight_us=analysis.us(idle), evidence=evidence)
+        ]
     if idle <= GPU_BOUND * analysis.period:
         detail = f"{said} What the host saves does not shorten it."
-        return [Finding("gpu-bound", "the GPU sets the pace", detail, weight_us=analysis.us(busy), evidence=evidence)]
+        return [
+            Finding(kinds.GPU_BOUND, "the GPU sets the pace", detail, weight_us=analysis.us(busy), evidence=evidence)
+        ]
     return []
 
 
@@ -63,11 +68,11 @@ def _states(analysis: Analysis) -> list[Finding]:
     found = []
     for state in analysis.states:
         if state.name in ADVICE and state.ns >= PART_OF_CHANGE * analysis.period > 0:
-            code, what, advice = ADVICE[state.name]
+            kind, what, advice = ADVICE[state.name]
             us = analysis.us(state.ns)
             found.append(
                 Finding(
-                    code,
+                    kind,
                     f"{what}: {time(us)} a step",
                     f"That is {part(state.ns, analysis.period)} of the step. {advice}",
                     weight_us=us,

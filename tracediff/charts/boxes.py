@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tracediff.charts.labels import broken, full_name, label, percent_text
-from tracediff.diff.formatting import plural
+from tracediff.charts.labels import broken, full_name, label
+from tracediff.formatting import plural, signed_percent
 
 if TYPE_CHECKING:
     from tracediff.charts.theme import Palette
@@ -163,7 +163,7 @@ def relative(box: Box) -> float:
 def _hover(box: Box, told: Callable[[int], str]) -> str:
     delta = box.test - box.control
     only = "only in the test" if not box.control else "only in the control" if not box.test else ""
-    change = only or percent_text(delta / box.control)
+    change = only or signed_percent(delta / box.control)
     detail = f"<br>{full_name(box.detail, LONGEST_HOVER)}" if box.detail else ""
     return (
         f"<b>{full_name(box.name, LONGEST_HOVER)}</b>{detail}"

@@ -1,4 +1,4 @@
-"""How charts word names, times and sides. Names come from traces: everything that a figure shows of them goes through
+"""How charts word names and sides. Names come from traces: everything that a figure shows of them goes through
 `label` or `full_name`.
 """
 
@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 
 from tracediff.aggregate.side import Side
 from tracediff.analysis.analysis import Analysis
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.formatting import MINUS, count
 from tracediff.errors import TracediffError, printable
 from tracediff.profile.step_states import GPU_STATES
 
@@ -24,7 +22,7 @@ HOVER_WIDTH = 80
 TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58
 """Characters in which a title fits 390 pixels."""
 
-BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s|%)(?:\W|$))")
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|kB|MB|GB|%)(?:\W|$))")
 HELD = "\x1f"
 """Stands for a space that no line may end in; no text has it, since it is not printable."""
 SIDES = ("control", "test")
@@ -39,55 +37,6 @@ STATES = {
     "op": "in an op",
     "python": "in Python",
 }
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A unit of time for a whole axis.
-
-    Attributes:
-        name: its symbol. us: how many µs it is.
-    """
-
-    name: str
-    us: float
-
-    def of(self, us: float) -> float:
-        """``us`` in this unit, for an axis."""
-        return us / self.us
-
-
-def unit_for(values_us: Iterable[float]) -> Unit:
-    """The unit in which the largest of ``values_us`` is at least 1: µs, ms or s."""
-    largest = max((abs(v) for v in values_us), default=0.0)
-    return Unit("s", 1e6) if largest >= 1e6 else Unit("ms", 1e3) if largest >= 1e3 else Unit("µs", 1.0)
-
-
-def time_text(us: float) -> str:
-    """``175.5 ms``, three or four digits in the unit that suits it."""
-    unit = unit_for([us])
-    return f"{_digits(unit.of(us))} {unit.name}"
-
-
-def change_text(us: float) -> str:
-    """``+1.24 ms``, ``−42.7 ms``; 0 has no sign."""
-    return f"+{time_text(us)}" if us > 0 else time_text(us)
-
-
-def percent_text(part: float) -> str:
-    """``+51 %``, ``−3.2 %``."""
-    text = f"{100 * part:+.{0 if abs(part) >= 0.1 else 1}f} %".replace("-", MINUS)
-    return "0 %" if text in ("+0.0 %", f"{MINUS}0.0 %") else text
-
-
-def count_text(value: float) -> str:
-    """Events per step: whole where it is whole."""
-    return count(value).replace("-", MINUS)
-
-
-def _digits(value: float) -> str:
-    size = abs(value)
-    return f"{value:,.{0 if size >= 1000 or size == 0 else 1 if size >= 10 else 2}f}".replace("-", MINUS)
 
 
 def safe(text: str) -> str:

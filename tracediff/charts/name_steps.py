@@ -7,8 +7,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tracediff.aggregate.samples import StepSum
-from tracediff.charts.labels import SIDES, count_text, label, time_text, unit_for
+from tracediff.charts.labels import SIDES, label
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.formatting import count, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -18,24 +19,24 @@ MOST = 4000
 
 
 def name_steps(
-    steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, time: str = "self time", theme: str = "light"
+    steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, quantity: str = "self time", theme: str = "light"
 ) -> go.Figure:
-    """``time`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control and test,
-    a dot a step.
+    """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control and
+    test, a dot a step.
     """
     import plotly.graph_objects as go
 
     if not any(step.count for side in steps for step in side):
         return empty(theme, "It ran in no used step.")
     colours = palette(theme)
-    unit = unit_for(step.ns / 1000 for side in steps for step in side)
+    unit = time_unit(step.ns / 1000 for side in steps for step in side)
     figure = go.Figure()
     for which, side in enumerate(steps):
         drawn = side[:: max(1, -(-len(side) // MOST))]
         figure.add_box(
             name=SIDES[which],
             x=[SIDES[which]] * len(drawn),
-            y=[unit.of(step.ns / 1000) for step in drawn],
+            y=[unit.scaled(step.ns / 1000) for step in drawn],
             boxpoints="all",
             jitter=0.5,
             pointpos=0,
@@ -47,15 +48,15 @@ def name_steps(
             line={"color": colours.text, "width": 1},
             fillcolor="rgba(0,0,0,0)",
             customdata=[
-                f"{label(s.run, 40)}, rank {s.rank}, step {s.step}<br>{count_text(s.count)} ×, {time_text(s.ns / 1000)}"
+                f"{label(s.run, 40)}, rank {s.rank}, step {s.step}<br>{count(s.count)} ×, {time(s.ns / 1000)}"
                 for s in drawn
             ],
             hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
         )
-    figure.update_yaxes(title_text=f"{time} in a step ({unit.name})", rangemode="tozero")
+    figure.update_yaxes(title_text=f"{quantity} in a step ({unit.name})", rangemode="tozero")
     figure.update_xaxes(showgrid=False)
-    medians = [time_text(median(step.ns / 1000 for step in side)) if side else "no step" for side in steps]
+    medians = [time(median(step.ns / 1000 for step in side)) if side else "no step" for side in steps]
     return finish(
         figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "A dot a step.", 260
     )

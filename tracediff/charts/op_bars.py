@@ -6,26 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import (
-    both_names,
-    change_text,
-    choice,
-    count_text,
-    label,
-    not_compared,
-    side_names,
-    time_text,
-)
+from tracediff.charts.labels import both_names, choice, label, not_compared, side_names
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.diff.formatting import plural
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
+from tracediff.formatting import change, counts, plural, signed_count, signed_time
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.charts.labels import Unit
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.ops import Op
+    from tracediff.formatting import Unit
 
 TOP = 20
 MOST = 400
@@ -81,9 +72,9 @@ def op_hover(comparison: Comparison, op: Op) -> str:
     said = "" if op.time_change == "untested" else f"<br>tested: {op.time_change}"
     return (
         f"{both_names(op.name, op.raw_name)}<br>{label(op.family)}"
-        f"<br>count {count_text(number(op.control_count))} → {count_text(number(op.test_count))}"
-        f"<br>self time {time_text(us(op.control_self))} → {time_text(us(op.test_self))} "
-        f"({change_text(us(op.delta))}){said}"
+        f"<br>count {counts(number(op.control_count), number(op.test_count))}"
+        f"<br>self time {change(us(op.control_self), us(op.test_self))} "
+        f"({signed_time(us(op.delta))}){said}"
     )
 
 
@@ -162,7 +153,7 @@ def _bars(
         orientation="h",
         offsetgroup=group,
         y=[k for k, _, _ in rows],
-        x=[unit.of(v) if unit else v for _, _, v in rows],
+        x=[unit.scaled(v) if unit else v for _, _, v in rows],
         marker_color=colour,
         customdata=[b.hover for _, b, _ in rows],
         hovertemplate="%{customdata}<extra></extra>",
@@ -171,9 +162,9 @@ def _bars(
 
 def _title(shown: list[Bar], what: str, unit: Unit | None) -> str:
     largest = max(shown, key=lambda b: abs(b.delta))
-    change = change_text(largest.delta) if unit else f"{'+' if largest.delta > 0 else ''}{count_text(largest.delta)}"
+    moved = signed_time(largest.delta) if unit else signed_count(largest.delta)
     name = largest.op.name if len(largest.op.name) <= 40 else f"{largest.op.name[:39]}…"
-    return f"{what[:1].upper()}{what[1:]} per step: {name} changed most ({change})"
+    return f"{what[:1].upper()}{what[1:]} per step: {name} changed most ({moved})"
 
 
 def _subtitle(shown: int, of: int, sort: str) -> str:

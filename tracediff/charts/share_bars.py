@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import full_name, label, time_text, unit_for
+from tracediff.charts.labels import full_name, label
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.formatting import part, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -18,20 +19,18 @@ def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme:
     of = palette(theme)
     if not lines:
         return empty(theme, "No step has any time: there is nothing to show.")
-    unit = unit_for(us for _, us in lines)
+    unit = time_unit(us for _, us in lines)
     whole = sum(us for _, us in lines)
     figure = go.Figure()
     figure.add_bar(
         orientation="h",
-        x=[unit.of(us) for _, us in lines],
+        x=[unit.scaled(us) for _, us in lines],
         y=list(range(len(lines))),
         marker_color=of.test,
-        text=[time_text(us) for _, us in lines],
+        text=[time(us) for _, us in lines],
         textposition="outside",
         cliponaxis=False,
-        customdata=[
-            f"<b>{full_name(name, 240)}</b><br>{time_text(us)} per step, {100 * us / whole:.1f} %" for name, us in lines
-        ],
+        customdata=[f"<b>{full_name(name, 240)}</b><br>{time(us)} per step, {part(us, whole)}" for name, us in lines],
         hovertemplate="%{customdata}<extra></extra>",
         showlegend=False,
     )
@@ -43,6 +42,6 @@ def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme:
     )
     figure.update_yaxes(showgrid=False, zeroline=False)
     figure.update_xaxes(
-        title_text=f"time per step ({unit.name})", range=[0, 1.25 * unit.of(max(us for _, us in lines))]
+        title_text=f"time per step ({unit.name})", range=[0, 1.25 * unit.scaled(max(us for _, us in lines))]
     )
     return finish(figure, theme, title, subtitle, 70 + 28 * len(lines))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tracediff.charts.boxes import Box, arrays
-from tracediff.charts.labels import count_text, time_text, unit_for
 from tracediff.charts.theme import palette
+from tracediff.formatting import count, time, time_unit
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -22,15 +22,15 @@ def box_arguments(
     """The arguments of a trace of ``boxes``, as wide as the larger side and coloured by the change; ``heads`` leaves
     room for titles.
     """
-    unit_us = 0.001 if size == "count" else unit_for([comparison.us(boxes[0].size)]).us
+    unit_us = 0.001 if size == "count" else time_unit([comparison.us(boxes[0].size)]).size
     return arrays(comparison, boxes, palette(theme), unit_us, heads, amount_text(comparison, size))
 
 
 def amount_text(comparison: Comparison, size: str) -> Callable[[int], str]:
     """Words a numerator: a count or a time."""
     if size == "count":
-        return lambda of: count_text(comparison.number(of))
-    return lambda of: time_text(comparison.us(of))
+        return lambda of: count(comparison.number(of))
+    return lambda of: time(comparison.us(of))
 
 
 def work_title(comparison: Comparison) -> str:

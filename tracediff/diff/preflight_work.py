@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings.program import LEAST_SHAPES, OTHER_WORKLOAD, inputs, shapes_without_partner
 from tracediff.diff.preflight import Reason
+from tracediff.formatting import percent
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -36,12 +37,12 @@ def _shapes(comparison: Comparison) -> list[Reason]:
     share, alone = found
     sides = [next((name for name, *times in alone if times[k]), "none") for k in (0, 1)]
     if share >= OTHER_WORKLOAD:
-        message = f"{100 * share:.0f} % of the work has shapes that the other side does not have: not the same work"
+        message = f"{percent(share)} of the work has shapes that the other side does not have: not the same work"
         return [Reason("workload", message, sides[0], sides[1])]
     return [
         Reason(
             "shapes",
-            f"{100 * share:.1f} % of the work has shapes that the other side does not have",
+            f"{percent(share)} of the work has shapes that the other side does not have",
             sides[0],
             sides[1],
         )

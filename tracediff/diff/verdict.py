@@ -9,6 +9,7 @@ from statistics import median
 from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
 from tracediff.diff.step_time import StepTime
+from tracediff.formatting import PERCENT, percent
 
 SAME_SENTENCE = 0.005
 """Changes below half a per cent are worded as none."""
@@ -201,17 +202,17 @@ def _conclusion(found: Estimate, result: str, runs: tuple[int, int], judging: Ju
     if result == "inconclusive":
         if found.detectable > math.log(2):
             return f"that may be chance ({basis}, which differ too much among themselves to show less than a doubling)"
-        detectable = f"these would show a change of {100 * math.expm1(found.detectable):.1f} % or more"
+        detectable = f"these would show a change of {PERCENT.text(math.expm1(found.detectable))} or more"
         return f"that may be chance ({interval}; {basis}: {detectable})"
     return f"more than chance ({interval}; {basis})"
 
 
 def _signed(x: float) -> str:
-    return f"{'−' if x < 0 else '+'}{100 * abs(x):.1f} %"
+    return f"{PERCENT.signed(x)} %"
 
 
 def change_text(change: float) -> str:
     """``24 % faster``, ``1.9 % slower``, ``2.50 times as long``."""
     if change > 1:
         return f"{1 + change:.2f} times as long"
-    return f"{abs(change) * 100:.{0 if abs(change) >= 0.1 else 1}f} % {'slower' if change > 0 else 'faster'}"
+    return f"{percent(abs(change))} {'slower' if change > 0 else 'faster'}"

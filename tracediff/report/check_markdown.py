@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracediff.diff.gate.judge import PASS, Gate, Judged
+from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
 from tracediff.report.check_text import amount, bound, change, cut, explanation, interval, sentence, subject, unsettled
 from tracediff.report.escape import escaped
-from tracediff.report.text import counts, facts, headline, unit_for
+from tracediff.report.text import facts, headline
 
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
 MOST_LIMITS = 40
@@ -70,7 +71,7 @@ def _changes(gate: Gate) -> list[str]:
     rows, _ = sections.change_rows(comparison, device, "change", TOP)
     if not rows:
         return []
-    unit = unit_for([us for row in rows for us in (row.control_us, row.test_us)])
+    unit = time_unit([us for row in rows for us in (row.control_us, row.test_us)])
     where = "on the GPU" if device == "gpu" else "on the host (self time)"
     lines = ["<details>", f"<summary>Largest changes {where}</summary>", ""]
     lines += _head(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tracediff.diff.formatting import MINUS, count, plural, size_unit
 from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, WAIVED, Gate, Judged
-from tracediff.report.text import unit_for
+from tracediff.formatting import PERCENT, count, plural, signed_count, size, time
 
 MOST_SUBJECTS = 3
 LONGEST_NAME = 100
@@ -43,11 +42,9 @@ def amount(value: float | None, unit: str) -> str:
     if value is None:
         return "?"
     if unit == "us":
-        of = unit_for([value])
-        return f"{of.plain(value)} {of.name}"
+        return time(value)
     if unit == "bytes":
-        name, size = size_unit(value)
-        return f"{value / size:.2f} {name}" if size > 1 else f"{value:.0f} B"
+        return size(value)
     return count(value)
 
 
@@ -57,7 +54,7 @@ def change(judged: Judged) -> str:
     if control is None or test is None:
         return "?"
     if judged.limit.unit == "count":
-        return f"{'+' if test > control else ''}{count(test - control)}".replace("-", MINUS)
+        return signed_count(test - control)
     if not control:
         return "new" if test else "none"
     return percent(test / control - 1)
@@ -66,12 +63,12 @@ def change(judged: Judged) -> str:
 def interval(judged: Judged) -> str:
     """``+4.1 to +6.3 %``, empty where there is none."""
     found = judged.figure.interval
-    return f"{percent(found[0]).removesuffix(' %')} to {percent(found[1])}" if found else ""
+    return f"{PERCENT.signed(found[0])} to {percent(found[1])}" if found else ""
 
 
 def percent(part: float) -> str:
     """``+5.2 %``."""
-    return f"{100 * part:+,.1f} %".replace("-", MINUS)
+    return f"{PERCENT.signed(part)} %"
 
 
 def bound(judged: Judged) -> str:

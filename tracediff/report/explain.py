@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.formatting import count
 from tracediff.diff.groups import Group, Member
 from tracediff.errors import TracediffError, printable
+from tracediff.formatting import change, count, time
 from tracediff.profile.kernels.display_names import readable
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.report.text import unit_for
 
 WHY = {
     "exact": "the same kernels below the same call of {call}",
@@ -40,8 +39,7 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
     found.sort(key=lambda g: (-(g.control_ns + g.test_ns), g.name))
     us = comparison.us
     control, test = us(sum(g.control_ns for g in found)), us(sum(g.test_ns for g in found))
-    unit = unit_for([control, test])
-    lines = [f"{name}: {len(found):,} groups, {unit.plain(control)} → {unit.plain(test)} {unit.name} a step"]
+    lines = [f"{name}: {len(found):,} groups, {change(control, test)} a step"]
     for group in found[:most]:
         lines += ["", *_group(comparison, group)]
     if len(found) > most:
@@ -64,7 +62,7 @@ def _group(comparison: Comparison, group: Group) -> list[str]:
 
 
 def _member(comparison: Comparison, member: Member) -> str:
-    us = comparison.us(member.ns)
-    unit = unit_for([us])
     below = f" below {member.op}" if member.op and member.op != member.name else ""
-    return f"{count(comparison.number(member.count))} × {readable(member.name)}{below}, {unit.plain(us)} {unit.name}"
+    return (
+        f"{count(comparison.number(member.count))} × {readable(member.name)}{below}, {time(comparison.us(member.ns))}"
+    )

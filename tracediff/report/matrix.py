@@ -10,11 +10,10 @@ from rich.constrain import Constrain
 from rich.table import Table
 from rich.text import Text
 
-from tracediff.diff.formatting import MINUS
 from tracediff.diff.matrix import Cell
 from tracediff.errors import printable
+from tracediff.formatting import PERCENT, time_unit
 from tracediff.report.escape import escaped
-from tracediff.report.text import unit_for
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
 BESIDE_NAMES = 66
@@ -24,7 +23,7 @@ BESIDE_NAMES = 66
 def rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
     """(unit of the times, one row of texts a comparison)."""
     times = [us for cell in cells for us in (cell.comparison.verdict.control_us, cell.comparison.verdict.test_us)]
-    unit = unit_for(times)
+    unit = time_unit(times)
     return unit.name, [_row(cell, unit.plain) for cell in cells]
 
 
@@ -47,7 +46,7 @@ def _row(cell: Cell, plain: Any) -> list[str]:
 
 
 def _percent(part: float) -> str:
-    return f"{100 * part:+.1f} %".replace("-", MINUS)
+    return f"{PERCENT.signed(part)} %"
 
 
 def table(cells: Sequence[Cell]) -> Group:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.work import tensor_core_shares
-from tracediff.diff.formatting import MINUS
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.diff.views import summed
+from tracediff.formatting import part, percents, signed_percent
 from tracediff.ingest.health import Note
 
 SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
@@ -136,7 +136,7 @@ def shows_causes(comparison: Comparison) -> bool:
 def tensor_core_line(comparison: Comparison) -> str | None:
     """The part of kernel time on tensor cores of both sides; None without a GPU."""
     shares = tensor_core_shares(comparison)
-    return f"on tensor cores {100 * shares[0]:.0f} % → {100 * shares[1]:.0f} % of kernel time" if shares else None
+    return f"on tensor cores {percents(*shares)} of kernel time" if shares else None
 
 
 def matched_line(comparison: Comparison) -> str:
@@ -147,11 +147,7 @@ def matched_line(comparison: Comparison) -> str:
     for group in work.groups:
         name = {"added": "one-sided", "removed": "one-sided"}.get(group.level, group.level)
         parts[name] = parts.get(name, 0) + group.control_ns + group.test_ns
-    shown = [
-        f"{level} {100 * parts[level] / whole:.{0 if parts[level] / whole > 0.1 else 1}f} %"
-        for level in (*LEVELS, "one-sided")
-        if parts.get(level)
-    ]
+    shown = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, "one-sided") if parts.get(level)]
     return f"matched in {len(work.groups):,} groups: {', '.join(shown)}" if whole else ""
 
 
@@ -159,11 +155,7 @@ def common_line(comparison: Comparison) -> str | None:
     """The change that all tested operators have in common; None where none was tested."""
     if not any(op.p_value is not None for op in comparison.ops):
         return None
-    return (
-        f"all tested operators together {100 * comparison.common_change:+.1f} % (the median of their changes)".replace(
-            "-", MINUS
-        )
-    )
+    return f"all tested operators together {signed_percent(comparison.common_change)} (the median of their changes)"
 
 
 def gpu_summary(comparison: Comparison) -> Row:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.formatting import MINUS, count, size_unit
 from tracediff.diff.table_changes import TableDiff
+from tracediff.formatting import byte_unit, count, flop_unit, number, percent, time_unit
 from tracediff.profile.kernels.display_names import readable
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
-from tracediff.report.text import unit_for
 
 LONGEST = 300
 """Characters of a name."""
-WORK = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("FLOP", 1.0))
 
 
 @dataclass(frozen=True)
@@ -51,28 +49,19 @@ class Shown:
     def change(self, value: float) -> str:
         """The text with its sign; 0 has none."""
         text = self.text(value)
-        return (
-            f"+{text}"
-            if value > 0 and text.strip("0.,")
-            else text.strip(MINUS)
-            if not text.strip(f"{MINUS}0.,")
-            else text
-        )
+        return f"+{text}" if value > 0 and text.strip("0.,") else text
 
 
 def shown(column: Column, values: Iterable[float]) -> Shown:
     """One way to show all ``values`` of ``column``."""
     largest = max((abs(v) for v in values), default=0.0)
     if column.unit == "ns":
-        unit = unit_for([largest / 1000])
-        return Shown(unit.name, lambda v: unit.plain(v / 1000))
+        times = time_unit([largest / 1000])
+        return Shown(times.name, lambda v: times.plain(v / 1000))
     if column.unit == "count":
-        return Shown("", lambda v: count(v).replace("-", MINUS))
-    none = "–" if column.unit == "flop" else "0"  # no FLOPs: none are known
-    symbol, size = (
-        size_unit(largest) if column.unit == "bytes" else next(((s, n) for s, n in WORK if largest >= n), WORK[-1])
-    )
-    return Shown(symbol, lambda v: f"{v / size:,.{0 if size == 1 else 2}f}".replace("-", MINUS) if v else none)
+        return Shown("", count)
+    unit, none = (byte_unit([largest]), "0") if column.unit == "bytes" else (flop_unit([largest]), "–")
+    return Shown(unit.name, lambda v: unit.plain(v) if v else none)  # no FLOPs: none are known
 
 
 def rate(of: Rate, schema: TableSchema, values: Sequence[float]) -> float | None:
@@ -83,12 +72,8 @@ def rate(of: Rate, schema: TableSchema, values: Sequence[float]) -> float | None
 
 
 def rate_text(value: float | None) -> str:
-    """A rate with three figures that matter; a dash where there is none."""
-    return (
-        "–"
-        if value is None
-        else f"{value:,.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}".replace("-", MINUS)
-    )
+    """A rate; a dash where there is none."""
+    return "–" if value is None else number(value)
 
 
 def quotients(
@@ -105,7 +90,7 @@ def _quotient_texts(schema: TableSchema, found: dict[str, float | None]) -> list
 
 
 def _percent(part: float | None) -> str:
-    return "–" if part is None else f"{100 * part:.{0 if part >= 0.1 else 1}f} %"
+    return "–" if part is None else percent(part)
 
 
 def _readable(schema: TableSchema, key: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,54 +1,13 @@
-"""How numbers, states and sides are worded, for every format alike."""
+"""How sides and evidence are worded, for every format alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Evidence
-from tracediff.diff.formatting import MINUS, count, plural
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A unit of time for a whole table.
-
-    Attributes:
-        name: its symbol. us: how many µs it is. digits: decimals shown.
-    """
-
-    name: str
-    us: float
-    digits: int
-
-    def plain(self, us: float) -> str:
-        """``us`` in this unit, without its symbol."""
-        text = f"{us / self.us:,.{self.digits}f}"
-        return text.replace("-", MINUS)
-
-    def signed(self, us: float) -> str:
-        """The same with its sign; 0 has none."""
-        text = self.plain(us)
-        if not text.strip(f"{MINUS}0.,"):
-            return text.strip(MINUS)
-        return text if us < 0 else f"+{text}"
-
-
-def unit_for(values_us: Iterable[float]) -> Unit:
-    """The unit in which the largest of ``values_us`` has one to four digits before the point."""
-    largest = max((abs(v) for v in values_us), default=0.0)
-    if largest >= 10_000_000:
-        return Unit("s", 1e6, 2)
-    if largest >= 1000:
-        return Unit("ms", 1e3, 1 if largest >= 20_000 else 2 if largest >= 2000 else 3)
-    return Unit("µs", 1.0, 0 if largest >= 500 else 1)
-
-
-def counts(control: float, test: float) -> str:
-    """``3`` or ``3 → 5``."""
-    return count(control) if control == test else f"{count(control)} → {count(test)}"
+from tracediff.formatting import change, counts, percent, plural, time_unit
 
 
 def evidence_line(evidence: Evidence) -> str:
@@ -63,8 +22,7 @@ def evidence_figures(evidence: Evidence) -> str:
     if evidence.control_count is not None and evidence.test_count is not None:
         parts.append(counts(evidence.control_count, evidence.test_count))
     if evidence.control_us is not None and evidence.test_us is not None:
-        unit = unit_for([evidence.control_us, evidence.test_us])
-        parts.append(f"{unit.plain(evidence.control_us)} → {unit.plain(evidence.test_us)} {unit.name}")
+        parts.append(change(evidence.control_us, evidence.test_us))
     return ", ".join(parts)
 
 
@@ -115,10 +73,8 @@ def unprofiled(comparison: Comparison) -> str | None:
     c, t = comparison.control.unprofiled_us, comparison.test.unprofiled_us
     if not c or not t:
         return None
-    unit = unit_for([c, t])
-    change = t / c - 1
-    how = f"{abs(change):.{0 if abs(change) >= 0.1 else 1}%} {'slower' if change > 0 else 'faster'}".replace("%", " %")
-    return f"without the profiler {unit.plain(c)} → {unit.plain(t)} {unit.name} a step ({how})"
+    how = f"{percent(abs(t / c - 1))} {'slower' if t > c else 'faster'}"
+    return f"without the profiler {change(c, t)} a step ({how})"
 
 
 def headline(comparison: Comparison, remedy: str = " (--force computes all the same)") -> str:
@@ -127,7 +83,7 @@ def headline(comparison: Comparison, remedy: str = " (--force computes all the s
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
         return f"{verdict.sentence}: {'; '.join(reasons)}{remedy}"
-    unit = unit_for([verdict.control_us, verdict.test_us])
+    unit = time_unit([verdict.control_us, verdict.test_us])
     says, _, rest = verdict.sentence.partition(";")
     figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"
     steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from tracediff.diff.comparison import Comparison
+from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
 from tracediff.report.escape import escaped
 from tracediff.report.sections import Row
 from tracediff.report.table import further
 from tracediff.report.table_markdown import to_markdown as table_lines
-from tracediff.report.text import counts, facts, headline, unit_for, unprofiled
+from tracediff.report.text import facts, headline, unprofiled
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts that stand below the tables where images are wanted."""
@@ -87,7 +88,7 @@ def _findings(comparison: Comparison) -> list[str]:
 
 
 def _table(title: str, rows: Sequence[Row], with_counts: bool, total: Row | None = None) -> list[str]:
-    unit = unit_for([us for r in [*rows, *([total] if total else [])] for us in (r.control_us, r.test_us)])
+    unit = time_unit([us for r in [*rows, *([total] if total else [])] for us in (r.control_us, r.test_us)])
     head = [
         title,
         *(["count"] if with_counts else []),

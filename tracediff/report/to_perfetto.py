@@ -14,8 +14,8 @@ from tracediff.aggregate.representative_step import TypicalStep
 from tracediff.aggregate.side import Side
 from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.formatting import plural
 from tracediff.errors import TracediffError
+from tracediff.formatting import plural
 from tracediff.profile.model import Timeline
 from tracediff.report.perfetto_step import (
     Event,

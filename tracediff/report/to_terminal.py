@@ -10,11 +10,12 @@ from rich.text import Text
 
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
+from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.report import sections
 from tracediff.report.sections import Row
 from tracediff.report.table import further
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.text import Unit, counts, evidence_line, facts, headline, unit_for, unprofiled
+from tracediff.report.text import evidence_line, facts, headline, unprofiled
 
 FASTER, SLOWER = "cyan", "yellow"
 BAR = 14
@@ -98,7 +99,7 @@ def _view(comparison: Comparison, by: str, top: int) -> RenderableType:
     title = sections.work_title(comparison, by)
     if not rows:
         return Group(Text(f"{title}: nothing was matched", style="bold"), Text())
-    unit = unit_for([r.control_us for r in rows] + [r.test_us for r in rows])
+    unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
     table = _table("", unit, with_counts=True)
     for row in rows:
         _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True)
@@ -130,28 +131,23 @@ def _findings(comparison: Comparison, top: int) -> list[RenderableType]:
 
 def _step_table(comparison: Comparison) -> RenderableType:
     rows = sections.step_rows(comparison)
-    unit = unit_for(
-        [r.control_us for r in rows] + [r.test_us for r in rows] + [comparison.us(comparison.step_time.test)]
-    )
+    step, us = comparison.step_time, comparison.us
+    unit = time_unit([us(step.control), us(step.test)])
     table = _table("Where the step went", unit, with_counts=False)
     for row in rows:
         _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=False)
-    step, residual = comparison.step_time, comparison.step_time.residual
-    total = Row("", comparison.us(step.control), comparison.us(step.test), comparison.us(step.delta))
-    closing = CLOSING.replace("0", f"{residual / comparison.scale:g}")
+    closing = CLOSING.replace("0", f"{step.residual / comparison.scale:g}")
     table.add_row(
         Text("step", style="bold"),
-        unit.plain(total.control_us),
-        unit.plain(total.test_us),
-        unit.signed(total.delta_us),
+        unit.plain(us(step.control)),
+        unit.plain(us(step.test)),
+        unit.signed(us(step.delta)),
         Text(closing, style="dim"),
     )
-    foreign = [comparison.us(step.foreign_control), comparison.us(step.foreign_test)]
+    foreign = us(step.foreign_control), us(step.foreign_test)
     if not any(foreign):
         return Group(_no_wider(table, rows), Text())
-    said = (
-        f"of GPU time, {unit.plain(foreign[0])} → {unit.plain(foreign[1])} {unit.name} is work launched in no used step"
-    )
+    said = f"of GPU time, {change(*foreign)} is work launched in no used step"
     return Group(_no_wider(table, rows), Padding(Text(said, style="dim"), (0, 2)), Text())
 
 
@@ -161,7 +157,7 @@ def _changes(comparison: Comparison, device: str, sort: str, top: int) -> Render
     title = f"Largest changes {where}" if sort == "change" else f"What ran {where}, by {sort}"
     if not rows:
         return Group(Text(f"{title}: none", style="bold"), Text())
-    unit = unit_for([r.control_us for r in rows] + [r.test_us for r in rows])
+    unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
     table = _table("", unit, with_counts=True, with_words=any(r.word for r in rows))
     for row in rows:
         _add(
@@ -182,16 +178,13 @@ def _changes(comparison: Comparison, device: str, sort: str, top: int) -> Render
 def _gpu_account(comparison: Comparison) -> str:
     gpu = comparison.gpu_time
     row = sections.gpu_summary(comparison)
-    unit = unit_for([row.control_us, row.test_us])
+    unit = time_unit([row.control_us, row.test_us])
     parts = [
         f"{name} {unit.signed(comparison.us(n))}"
         for name, n in (("matched", gpu.matched), ("added", gpu.added), ("removed", gpu.removed))
         if n
     ]
-    said = (
-        f"GPU work {unit.plain(row.control_us)} → {unit.plain(row.test_us)} {unit.name} in "
-        f"{counts(row.control_count, row.test_count)} events"
-    )
+    said = f"GPU work {change(row.control_us, row.test_us)} in {counts(row.control_count, row.test_count)} events"
     return f"{said} ({', '.join(parts)})" if parts else said
 
 

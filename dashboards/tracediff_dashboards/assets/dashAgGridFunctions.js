@@ -1,7 +1,12 @@
 // What the table calls to word its cells. Plain functions of numbers and text: nothing of a trace is run.
 window.dashAgGridFunctions = Object.assign({}, window.dashAgGridFunctions, {
-  time: (us) => (us == null ? "" : us.toLocaleString("en-US", { minimumFractionDigits: 3, maximumFractionDigits: 3 }).replace("-", "−")),
-  count: (n) => (n == null ? "" : n.toLocaleString("en-US", { maximumFractionDigits: 1 })),
+  // As tracediff/formatting.py, which chose the unit and the decimals: 0 has no sign.
+  number: (value, decimals) => {
+    if (value == null) return "";
+    const text = value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+    return /[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "");
+  },
+  count: (n) => (n == null ? "" : n.toLocaleString("en-US", { maximumFractionDigits: 1 }).replace("-", "−")),
   bySize: (a, b) => Math.abs(a) - Math.abs(b),
   // A spreadsheet takes text that begins so for a formula: names are untrusted.
   plainCell: (params) => (typeof params.value === "string" && /^\s*[=+\-@\t\r＝＋－＠]/.test(params.value) ? "'" + params.value : params.value),

@@ -7,7 +7,7 @@ from typing import Any
 from dash import dcc, html
 from dash_ag_grid import AgGrid
 
-from tracediff.report.text import Unit, unit_for
+from tracediff.formatting import Unit, time_unit
 from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, usual
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View
@@ -115,17 +115,17 @@ def _chosen(key: str, options: list[dict[str, str]], value: list[str]) -> Any:
 def _unit(shown: Shown, listed: list[Line]) -> Unit:
     """That of all work: what a column's filter compares with keeps its meaning when a part is chosen."""
     of_all = lines(shown.whole, shown.view.tab) if shown.is_part else listed
-    return unit_for(one.cells[key] for one in of_all for key in ("control_us", "test_us"))
+    return time_unit(one.cells[key] for one in of_all for key in ("control_us", "test_us"))
 
 
 def _grid(shown: Shown, listed: list[Line]) -> Any:
     view, unit = shown.view, _unit(shown, listed)
     return AgGrid(
         id="grid",
-        columnDefs=[column(key, unit.name, view) for key in COLUMNS[view.tab]],
+        columnDefs=[column(key, unit, view) for key in COLUMNS[view.tab]],
         filterModel=view.table.filters(),
         rowData=[
-            {**one.cells, **{key: round(one.cells[key] / unit.us, 6) for key in TIMES if key in one.cells}}
+            {**one.cells, **{key: round(unit.scaled(one.cells[key]), 6) for key in TIMES if key in one.cells}}
             for one in listed
         ],
         defaultColDef={
@@ -154,9 +154,9 @@ def _grid(shown: Shown, listed: list[Line]) -> Any:
     )
 
 
-def column(key: str, unit: str, view: View) -> dict[str, Any]:
+def column(key: str, unit: Unit, view: View) -> dict[str, Any]:
     """What the grid is told of a column of ``view``; times are in ``unit``."""
-    name = f"{HEADS[key]} ({unit})" if key in TIMES else HEADS[key]
+    name = f"{HEADS[key]} ({unit.name})" if key in TIMES else HEADS[key]
     hidden, pinned = key not in (view.table.shown or usual(view.tab)), key in (view.table.pinned or PINNED)
     of: dict[str, Any] = {
         "field": key,
@@ -170,7 +170,7 @@ def column(key: str, unit: str, view: View) -> dict[str, Any]:
         of |= {"initialSort": order, "initialSortIndex": rank}
     if key in WIDTHS:
         return {**of, "filter": "agTextColumnFilter", "width": WIDTHS[key], "tooltipField": key, "cellDataType": "text"}
-    shape = "count(params.value)" if "count" in key else "time(params.value)"
+    shape = "count(params.value)" if "count" in key else f"number(params.value, {unit.decimals})"
     number = {
         "type": "rightAligned",
         "filter": "agNumberColumnFilter",

@@ -10,37 +10,14 @@ from dash import dcc, html
 from tracediff import charts
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.errors import printable
+from tracediff.formatting import signed_time
 from tracediff.report import sections
 from tracediff.report.page.html_sections import interval
-from tracediff.report.text import evidence_figures, facts, headline, unit_for, unprofiled
+from tracediff.report.text import evidence_figures, facts, headline, unprofiled
 from tracediff_dashboards import components, rows
 from tracediff_dashboards.page_context import Shown
 from tracediff_dashboards.rows import TITLES
 
-SEEN_IN = {
-    "outlier-step": "ranks",
-    "straggler": "ranks",
-    "spilled-kernels": "health",
-    "data-loading": "timeline",
-    "launch-bound": "timeline",
-    "exposed-communication": "timeline",
-    "host-bound": "timeline",
-    "gpu-bound": "timeline",
-    "off-path": "timeline",
-    "memory-peak": "memory",
-}
-"""Finding → the page that shows it; the others are shown by the changes."""
-LISTED_IN = {
-    "host-time": "ops",
-    "new-sync": "ops",
-    "cuda-graph": "ops",
-    "graph-breaks": "scopes",
-    "compile-in-window": "scopes",
-    "recompile-in-window": "scopes",
-    "tensor-core-share": "kernels",
-    "new-copies": "kernels",
-}
-"""Finding → the tab of the changes that shows it; the others are shown by the matched work."""
 TOP = 10
 
 
@@ -97,17 +74,17 @@ def _findings(shown: Shown) -> list[Any]:
 def _finding(shown: Shown, finding: Finding) -> Any:
     change: list[Any] = []
     if finding.delta_us:
-        unit = unit_for([finding.delta_us])
         change = [
             " ",
-            html.Span(
-                f"{unit.signed(finding.delta_us)} {unit.name}", className="slower" if finding.delta_us > 0 else "faster"
-            ),
+            html.Span(signed_time(finding.delta_us), className="slower" if finding.delta_us > 0 else "faster"),
         ]
-    seen, tab = SEEN_IN.get(finding.code), LISTED_IN.get(finding.code, "groups")
-    query = shown.view.query() if seen else replace(shown.view, tab=tab, row="").query()
-    called = f"the {seen}" if seen else "the matched work" if tab == "groups" else TITLES[tab].lower()
-    link = dcc.Link(f"See {called}", href=f"/{seen or 'changes'}{query}")
+    kind = finding.kind
+    listed = kind.page == "changes"
+    query = (replace(shown.view, tab=kind.tab, row="") if listed else shown.view).query()
+    called = (
+        f"the {kind.page}" if not listed else "the matched work" if kind.tab == "groups" else TITLES[kind.tab].lower()
+    )
+    link = dcc.Link(f"See {called}", href=f"/{kind.page}{query}")
     body = [html.H3([components.name(finding.title), *change]), html.P(printable(finding.detail))]
     if finding.evidence:
         body.append(html.Ul([html.Li(_evidence(shown, evidence)) for evidence in finding.evidence]))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dash import dcc, html
 
 from tracediff import charts
-from tracediff.charts.labels import time_text, unit_for
 from tracediff.errors import printable
+from tracediff.formatting import time, time_unit
 from tracediff.profile.analyses.launch_chain import Linked
 from tracediff.report.page.figures import untitled
 from tracediff_dashboards import components
@@ -65,12 +65,12 @@ def _choice(key: str, label: str, traces: TraceSet, value: str) -> Any:
 
 
 def _called(place: Place) -> str:
-    return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time_text(place.period / 1000)}"
+    return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time(place.period / 1000)}"
 
 
 def unit_us(lengths: Sequence[float | None]) -> float:
     """µs of the unit of the time axis of steps of these lengths (µs)."""
-    return unit_for(length for length in lengths if length is not None).us
+    return time_unit(length for length in lengths if length is not None).size
 
 
 def closer(whole: Comparison, steps: Sequence[TypicalStep | None], window: Window | None, theme: str) -> go.Figure:
@@ -90,7 +90,7 @@ def told(steps: Sequence[TypicalStep | None]) -> list[Any]:
     said = [
         (
             f"step {s.timeline.step} of {s.run[:60]}, rank {s.rank}: "
-            f"{time_text((s.timeline.end - s.timeline.start) / 1000)} in the {which}"
+            f"{time((s.timeline.end - s.timeline.start) / 1000)} in the {which}"
         )
         for s, which in sides
     ]
@@ -103,7 +103,7 @@ def followed(found: Sequence[Linked]) -> list[Any]:
         return [html.P("A state is no event: click a mark of a stream or a thread.", className="facts")]
     first = min(event.start for event in found)
     rows = [
-        (components.name(e.name), e.what, e.place, time_text(e.dur / 1000), f"+{time_text((e.start - first) / 1000)}")
+        (components.name(e.name), e.what, e.place, time(e.dur / 1000), f"+{time((e.start - first) / 1000)}")
         for e in found
     ]
     return [

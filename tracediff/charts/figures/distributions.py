@@ -5,10 +5,10 @@ from __future__ import annotations
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import change_text, label, side_names, sides_of, time_text, unit_for
+from tracediff.charts.labels import label, side_names, sides_of
 from tracediff.charts.theme import empty, faint, finish, palette
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.formatting import plural
+from tracediff.formatting import plural, signed_time, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -33,7 +33,7 @@ def distributions(of: Comparison | Analysis, *, theme: str = "light") -> go.Figu
     if not runs:
         return empty(theme, "No step was used on either side.")
     colours = palette(theme)
-    unit = unit_for(step.period_ns / 1000 for _, _, steps in runs for step in steps)
+    unit = time_unit(step.period_ns / 1000 for _, _, steps in runs for step in steps)
     names = side_names(of)
     share = max(MOST // len(runs), FEWEST)
     shown: set[int] = set()
@@ -45,7 +45,7 @@ def distributions(of: Comparison | Analysis, *, theme: str = "light") -> go.Figu
             legendgroup=str(which),
             showlegend=which not in shown,
             x=[place] * len(drawn),
-            y=[unit.of(step.period_ns / 1000) for step in drawn],
+            y=[unit.scaled(step.period_ns / 1000) for step in drawn],
             boxpoints="all",
             jitter=0.5,
             pointpos=0,
@@ -58,7 +58,7 @@ def distributions(of: Comparison | Analysis, *, theme: str = "light") -> go.Figu
             line={"color": colours.text, "width": 1.2},
             fillcolor=faint((colours.control, colours.test)[which], 0.3),
             customdata=[
-                f"{label(name, 80)}<br>step {step.number}, rank {step.rank}<br>{time_text(step.period_ns / 1000)}"
+                f"{label(name, 80)}<br>step {step.number}, rank {step.rank}<br>{time(step.period_ns / 1000)}"
                 for step in drawn
             ],
             hovertemplate="%{customdata}<extra></extra>",
@@ -88,16 +88,16 @@ def _chosen(steps: list[UsedStep], most: int) -> list[UsedStep]:
 def _title(of: Comparison | Analysis) -> str:
     if not isinstance(of, Comparison):
         periods = [step.period_ns / 1000 for run in of.side.steps.values() for step in run]
-        return f"The median step takes {time_text(median(periods))}, the mean {time_text(mean(periods))}"
+        return f"The median step takes {time(median(periods))}, the mean {time(mean(periods))}"
     verdict = of.verdict
     medians = (
-        f"The median step takes {time_text(verdict.median_control_us)} in the control, "
-        f"{time_text(verdict.median_test_us)} in the test"
+        f"The median step takes {time(verdict.median_control_us)} in the control, "
+        f"{time(verdict.median_test_us)} in the test"
     )
     if verdict.ci95_us is None:
         return medians
     low, high = verdict.ci95_us
-    return f"{medians}; the change is {change_text(low)} to {change_text(high)} (95 % interval)"
+    return f"{medians}; the change is {signed_time(low)} to {signed_time(high)} (95 % interval)"
 
 
 def _subtitle(of: Comparison | Analysis, chosen: bool) -> str:
@@ -108,7 +108,7 @@ def _subtitle(of: Comparison | Analysis, chosen: bool) -> str:
     if verdict.ci95_us is None and verdict.within_runs_us is not None:
         low, high = verdict.within_runs_us
         text += (
-            f" Within these two runs the change is {change_text(low)} to {change_text(high)} (95 %); other runs "
+            f" Within these two runs the change is {signed_time(low)} to {signed_time(high)} (95 %); other runs "
             f"may differ."
         )
     elif verdict.ci95_us is None:

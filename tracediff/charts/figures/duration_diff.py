@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import choice, unit_for
+from tracediff.charts.labels import choice
 from tracediff.charts.op_bars import TOP, Bar, draw_op_bars, op_hover, ops_of, which_device
 from tracediff.charts.theme import palette
+from tracediff.formatting import time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -42,6 +43,6 @@ def duration_diff(
         for op in ops_of(comparison, device)
     ]
     of = palette(theme)
-    unit = unit_for(v for b in bars for v in (b.control, b.test))
+    unit = time_unit(v for b in bars for v in (b.control, b.test))
     what = "GPU time" if device == "gpu" else f"{time} time on the CPU"
     return draw_op_bars(comparison, bars, (top, sort, theme), (what, "changed"), unit, [of.change(1), of.change(-1)])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import SIDES, change_text, label, not_compared, time_text, unit_for
+from tracediff.charts.labels import SIDES, label, not_compared
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.views import Sum, summed
+from tracediff.formatting import change, signed_time, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -26,21 +27,21 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
         return empty(theme, not_compared(comparison) or "No work was recorded that belongs to a step.")
     us = comparison.us
     whole = us(sum(p.control for p in parts)), us(sum(p.test for p in parts))
-    unit = unit_for(whole)
+    unit = time_unit(whole)
     words = {f.name: f.time_change for f in comparison.families if f.time_change != "untested"}
     figure = go.Figure()
     for k, part in enumerate(parts):
         values = us(part.control), us(part.test)
         said = f"<br>tested: {words[part.name]}" if part.name in words else ""
         hover = (
-            f"<b>{label(part.name, 80)}</b><br>{time_text(values[0])} → {time_text(values[1])} "
-            f"({change_text(values[1] - values[0])}) per step{said}"
+            f"<b>{label(part.name, 80)}</b><br>{change(values[0], values[1])} "
+            f"({signed_time(values[1] - values[0])}) per step{said}"
         )
         figure.add_bar(
             name=label(part.name, 28),
             orientation="h",
             y=[0, 1],
-            x=[unit.of(v) for v in values],
+            x=[unit.scaled(v) for v in values],
             marker={"color": (*of.parts, of.quiet)[min(k, len(of.parts))], "line": {"color": of.paper, "width": 1}},
             text=[label(part.name, 28)] * 2,
             textposition="inside",
@@ -51,7 +52,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
             hovertemplate="%{customdata}<extra></extra>",
         )
     labels = [label(side.label, 24) for side in (comparison.control, comparison.test)]
-    ticks = [f"<b>{which}</b><br>{name}<br>{time_text(v)}" for which, name, v in zip(SIDES, labels, whole, strict=True)]
+    ticks = [f"<b>{which}</b><br>{name}<br>{time(v)}" for which, name, v in zip(SIDES, labels, whole, strict=True)]
     figure.update_yaxes(tickmode="array", tickvals=[0, 1], ticktext=ticks, range=[1.5, -0.5], showgrid=False)
     figure.update_xaxes(title_text=f"time per step ({unit.name})")
     figure.update_layout(barmode="stack", legend={"entrywidth": 110})
@@ -79,9 +80,9 @@ def _parts(comparison: Comparison, most: int) -> list[Sum]:
 def _title(comparison: Comparison, parts: list[Sum], whole: tuple[float, float]) -> str:
     what = "GPU time" if comparison.gpu_time.groups else "Time of operators"
     largest = max(parts, key=lambda p: abs(p.delta))
-    head = f"{what} per step: {time_text(whole[0])} → {time_text(whole[1])}"
+    head = f"{what} per step: {change(whole[0], whole[1])}"
     return (
-        f"{head}; {largest.name} changed most ({change_text(comparison.us(largest.delta))})"
+        f"{head}; {largest.name} changed most ({signed_time(comparison.us(largest.delta))})"
         if largest.delta
         else f"{head}; no family changed"
     )

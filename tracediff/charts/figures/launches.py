@@ -5,19 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import (
-    Unit,
-    both_names,
-    change_text,
-    count_text,
-    full_name,
-    label,
-    not_compared,
-    side_names,
-    time_text,
-    unit_for,
-)
+from tracediff.charts.labels import both_names, full_name, label, not_compared, side_names
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.formatting import Unit, change, counts, signed_time, time_unit
 from tracediff.runtimes import CALL_CATEGORIES
 
 if TYPE_CHECKING:
@@ -49,7 +39,7 @@ def launches(comparison: Comparison, top: int = TOP, *, theme: str = "light") ->
     if not ops:
         return empty(theme, not_compared(comparison) or "The traces hold no runtime calls of the host.")
     rows = _rows(comparison, ops, max(top, 1))
-    unit = unit_for(v for row in rows for v in row.us)
+    unit = time_unit(v for row in rows for v in row.us)
     figure = make_subplots(2, 1, vertical_spacing=70 / (110 + 60 * len(rows)))
     of = palette(theme)
     for side, (name, colour) in enumerate(zip(side_names(comparison), (of.control, of.test), strict=True)):
@@ -94,11 +84,11 @@ def _rows(comparison: Comparison, ops: list[Op], top: int) -> list[Calls]:
 
 def _side(figure: go.Figure, rows: list[Calls], side: int, name: str, colour: str, unit: Unit) -> None:
     hovers = [
-        f"{row.full}<br>{count_text(row.counts[0])} → {count_text(row.counts[1])} calls"
-        f"<br>{time_text(row.us[0])} → {time_text(row.us[1])} ({change_text(row.us[1] - row.us[0])}) per step"
+        f"{row.full}<br>{counts(row.counts[0], row.counts[1])} calls"
+        f"<br>{change(row.us[0], row.us[1])} ({signed_time(row.us[1] - row.us[0])}) per step"
         for row in rows
     ]
-    for panel, values in ((1, [row.counts[side] for row in rows]), (2, [unit.of(row.us[side]) for row in rows])):
+    for panel, values in ((1, [row.counts[side] for row in rows]), (2, [unit.scaled(row.us[side]) for row in rows])):
         figure.add_bar(
             name=name,
             orientation="h",
@@ -117,9 +107,6 @@ def _side(figure: go.Figure, rows: list[Calls], side: int, name: str, colour: st
 
 def _title(comparison: Comparison, ops: list[Op]) -> str:
     us, number = comparison.us, comparison.number
-    counts = number(sum(op.control_count for op in ops)), number(sum(op.test_count for op in ops))
+    calls = number(sum(op.control_count for op in ops)), number(sum(op.test_count for op in ops))
     times = us(sum(op.control_self for op in ops)), us(sum(op.test_self for op in ops))
-    return (
-        f"The host makes {count_text(counts[0])} → {count_text(counts[1])} runtime calls a step: "
-        f"{time_text(times[0])} → {time_text(times[1])}"
-    )
+    return f"The host makes {counts(*calls)} runtime calls a step: {change(*times)}"

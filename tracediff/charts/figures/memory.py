@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import in_which, label, side_names, sides_of, time_text, unit_for
+from tracediff.charts.labels import in_which, label, side_names, sides_of
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.diff.formatting import MINUS, size_unit
+from tracediff.formatting import byte_unit, size, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tracediff.aggregate.representative_step import TypicalStep
     from tracediff.analysis.analysis import Analysis
-    from tracediff.charts.labels import Unit
     from tracediff.charts.theme import Palette
     from tracediff.diff.comparison import Comparison
+    from tracediff.formatting import Unit
     from tracediff.profile.model import Memory
 
 MOST_DEVICES = 8
@@ -38,7 +38,7 @@ def memory(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     colours = palette(theme)
     sides = sides_of(of)
     devices = _devices([step for _, step in shown])
-    unit = unit_for((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
+    unit = time_unit((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
     figure = make_subplots(
         len(devices),
         1,
@@ -57,7 +57,7 @@ def memory(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
             side_names(of),
         )
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
-    figure.update_xaxes(range=[0, unit.of(length)])
+    figure.update_xaxes(range=[0, unit.scaled(length)])
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(devices), col=1)
     return finish(
         figure,
@@ -77,7 +77,7 @@ def _panel(
     names: tuple[str, ...],
 ) -> None:
     """The curves of one device."""
-    symbol, size = size_unit(max(abs(int(m.allocated.max())) for _, _, m in curves))
+    byte = byte_unit(int(m.allocated.max()) for _, _, m in curves)
     for which, step, curve in curves:
         length = (step.timeline.end - step.timeline.start) / 1000
         times, amounts = [*(curve.at / 1000).tolist(), length], [*curve.allocated.tolist(), int(curve.allocated[-1])]
@@ -85,19 +85,18 @@ def _panel(
             name=names[which],
             legendgroup=str(which),
             showlegend=not any(trace.legendgroup == str(which) for trace in figure.data),
-            x=[unit.of(t) for t in times],
-            y=[a / size for a in amounts],
+            x=[unit.scaled(t) for t in times],
+            y=[byte.scaled(a) for a in amounts],
             mode="lines",
             line={"shape": "hv", "width": 2, "color": (of.control, of.test)[which]},
             customdata=[
-                f"{size_text(a)}{in_which(which, len(names))} at {time_text(t)}"
-                for a, t in zip(amounts, times, strict=True)
+                f"{size(a)}{in_which(which, len(names))} at {time(t)}" for a, t in zip(amounts, times, strict=True)
             ],
             hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,
         )
-    figure.update_yaxes(title_text=symbol, row=row, col=1)
+    figure.update_yaxes(title_text=byte.name, row=row, col=1)
 
 
 def _devices(steps: list[TypicalStep]) -> list[str]:
@@ -109,15 +108,9 @@ def _devices(steps: list[TypicalStep]) -> list[str]:
     return sorted(kept, key=lambda d: (d == "host", len(d), d))
 
 
-def size_text(size: float) -> str:
-    """Bytes in SI units: ``1.24 GB``."""
-    name, unit = size_unit(size)
-    return f"{size / unit:,.{0 if name == 'B' else 2}f} {name}".replace("-", MINUS)
-
-
 def _title(shown: list[tuple[int, TypicalStep]], device: str, sides: int) -> str:
     most = [(which, curve) for which, step in shown for curve in step.timeline.memory if curve.device == device]
-    parts = [f"{size_text(int(curve.allocated.max()))}{in_which(which, sides)}" for which, curve in most]
+    parts = [f"{size(int(curve.allocated.max()))}{in_which(which, sides)}" for which, curve in most]
     return f"Most memory allocated in a typical step ({device}): {', '.join(parts)}"
 
 

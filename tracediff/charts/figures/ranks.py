@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import in_which, label, side_names, sides_of, state_label, time_text, unit_for
+from tracediff.charts.labels import in_which, label, side_names, sides_of, state_label
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.diff.formatting import plural
+from tracediff.formatting import plural, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tracediff.aggregate.side import Side
     from tracediff.analysis.analysis import Analysis
-    from tracediff.charts.labels import Unit
     from tracediff.diff.comparison import Comparison
+    from tracediff.formatting import Unit
 
 COMMUNICATION = "communication kernels"
 MOST = 256
@@ -36,7 +36,7 @@ def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     columns = _columns(cells)
     if not columns:
         return empty(theme, "No step of any rank has a state or a communication kernel.")
-    unit = unit_for(v for side in cells for row in side.values() for v in row.values())
+    unit = time_unit(v for side in cells for row in side.values() for v in row.values())
     rows = [max(len(side), 1) for side in cells]
     gap = min(0.15, 1.2 / (1 + min(sum(rows), 60)))
     figure = make_subplots(
@@ -93,7 +93,7 @@ def _map(
         f"rank {rank}" + (f", slowest of {plural(slowest[rank], 'step')}" if slowest[rank] else "") for rank in order
     ]
     figure.add_heatmap(
-        z=[[unit.of(cells[r][c]) if c in cells[r] else None for c in columns] for r in order],
+        z=[[unit.scaled(cells[r][c]) if c in cells[r] else None for c in columns] for r in order],
         x=list(range(len(columns))),
         y=list(range(len(order))),
         coloraxis="coloraxis",
@@ -102,7 +102,7 @@ def _map(
         hoverongaps=False,
         customdata=[
             [
-                f"<b>{ticks[i]}</b><br>{label(name, 80)}<br>{time_text(cells[r].get(c, 0.0))} per step"
+                f"<b>{ticks[i]}</b><br>{label(name, 80)}<br>{time(cells[r].get(c, 0.0))} per step"
                 for c, name in zip(columns, names, strict=True)
             ]
             for i, r in enumerate(order)
@@ -129,5 +129,5 @@ def _title(sides: tuple[Side, ...]) -> str:
     for which, side in enumerate(sides):
         spoken = list(side.communication_us.values())
         if len(spoken) > 1:
-            parts.append(f"{time_text(min(spoken))} to {time_text(max(spoken))} a step{in_which(which, len(sides))}")
+            parts.append(f"{time(min(spoken))} to {time(max(spoken))} a step{in_which(which, len(sides))}")
     return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the time of each rank goes"

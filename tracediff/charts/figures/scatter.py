@@ -5,26 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tracediff.charts.labels import (
-    both_names,
-    change_text,
-    count_text,
-    label,
-    not_compared,
-    side_names,
-    time_text,
-    unit_for,
-)
+from tracediff.charts.labels import both_names, label, not_compared, side_names
 from tracediff.charts.op_bars import ops_of, which_device
 from tracediff.charts.theme import empty, faint, finish, palette
+from tracediff.formatting import change, counts, signed_time, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.charts.labels import Unit
     from tracediff.charts.theme import Palette
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.ops import Op
+    from tracediff.formatting import Unit
 
 MOST = 1500
 """Dots drawn; the largest by time."""
@@ -53,13 +45,13 @@ def scatter(
         return empty(theme, not_compared(comparison) or "No operation on this device took any time.")
     shown = ops[:MOST]
     times = [us(t) for op in shown for t in (op.control_self, op.test_self) if t]
-    unit = unit_for(times)
+    unit = time_unit(times)
     low, high = max(min(times), LEAST_US), max(times)
     ground = 10 ** (math.log10(low) - 0.06 * max(math.log10(high / low), 1))
     ends = 10 ** (math.log10(ground) - 0.15), high * 1.6
     of = palette(theme)
     figure = go.Figure()
-    _equality(figure, (unit.of(ends[0]), unit.of(ends[1])), band, of)
+    _equality(figure, (unit.scaled(ends[0]), unit.scaled(ends[1])), band, of)
     for kind, marker in _markers(of).items():
         rows = [op for op in shown if _kind(op) == kind]
         if rows:
@@ -102,8 +94,8 @@ def _dots(
     figure.add_scatter(
         name=kind,
         mode="markers",
-        x=[unit.of(max(us(op.control_self), ground)) for op in rows],
-        y=[unit.of(max(us(op.test_self), ground)) for op in rows],
+        x=[unit.scaled(max(us(op.control_self), ground)) for op in rows],
+        y=[unit.scaled(max(us(op.test_self), ground)) for op in rows],
         marker={"size": 9, "opacity": 0.85, "line": {"width": 1.3, "color": marker["color"]}, **marker},
         customdata=[_hover(comparison, op) for op in rows],
         hovertemplate="%{customdata}<extra></extra>",
@@ -114,8 +106,8 @@ def _hover(comparison: Comparison, op: Op) -> str:
     us, number = comparison.us, comparison.number
     return (
         f"{both_names(op.name, op.raw_name, LONGEST_HOVER)}<br>{label(op.family)}"
-        f"<br>{time_text(us(op.control_self))} → {time_text(us(op.test_self))} ({change_text(us(op.delta))})"
-        f"<br>count {count_text(number(op.control_count))} → {count_text(number(op.test_count))}"
+        f"<br>{change(us(op.control_self), us(op.test_self))} ({signed_time(us(op.delta))})"
+        f"<br>count {counts(number(op.control_count), number(op.test_count))}"
     )
 
 
@@ -144,7 +136,7 @@ def _equality(figure: go.Figure, ends: tuple[float, float], band: float, of: Pal
 
 def _axes(figure: go.Figure, comparison: Comparison, unit: Unit, ends: tuple[float, float]) -> None:
     names = side_names(comparison)
-    span = [math.log10(unit.of(end)) for end in ends]
+    span = [math.log10(unit.scaled(end)) for end in ends]
     common = {
         "type": "log",
         "range": span,
@@ -175,7 +167,6 @@ def _subtitle(comparison: Comparison, ops: list[Op]) -> str:
     if len(ops) > MOST:
         left = sum(max(op.control_self, op.test_self) for op in ops[MOST:])
         text += (
-            f" {len(ops) - MOST:,} smaller ones of {len(ops):,} are not drawn ({time_text(comparison.us(left))} "
-            f"together)."
+            f" {len(ops) - MOST:,} smaller ones of {len(ops):,} are not drawn ({time(comparison.us(left))} together)."
         )
     return text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import state_label, time_text
+from tracediff.charts.labels import state_label
 from tracediff.charts.share_bars import share_bars
+from tracediff.formatting import part, time
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 def step_parts(analysis: Analysis, *, theme: str = "light") -> go.Figure:
     """Time per step in each state, in their order; they add up to the step."""
     states = [(state_label(s.name, analysis.side.has_gpu), analysis.us(s.ns)) for s in analysis.states if s.ns]
-    title = f"A step takes {time_text(analysis.us(analysis.period))}"
+    title = f"A step takes {time(analysis.us(analysis.period))}"
     if states:
         name, us = max(states, key=lambda s: s[1])
-        title += f"; {100 * us / analysis.us(analysis.period):.0f} % of it is “{name}”"
+        title += f"; {part(us, analysis.us(analysis.period))} of it is “{name}”"
     return share_bars(states, title, "States add up to the step.", theme)

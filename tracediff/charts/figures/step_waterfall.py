@@ -6,24 +6,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import (
-    change_text,
-    has_gpu,
-    label,
-    not_compared,
-    percent_text,
-    side_names,
-    state_label,
-    time_text,
-    unit_for,
-)
+from tracediff.charts.labels import has_gpu, label, not_compared, side_names, state_label
 from tracediff.charts.theme import empty, finish, palette
+from tracediff.formatting import signed_percent, signed_time, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.charts.labels import Unit
     from tracediff.diff.comparison import Comparison
+    from tracediff.formatting import Unit
 
 SMALL = 0.005
 """Changes below this part of the longer step share one bar."""
@@ -53,7 +44,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     ends = us(comparison.step_time.control), us(comparison.step_time.test)
     changes = _changes(comparison)
     totals = list(accumulate((c.delta for c in changes), initial=ends[0]))
-    unit = unit_for(ends)
+    unit = time_unit(ends)
     figure = go.Figure()
     _totals(figure, ends, len(changes) + 1, unit, side_names(comparison), (of.control, of.test))
     _bars(figure, changes, totals, unit, (of.faster, of.slower))
@@ -69,9 +60,9 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     )
     low = _start(totals, ends)
     high = max(*totals, *ends)
-    note = f" The axis begins at {time_text(low)}." if low else ""
+    note = f" The axis begins at {time(low)}." if low else ""
     figure.update_xaxes(
-        title_text=f"time per step ({unit.name})", range=[unit.of(low), unit.of(high + 0.4 * (high - low))]
+        title_text=f"time per step ({unit.name})", range=[unit.scaled(low), unit.scaled(high + 0.4 * (high - low))]
     )
     figure.update_layout(barmode="overlay")
     return finish(
@@ -121,15 +112,15 @@ def _totals(
     for place, value, name, colour in zip((0, last), ends, names, colours, strict=True):
         figure.add_bar(
             name=name,
-            x=[unit.of(value)],
+            x=[unit.scaled(value)],
             y=[place],
             orientation="h",
             marker_color=colour,
             showlegend=False,
             cliponaxis=False,
-            text=[time_text(value)],
+            text=[unit.text(value)],
             textposition="outside",
-            customdata=[f"{name}<br>{time_text(value)} per step"],
+            customdata=[f"{name}<br>{time(value)} per step"],
             hovertemplate="%{customdata}<extra></extra>",
         )
 
@@ -143,14 +134,13 @@ def _bars(figure: go.Figure, changes: list[Change], totals: list[float], unit: U
             marker_color=colour,
             showlegend=False,
             y=[k for k, _, _ in rows],
-            base=[unit.of(min(at, at + c.delta)) for _, at, c in rows],
-            x=[unit.of(abs(c.delta)) for _, _, c in rows],
-            text=[change_text(c.delta) for _, _, c in rows],
+            base=[unit.scaled(min(at, at + c.delta)) for _, at, c in rows],
+            x=[unit.scaled(abs(c.delta)) for _, _, c in rows],
+            text=[f"{unit.signed(c.delta)} {unit.name}" for _, _, c in rows],
             textposition="outside",
             cliponaxis=False,
             customdata=[
-                [label(c.name, 120), time_text(c.control_us), time_text(c.test_us), change_text(c.delta)]
-                for _, _, c in rows
+                [label(c.name, 120), time(c.control_us), time(c.test_us), signed_time(c.delta)] for _, _, c in rows
             ],
             hovertemplate="<b>%{customdata[0]}</b><br>control %{customdata[1]}<br>test %{customdata[2]}<br>change "
             "%{customdata[3]} per step<extra></extra>",
@@ -162,7 +152,7 @@ def _connect(figure: go.Figure, levels: list[float], unit: Unit, colour: str) ->
     x: list[float | None] = []
     y: list[float | None] = []
     for k, level in enumerate(levels[:-1]):
-        x += [unit.of(level), unit.of(level), None]
+        x += [unit.scaled(level), unit.scaled(level), None]
         y += [k, k + 1, None]
     figure.add_scatter(
         x=x, y=y, mode="lines", line={"color": colour, "width": 1, "dash": "dot"}, hoverinfo="skip", showlegend=False
@@ -170,8 +160,8 @@ def _connect(figure: go.Figure, levels: list[float], unit: Unit, colour: str) ->
 
 
 def _title(ends: tuple[float, float], changes: list[Change]) -> str:
-    head = f"A step takes {time_text(ends[1])} instead of {time_text(ends[0])} ({percent_text(ends[1] / ends[0] - 1)})"
+    head = f"A step takes {time(ends[1])} instead of {time(ends[0])} ({signed_percent(ends[1] / ends[0] - 1)})"
     if not changes:
         return f"{head}; no state changed"
     largest = max(changes, key=lambda c: abs(c.delta))
-    return f"{head}; the largest change is “{largest.name}”, {change_text(largest.delta)}"
+    return f"{head}; the largest change is “{largest.name}”, {signed_time(largest.delta)}"

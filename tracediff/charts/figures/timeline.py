@@ -6,19 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracediff.charts.labels import (
-    SIDES,
-    full_name,
-    has_gpu,
-    label,
-    side_names,
-    sides_of,
-    state_label,
-    time_text,
-    unit_for,
-)
+from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of, state_label
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.diff.formatting import plural
+from tracediff.formatting import plural, time, time_unit
 from tracediff.profile.timeline import ANNOTATION, KINDS
 
 if TYPE_CHECKING:
@@ -26,9 +16,9 @@ if TYPE_CHECKING:
 
     from tracediff.aggregate.representative_step import TypicalStep
     from tracediff.analysis.analysis import Analysis
-    from tracediff.charts.labels import Unit
     from tracediff.charts.theme import Palette
     from tracediff.diff.comparison import Comparison
+    from tracediff.formatting import Unit
     from tracediff.profile.model import Timeline
 
 ROW = 17
@@ -48,7 +38,7 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
         return empty(theme, NO_EVENTS)
     colours = palette(theme)
     lengths = [(step.timeline.end - step.timeline.start) / 1000 for _, step in shown]
-    unit = unit_for(lengths)
+    unit = time_unit(lengths)
     heights = [len(step.timeline.rows) + 1 for _, step in shown]
     titles = [side_names(of)[which] for which, _ in shown]
     gap = 46 / (ROW * sum(heights) + 46)
@@ -60,7 +50,7 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
         _step(figure, k + 1, which, step.timeline, unit, colours, has_gpu(of), told)
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
-    figure.update_xaxes(range=[0, unit.of(max(lengths))], showgrid=True, zeroline=False)
+    figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(shown), col=1)
     return finish(figure, theme, _title(shown, lengths), _subtitle(shown, len(sides_of(of))), ROW * sum(heights) + 100)
 
@@ -81,8 +71,8 @@ def _step(
             legendgroup=kind,
             showlegend=kind not in told,
             orientation="h",
-            base=[unit.of(marks.start[i] / 1000) for i in which],
-            x=[unit.of((marks.end[i] - marks.start[i]) / 1000) for i in which],
+            base=[unit.scaled(marks.start[i] / 1000) for i in which],
+            x=[unit.scaled((marks.end[i] - marks.start[i]) / 1000) for i in which],
             y=[int(marks.row[i]) for i in which],
             width=0.86,
             marker={"color": colours[kind], "line": {"width": 0}},
@@ -110,13 +100,13 @@ def _step(
 def _hover(of_step: Timeline, i: int, gpu: bool) -> str:
     marks = of_step.marks
     name, count, busy = marks.name[i], int(marks.count[i]), int(marks.busy[i])
-    start = f"at {time_text(marks.start[i] / 1000)}"
+    start = f"at {time(marks.start[i] / 1000)}"
     if of_step.rows[marks.row[i]] == "state":
         name = state_label(name, gpu)
     if count == 1:
-        return f"<b>{full_name(name, LONGEST_NAME)}</b><br>{time_text(busy / 1000)}, {start}"
+        return f"<b>{full_name(name, LONGEST_NAME)}</b><br>{time(busy / 1000)}, {start}"
     return (
-        f"<b>{plural(count, 'event')}</b>, {time_text(busy / 1000)} together, {start}<br>the longest: "
+        f"<b>{plural(count, 'event')}</b>, {time(busy / 1000)} together, {start}<br>the longest: "
         f"{full_name(name, LONGEST_NAME)}"
     )
 
@@ -130,8 +120,8 @@ def _colours(of: Palette) -> dict[str, str]:
 
 def _title(shown: list[tuple[int, TypicalStep]], lengths: list[float]) -> str:
     if len(shown) == 1:
-        return f"A typical step takes {time_text(lengths[0])}"
-    return f"A typical step: {time_text(lengths[0])} in the control, {time_text(lengths[1])} in the test"
+        return f"A typical step takes {time(lengths[0])}"
+    return f"A typical step: {time(lengths[0])} in the control, {time(lengths[1])} in the test"
 
 
 def _subtitle(shown: list[tuple[int, TypicalStep]], sides: int) -> str:

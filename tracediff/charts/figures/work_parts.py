@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import choice, time_text
+from tracediff.charts.labels import choice
 from tracediff.charts.share_bars import share_bars
+from tracediff.formatting import part, time
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -30,7 +31,7 @@ def work_parts(analysis: Analysis, by: str = "family", *, theme: str = "light") 
         lines = [*lines[:MOST], (f"{len(rest):,} smaller", sum(us for _, us in rest))]
     what = "GPU time" if analysis.side.has_gpu else "Self time of operators"
     whole = analysis.us(analysis.work)
-    title = f"{what} by {by}: {time_text(whole)} per step"
+    title = f"{what} by {by}: {time(whole)} per step"
     if lines:
-        title += f", {100 * lines[0][1] / whole:.0f} % of it “{lines[0][0][:60]}”"
+        title += f", {part(lines[0][1], whole)} of it “{lines[0][0][:60]}”"
     return share_bars(lines, title, "Events that run at the same time count each.", theme)

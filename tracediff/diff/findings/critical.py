@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.formatting import time
+from tracediff.formatting import time
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -42,7 +43,7 @@ def off_path(comparison: Comparison) -> list[Finding]:
     evidence = tuple(
         Evidence(row.key[1], None, None, us(row.control[1]), us(row.test[1])) for _, _, row in found[:SHOWN]
     )
-    return [Finding("off-path", title, detail, evidence=evidence)]
+    return [Finding(kinds.OFF_PATH, title, detail, evidence=evidence)]
 
 
 RULES = (off_path,)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tracediff.diff.findings.kinds import FindingKind
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -21,16 +23,21 @@ class Finding:
     """One reason for the change.
 
     Attributes:
-        code: stable short name, told in docs/findings.md.
+        kind: what it has in common with all findings of its code.
         title: a line. detail: what it means here, in a sentence or two.
         delta_us: its part of the change in µs per step, 0 where it has none of its own.
         weight_us: what findings are sorted by: the part of the step's change that it can be.
         evidence: names, counts and times.
     """
 
-    code: str
+    kind: FindingKind
     title: str
     detail: str
     delta_us: float = 0.0
     weight_us: float = 0.0
     evidence: tuple[Evidence, ...] = field(default=())
+
+    @property
+    def code(self) -> str:
+        """Its kind's stable short name, as in every output and in docs/findings.md."""
+        return self.kind.code

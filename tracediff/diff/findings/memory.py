@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.formatting import part, rose, sizes
+from tracediff.formatting import part, rose, sizes
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -46,7 +47,7 @@ def memory_peak(memory: TableDiff, holders: TableDiff | None, scale: int) -> lis
         moved = _moved(holders.rows, device, scale) if holders else ()
         found.append(
             Finding(
-                "memory-peak",
+                kinds.MEMORY_PEAK,
                 f"peak memory of {device} {rose(control, test)}: {sizes(control, test)}",
                 detail,
                 evidence=moved,

@@ -8,17 +8,19 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import named_sides
-from tracediff.diff.formatting import MINUS, change, count, part, plural, time
 from tracediff.diff.matching.batch_ratio import shape_key
 from tracediff.diff.preflight import COMPILING
+from tracediff.formatting import change, count, percent, plural, signed_percent, time
 from tracediff.runtimes import is_graph_launch
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
     from tracediff.diff.comparison import Comparison
+    from tracediff.diff.findings.kinds import FindingKind
     from tracediff.diff.ops import Op
 
 REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
@@ -54,11 +56,11 @@ def cuda_graphs(comparison: Comparison) -> list[Finding]:
     host = [comparison.control.host_us, comparison.test.host_us]
     title = f"graph launches {count(counts[0])} → {count(counts[1])} a step"
     moved = f"the step itself {change(us(step.control), us(step.test))}"
-    relative = f"{100 * (host[1] / host[0] - 1):+.0f} %".replace("-", MINUS) if host[0] else ""
+    relative = signed_percent(host[1] / host[0] - 1) if host[0] else ""
     detail = f"The host's step went {change(*host)} ({relative}), {moved}." if host[0] else f"The step went {moved}."
     if abs(step.delta) < 0.02 * max(step.control, 1):
         detail += " No speed-up: the host ran ahead of the GPU before, too."
-    return [Finding("cuda-graph", title, detail, weight_us=us(step.delta), evidence=_evidence(comparison, ops))]
+    return [Finding(kinds.CUDA_GRAPH, title, detail, weight_us=us(step.delta), evidence=_evidence(comparison, ops))]
 
 
 def graph_breaks(comparison: Comparison) -> list[Finding]:
@@ -74,7 +76,7 @@ def graph_breaks(comparison: Comparison) -> list[Finding]:
     if told:
         title = f"graph breaks {len(breaks[0] or ())} → {len(breaks[1] or ())}"
     evidence = tuple(Evidence(text) for text in (breaks[1] or breaks[0] or ())[:5]) or _evidence(comparison, regions)
-    return [Finding("graph-breaks", title, COST_OF_BREAKS, evidence=evidence)]
+    return [Finding(kinds.GRAPH_BREAKS, title, COST_OF_BREAKS, evidence=evidence)]
 
 
 def _standing_breaks(comparison: Comparison, counts: list[float]) -> list[Finding]:
@@ -88,7 +90,7 @@ def _standing_breaks(comparison: Comparison, counts: list[float]) -> list[Findin
             )
             found.append(
                 Finding(
-                    "graph-breaks",
+                    kinds.GRAPH_BREAKS,
                     title,
                     COST_OF_BREAKS,
                     evidence=tuple(Evidence(text) for text in side.graph_breaks[:5]),
@@ -115,7 +117,7 @@ def compiling(comparison: Comparison) -> list[Finding]:
             title = f"{name} compiles inside of the recorded steps"
             found.append(
                 Finding(
-                    "compile-in-window",
+                    kinds.COMPILE_IN_WINDOW,
                     title,
                     detail,
                     weight_us=comparison.us(total),
@@ -131,7 +133,7 @@ def compiling(comparison: Comparison) -> list[Finding]:
             )
             found.append(
                 Finding(
-                    "recompile-in-window",
+                    kinds.RECOMPILE_IN_WINDOW,
                     f"{name} runs recompiled regions",
                     detail,
                     evidence=_evidence(comparison, again),
@@ -160,7 +162,7 @@ def straggler_of(side: Side, step_us: float, name: str) -> list[Finding]:
     evidence = tuple(
         Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1])
     )
-    return [Finding("straggler", title, detail, weight_us=waits[early] - waits[late], evidence=evidence)]
+    return [Finding(kinds.STRAGGLER, title, detail, weight_us=waits[early] - waits[late], evidence=evidence)]
 
 
 def spilled(comparison: Comparison) -> list[Finding]:
@@ -171,7 +173,7 @@ def spilled(comparison: Comparison) -> list[Finding]:
     title = f"GPU events launched before the capture: {events.control_count:,} → {events.test_count:,}"
     times = change(events.control_ns / 1000, events.test_ns / 1000)
     detail = f"They run {times} in the whole files and are in no step's account: a sum over all kernels would mislead."
-    return [Finding("spilled-kernels", title, detail)]
+    return [Finding(kinds.SPILLED_KERNELS, title, detail)]
 
 
 def workload(comparison: Comparison) -> list[Finding]:
@@ -185,20 +187,23 @@ def workload(comparison: Comparison) -> list[Finding]:
     us = comparison.us
     evidence = tuple(Evidence(name, None, None, us(c), us(t)) for name, c, t in examples[:5])
     if share >= OTHER_WORKLOAD:
-        title = f"{100 * share:.0f} % of the work has shapes that the other side does not have"
+        title = f"{percent(share)} of the work has shapes that the other side does not have"
         return [
             Finding(
-                "workload-changed",
+                kinds.WORKLOAD_CHANGED,
                 title,
                 "The sides do not do the same work: compare like with like before reading times.",
                 evidence=evidence,
             )
         ]
     if share >= LEAST_SHAPES:
-        title = f"{part(share, 1)} of the work has other shapes"
+        title = f"{percent(share)} of the work has other shapes"
         return [
             Finding(
-                "shape-change", title, "These calls have no call of equal shapes on the other side.", evidence=evidence
+                kinds.SHAPE_CHANGE,
+                title,
+                "These calls have no call of equal shapes on the other side.",
+                evidence=evidence,
             )
         ]
     return []
@@ -241,21 +246,21 @@ def inputs(comparison: Comparison) -> list[Finding]:
     """dtype-change and layout-change: the same operator on the same shapes gets inputs of another dtype or with other
     strides.
     """
-    moved: dict[str, dict[str, list[int]]] = {"dtype-change": {}, "layout-change": {}}
+    moved: dict[FindingKind, dict[str, list[int]]] = {kinds.DTYPE_CHANGE: {}, kinds.LAYOUT_CHANGE: {}}
     work = [_work_of_calls(tree, comparison.scale // tree.denominator) for tree in comparison.trees]
     for a, b in comparison.pairing.test_of.items():
         x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
         times = work[0].get(a, 0), work[1].get(b, 0)
         if x.kind != "op" or not any(times) or shape_key(x.label, x.shapes) != shape_key(y.label, y.shapes):
             continue
-        code, change = _inputs_changed(x, y)
-        if code:
-            entry = moved[code].setdefault(f"{x.name}: {change}", [0, 0, 0])
+        kind, change = _inputs_changed(x, y)
+        if kind:
+            entry = moved[kind].setdefault(f"{x.name}: {change}", [0, 0, 0])
             entry[0], entry[1], entry[2] = entry[0] + 1, entry[1] + times[0], entry[2] + times[1]
     whole = max(sum(work[0].values()), sum(work[1].values()), 1)
     return [
-        _inputs_finding(comparison, code, calls)
-        for code, calls in moved.items()
+        _inputs_finding(comparison, kind, calls)
+        for kind, calls in moved.items()
         if sum(max(c[1:]) for c in calls.values()) >= 0.01 * whole
     ]
 
@@ -267,35 +272,35 @@ def _work_of_calls(tree: CallTree, factor: int) -> dict[int, int]:
     return out
 
 
-def _inputs_changed(x: Call, y: Call) -> tuple[str, str]:
-    """(dtype-change, layout-change or nothing; what became what)."""
-    for code, word, a, b in (
-        ("dtype-change", "", x.types, y.types),
-        ("layout-change", "strides ", x.strides, y.strides),
+def _inputs_changed(x: Call, y: Call) -> tuple[FindingKind | None, str]:
+    """(dtype-change, layout-change or None; what became what)."""
+    for kind, word, a, b in (
+        (kinds.DTYPE_CHANGE, "", x.types, y.types),
+        (kinds.LAYOUT_CHANGE, "strides ", x.strides, y.strides),
     ):
         pairs = zip(json.loads(a), json.loads(b), strict=False) if a and b else ()
         differing = next(
             ((p, q) for p, q in pairs if p and q and p != q and p not in NO_TENSOR and q not in NO_TENSOR), None
         )
         if differing:
-            return code, f"{word}{_plain(differing[0])} → {_plain(differing[1])}"
-    return "", ""
+            return kind, f"{word}{_plain(differing[0])} → {_plain(differing[1])}"
+    return None, ""
 
 
 def _plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _inputs_finding(comparison: Comparison, code: str, calls: dict[str, list[int]]) -> Finding:
+def _inputs_finding(comparison: Comparison, kind: FindingKind, calls: dict[str, list[int]]) -> Finding:
     us = comparison.us
     largest = sorted(calls.items(), key=lambda item: (-max(item[1][1:]), item[0]))
     many = sum(c[0] for c in calls.values())
     times = change(us(sum(c[1] for c in calls.values())), us(sum(c[2] for c in calls.values())))
     delta = us(sum(c[2] - c[1] for c in calls.values()))
-    what = "of another dtype" if code == "dtype-change" else "in another layout"
+    what = "of another dtype" if kind is kinds.DTYPE_CHANGE else "in another layout"
     evidence = tuple(Evidence(name, c[0], c[0], us(c[1]), us(c[2])) for name, c in largest[:5])
     return Finding(
-        code,
+        kind,
         f"{plural(many, 'operator call')} get inputs {what}",
         f"Same operators, same shapes: {times} a step.",
         delta,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.formatting import change, part, plural, rose, time
+from tracediff.formatting import change, count, part, percents, plural, rose, time
 from tracediff.runtimes import CALL_CATEGORIES, is_synchronising, may_wait
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
     from tracediff.diff.comparison import Comparison
+    from tracediff.diff.findings.kinds import FindingKind
 
 BUSY_STATES = ("gpu_compute", "gpu_comm", "gpu_copy")
 HOST_BOUND, GPU_BOUND = 0.5, 0.1
@@ -34,7 +36,7 @@ def bound(comparison: Comparison) -> list[Finding]:
         return []
     busy = step.within(BUSY_STATES)
     idle = [1 - busy[0] / step.control, 1 - busy[1] / step.test]
-    shown = f"The GPU is idle {100 * idle[0]:.0f} % → {100 * idle[1]:.0f} % of the step"
+    shown = f"The GPU is idle {percents(*idle)} of the step"
     waiting = us(step.control - busy[0]), us(step.test - busy[1])
     evidence = (Evidence("GPU busy", None, None, us(busy[0]), us(busy[1])), Evidence("GPU idle", None, None, *waiting))
     if min(idle) >= HOST_BOUND:
@@ -46,7 +48,7 @@ def bound(comparison: Comparison) -> list[Finding]:
         detail = f"{shown}: the step takes as long as the host needs. {counts}."
         return [
             Finding(
-                "host-bound",
+                kinds.HOST_BOUND,
                 "the host sets the pace on both sides",
                 detail,
                 weight_us=us(step.delta),
@@ -57,13 +59,17 @@ def bound(comparison: Comparison) -> list[Finding]:
         detail = f"{shown}: the step takes as long as the GPU works. What the host saves does not shorten it."
         return [
             Finding(
-                "gpu-bound", "the GPU sets the pace on both sides", detail, weight_us=us(step.delta), evidence=evidence
+                kinds.GPU_BOUND,
+                "the GPU sets the pace on both sides",
+                detail,
+                weight_us=us(step.delta),
+                evidence=evidence,
             )
         ]
     return []
 
 
-def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str, advice: str) -> list[Finding]:
+def _state(comparison: Comparison, names: tuple[str, ...], kind: FindingKind, what: str, advice: str) -> list[Finding]:
     """A state whose change is a large part of the step's."""
     step, us = comparison.step_time, comparison.us
     control, test = step.within(names)
@@ -84,7 +90,7 @@ def _state(comparison: Comparison, names: tuple[str, ...], code: str, what: str,
     title = f"{what} {rose(control, test)}: {change(us(control), us(test))} a step"
     return [
         Finding(
-            code,
+            kind,
             title,
             f"That is {whole}. {advice}",
             us(delta),
@@ -105,13 +111,13 @@ def host_time(comparison: Comparison) -> list[Finding]:
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return []
     advice = "Kernels are not the reason: look at the operators and Python functions of the host."
-    return _state(comparison, ("op", "python"), "host-time", "the host's own work while the GPU is idle", advice)
+    return _state(comparison, ("op", "python"), kinds.HOST_TIME, "the host's own work while the GPU is idle", advice)
 
 
 def data_loading(comparison: Comparison) -> list[Finding]:
     """data-loading: waiting for the DataLoader."""
     advice = "Kernels are not the reason: look at workers, prefetch and storage."
-    return _state(comparison, ("data_loading",), "data-loading", "waiting for the DataLoader", advice)
+    return _state(comparison, ("data_loading",), kinds.DATA_LOADING, "waiting for the DataLoader", advice)
 
 
 def launch_bound(comparison: Comparison) -> list[Finding]:
@@ -119,7 +125,7 @@ def launch_bound(comparison: Comparison) -> list[Finding]:
     return _state(
         comparison,
         ("launching", "gpu_queued"),
-        "launch-bound",
+        kinds.LAUNCH_BOUND,
         "waiting for launches",
         "Fewer, larger kernels or CUDA graphs shorten it.",
     )
@@ -128,7 +134,8 @@ def launch_bound(comparison: Comparison) -> list[Finding]:
 def exposed_communication(comparison: Comparison) -> list[Finding]:
     """exposed-communication: communication that nothing overlaps."""
     advice = "It is communication that no kernel overlaps; a rank that comes late makes the others wait in it."
-    return _state(comparison, ("gpu_comm",), "exposed-communication", "communication not overlapped by kernels", advice)
+    what = "communication not overlapped by kernels"
+    return _state(comparison, ("gpu_comm",), kinds.EXPOSED_COMMUNICATION, what, advice)
 
 
 def new_sync(comparison: Comparison) -> list[Finding]:
@@ -141,7 +148,7 @@ def new_sync(comparison: Comparison) -> list[Finding]:
         return []
     state = next((s for s in comparison.step_time.states if s.name == "synchronising"), None)
     delta = us(state.delta) if state else 0.0
-    title = f"waiting for the device {number(control):,.0f} → {number(test):,.0f} times a step"
+    title = f"waiting for the device {count(number(control))} → {count(number(test))} times a step"
     idle = f"{time(abs(delta))} {'more' if delta > 0 else 'less'} of the step"
     detail = (
         f"The host waits {change(us(waits[0]), us(waits[1]))} in synchronising calls; the GPU is idle meanwhile "
@@ -151,7 +158,7 @@ def new_sync(comparison: Comparison) -> list[Finding]:
         Evidence(op.raw_name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total))
         for op in calls[:5]
     )
-    return [Finding("new-sync", title, detail, delta, delta, evidence)]
+    return [Finding(kinds.NEW_SYNC, title, detail, delta, delta, evidence)]
 
 
 def outlier_steps(comparison: Comparison) -> list[Finding]:
@@ -186,7 +193,9 @@ def outliers_of(side: Side, name: str) -> list[Finding]:
     )
     return [
         Finding(
-            "outlier-step", f"{plural(len(named), 'step')} of {name} took far longer or shorter than its others", detail
+            kinds.OUTLIER_STEP,
+            f"{plural(len(named), 'step')} of {name} took far longer or shorter than its others",
+            detail,
         )
     ]
 

@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import BUSY_STATES
-from tracediff.diff.formatting import change, count, part, plural, time
 from tracediff.diff.groups import Group, Member
+from tracediff.formatting import change, count, part, percents, plural, time
 from tracediff.profile.kernels.display_names import readable
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_generated, match_name
@@ -84,7 +85,7 @@ def fused(comparison: Comparison) -> list[Finding]:
         f"{change(us(control), us(test))} a step."
     )
     evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in _largest(groups))
-    return [Finding("fused", title, detail, us(test - control), _weight(comparison, test - control), evidence)]
+    return [Finding(kinds.FUSED, title, detail, us(test - control), _weight(comparison, test - control), evidence)]
 
 
 def _fusion_name(group: Group, into: bool) -> str:
@@ -113,14 +114,14 @@ def swapped(comparison: Comparison) -> list[Finding]:
         if _matters(comparison, delta):
             detail = f"Other kernels than before in {ops}: {times}."
             title = f"other {family} kernels: {time(abs(us(delta)))} {_more(delta)}"
-            found.append(Finding("algorithm-swap", title, detail, us(delta), _weight(comparison, delta), evidence))
+            found.append(Finding(kinds.ALGORITHM_SWAP, title, detail, us(delta), _weight(comparison, delta), evidence))
         elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
             detail = (
                 f"Other kernels in {ops}, which take as long as before ({times}): the library picked other "
                 f"algorithms. That is no cause."
             )
             title = "convolution kernels changed their names, not their time"
-            found.append(Finding("cudnn-choice", title, detail, us(delta), _weight(comparison, delta), evidence))
+            found.append(Finding(kinds.CUDNN_CHOICE, title, detail, us(delta), _weight(comparison, delta), evidence))
     return found
 
 
@@ -152,13 +153,13 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
         delta = test - control
         if not _matters(comparison, delta) or abs(delta) < LEAST_RELATIVE * max(control, test) or name in chance:
             continue
-        code = "slower-kernel" if delta > 0 else "faster-kernel"
+        kind = kinds.SLOWER_KERNEL if delta > 0 else kinds.FASTER_KERNEL
         title = f"{name} is {part(abs(delta), control)} {'slower' if delta > 0 else 'faster'}"
         detail = (
             f"The same kernel below the same {plural(len(groups), 'call')}: {change(us(control), us(test))} a step."
         )
         evidence = tuple(_evidence(comparison, g, g.call or g.name) for g in _largest(groups))
-        found.append(Finding(code, title, detail, us(delta), _weight(comparison, delta), evidence))
+        found.append(Finding(kind, title, detail, us(delta), _weight(comparison, delta), evidence))
     return sorted(found, key=lambda f: -abs(f.delta_us))[:SHOWN]
 
 
@@ -190,7 +191,7 @@ def counts(comparison: Comparison) -> list[Finding]:
     evidence = tuple(
         Evidence(n, comparison.number(e[0]), comparison.number(e[1]), us(e[2]), us(e[3])) for n, e in largest
     )
-    return [Finding("count-change", title, detail, us(delta), _weight(comparison, delta), evidence)]
+    return [Finding(kinds.COUNT_CHANGE, title, detail, us(delta), _weight(comparison, delta), evidence)]
 
 
 def copies(comparison: Comparison) -> list[Finding]:
@@ -207,7 +208,7 @@ def copies(comparison: Comparison) -> list[Finding]:
             detail = f"They take {change(us(op.control_total), us(op.test_total))} a step."
             found.append(
                 Finding(
-                    "new-copies",
+                    kinds.NEW_COPIES,
                     title,
                     detail,
                     us(op.total_delta),
@@ -224,10 +225,10 @@ def tensor_cores(comparison: Comparison) -> list[Finding]:
     if shares is None or abs(shares[1] - shares[0]) < 0.05:
         return []
     gpu, us = comparison.gpu_time, comparison.us
-    title = f"kernel time on tensor cores {100 * shares[0]:.0f} % → {100 * shares[1]:.0f} %"
+    title = f"kernel time on tensor cores {percents(*shares)}"
     detail = "By the kernels' names; kernels whose names do not say are not counted as using them."
     evidence = Evidence("on tensor cores", None, None, us(gpu.control) * shares[0], us(gpu.test) * shares[1])
-    return [Finding("tensor-core-share", title, detail, evidence=(evidence,))]
+    return [Finding(kinds.TENSOR_CORE_SHARE, title, detail, evidence=(evidence,))]
 
 
 def tensor_core_shares(comparison: Comparison) -> tuple[float, float] | None:

@@ -8,9 +8,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import BUSY_STATES
-from tracediff.diff.formatting import change, plural
+from tracediff.formatting import change, number, percents, plural
 from tracediff.profile.perf_model.device_peaks import Device, device_of
 from tracediff.profile.tables.rates import SCHEMA, Attained, attained
 
@@ -87,14 +88,19 @@ def _finding(comparison: Comparison, kind: str, dtype: str, work: list[Same], wh
     if gain < LEAST_CHANGE or gain * times[before > after] < LEAST_GAIN * whole[before > after]:
         return None
     us = comparison.us
-    shown = _rates(*rates) if None in parts else f"{_percent(before)} → {_percent(after)} of peak"
+    shown = _rates(*rates) if None in parts else f"{percents(before, after)} of peak"
     title = f"same work, {shown}: {kind}{f' in {dtype}' if dtype else ''}"
     moved = f"{change(us(round(times[0])), us(round(times[1])))} a step, {_rates(*rates)}"
     detail = f"{plural(len(work), 'shape')} that both sides compute: {moved}.{_of_peak(devices, parts)}"
     delta = us(round(times[1] - times[0]))
     largest = sorted(work, key=lambda w: (-abs(w.test[TIME] - w.control[TIME]), w.shapes))[:SHOWN]
     return Finding(
-        "efficiency", title, detail, delta, delta * _busy(comparison), tuple(_evidence(comparison, w) for w in largest)
+        kinds.EFFICIENCY,
+        title,
+        detail,
+        delta,
+        delta * _busy(comparison),
+        tuple(_evidence(comparison, w) for w in largest),
     )
 
 
@@ -121,16 +127,8 @@ def _of_peak(devices: tuple[Device | None, Device | None], parts: list[float | N
 def _rates(control: Attained, test: Attained) -> str:
     """``61.0 → 48.2 TFLOP/s``."""
     if control.tflop_s is not None and test.tflop_s is not None:
-        return f"{_figures(control.tflop_s)} → {_figures(test.tflop_s)} TFLOP/s"
-    return f"{_figures(control.gb_s or 0)} → {_figures(test.gb_s or 0)} GB/s"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
-
-
-def _figures(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+        return f"{number(control.tflop_s)} → {number(test.tflop_s)} TFLOP/s"
+    return f"{number(control.gb_s or 0)} → {number(test.gb_s or 0)} GB/s"
 
 
 def _evidence(comparison: Comparison, work: Same) -> Evidence:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.formatting import MINUS
 from tracediff.diff.gate.config import STOPPING, Settings
 from tracediff.diff.gate.figures import Figure, figures
 from tracediff.diff.gate.limits import Limit
@@ -17,6 +16,7 @@ from tracediff.diff.gate.waivers import Waiver, waiver_for
 from tracediff.diff.preflight import REFUSED, Reason
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
 from tracediff.diff.statistics.runs import LEVEL
+from tracediff.formatting import signed_percent
 
 PASS, REGRESSION, INCONCLUSIVE, WAIVED, NOT_COMPARABLE = (
     "pass",
@@ -183,9 +183,7 @@ def _settle(limit: Limit, figure: Figure, control: float, interval: Interval) ->
     change = middle(interval)
     needed = runs_to_part(figure.spread, abs(change - math.log1p(bound)))
     few = f"{needed:,}" if needed else f"more than {MOST_RUNS:,}"
-    return f"{few} runs a side would tell {100 * math.expm1(change):+.3g} % from the bound of {within}".replace(
-        "-", MINUS
-    )
+    return f"{few} runs a side would tell {signed_percent(math.expm1(change))} from the bound of {within}"
 
 
 def _settle_untested(limit: Limit, figure: Figure) -> str:

@@ -10,11 +10,11 @@ from tracediff.aggregate.side import Side
 from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
 from tracediff.charts.labels import state_label
-from tracediff.diff.formatting import count, plural
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
+from tracediff.formatting import PERCENT, count, percent, plural, time, time_unit
 from tracediff.report.sections import BY_TITLES
 from tracediff.report.table import Table, one_sided
-from tracediff.report.text import ranges, unit_for
+from tracediff.report.text import ranges
 
 TOP = 15
 """Rows of a table where nothing else is asked for."""
@@ -33,13 +33,12 @@ def head(analysis: Analysis) -> Head:
     """The first lines."""
     side = analysis.side
     period = analysis.us(analysis.period)
-    unit = unit_for([period])
-    step = f"{unit.plain(period)} {unit.name} a step"
+    step = f"{time(period)} a step"
     if side.has_gpu:
         work, busy = analysis.us(analysis.work), analysis.us(analysis.busy)
-        step += f"; GPU work {unit.plain(work)} {unit.name} in {unit.plain(busy)} {unit.name} of busy time"
+        step += f"; GPU work {time(work)} in {time(busy)} of busy time"
     if analysis.tensor_cores is not None:
-        step += f"; {100 * analysis.tensor_cores:.0f} % of kernel time on tensor cores"
+        step += f"; {percent(analysis.tensor_cores)} of kernel time on tensor cores"
     return Head(side.label, " · ".join(_facts(side)), step)
 
 
@@ -83,14 +82,14 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
 def _states(analysis: Analysis) -> Table:
     gpu = analysis.side.has_gpu
     states = [s for s in analysis.states if s.ns]
-    unit = unit_for([analysis.us(s.ns) for s in states])
+    unit = time_unit([analysis.us(analysis.period)])
     rows = [(state_label(s.name, gpu), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.period)) for s in states]
     rows.append(("step", unit.plain(analysis.us(analysis.period)), _part(sum(s.ns for s in states), analysis.period)))
     return Table("Where the step goes", "", ("state", f"time ({unit.name})", "part"), 1, tuple(rows))
 
 
 def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: int) -> Table:
-    unit = unit_for([analysis.us(o.total) for o in rows])
+    unit = time_unit([analysis.us(o.total) for o in rows])
     shown = tuple(
         (
             o.name,
@@ -113,7 +112,7 @@ def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: 
 
 
 def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], top: int) -> Table:
-    unit = unit_for([analysis.us(s.ns) for s in rows])
+    unit = time_unit([analysis.us(s.ns) for s in rows])
     shown = tuple(
         (s.name, count(analysis.number(s.count)), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.work))
         for s in rows[:top]
@@ -122,4 +121,4 @@ def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], to
 
 
 def _part(ns: int, of: int) -> str:
-    return f"{100 * ns / of:.1f} %" if of else "–"
+    return PERCENT.text(ns / of) if of else "–"

@@ -111,7 +111,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
     from plotly.offline import get_plotlyjs
 
     drawn = Drawn()
-    made = _sections(comparison, command, drawn)
+    made = [(key, html_sections.SECTIONS.get(key, ""), it) for key, it in _sections(comparison, command, drawn)]
     data = {"charts": drawn.charts, **tables(comparison, MOST_BYTES - WORDS - len(get_plotlyjs()) - drawn.size)}
     return page_of(f"{comparison.control.label} → {comparison.test.label} · tracediff", made, LINKS, data)
 
@@ -157,24 +157,24 @@ def to_notebook(comparison: Comparison) -> str:
     return f'<style>{NOTEBOOK}</style><div class="tracediff">{body}</div>'
 
 
-def _sections(comparison: Comparison, command: str | None, drawn: Drawn) -> list[tuple[str, str, str]]:
-    """(id, title, content) in reading order."""
+def _sections(comparison: Comparison, command: str | None, drawn: Drawn) -> list[tuple[str, str]]:
+    """(id, content) in reading order."""
 
     def figures(*names: str) -> str:
         return "".join(figure_of(name, chart(comparison, name), drawn) for name in names)
 
     preflight = (
-        f"{html_sections.preflight(comparison)}<h3 id='health'>Health of the traces</h3>"
+        f"{html_sections.preflight(comparison)}<h3 id='health'>{html_sections.SECTIONS['health']}</h3>"
         f"{html_sections.health(comparison)}"
     )
     ends = [
-        ("preflight", "Preflight and health", preflight),
-        ("made", "How this was made", html_sections.made(comparison, command, versions())),
+        ("preflight", preflight),
+        ("made", html_sections.made(comparison, command, versions())),
     ]
     if comparison.was_refused:
         return [
-            ("answer", "", html_sections.answer(comparison)),
-            ("timeline", "Timeline", figures("timeline", "distributions")),
+            ("answer", html_sections.answer(comparison)),
+            ("timeline", figures("timeline", "distributions")),
             *ends,
         ]
     changes = "".join(
@@ -182,24 +182,22 @@ def _sections(comparison: Comparison, command: str | None, drawn: Drawn) -> list
     )
     work = f"<p>{html_sections.text(sections.matched_line(comparison))}</p>" + figures("families", "treemap")
     return [
-        ("answer", "", html_sections.answer(comparison)),
-        ("step", "Where the step went", figures("step_waterfall") + html_sections.step_table(comparison)),
+        ("answer", html_sections.answer(comparison)),
+        ("step", figures("step_waterfall") + html_sections.step_table(comparison)),
         (
             "changes",
-            "Largest changes",
             changes + figures("duration_diff", "counts_diff") + _table("ops", "All operators, kernels and calls"),
         ),
-        ("findings", "Findings", html_sections.findings(comparison)),
-        ("work", "Matched work", work + _table("groups", "All groups") + figures("scatter")),
-        ("tree", "Call tree", figures("tree")),
-        ("timeline", "Timeline", figures("timeline", "memory", "launches")),
-        ("distributions", "Steps and runs", figures("distributions")),
-        ("ranks", "Ranks", figures("ranks")),
+        ("findings", html_sections.findings(comparison)),
+        ("work", work + _table("groups", "All groups") + figures("scatter")),
+        ("tree", figures("tree")),
+        ("timeline", figures("timeline", "memory", "launches")),
+        ("distributions", figures("distributions")),
+        ("ranks", figures("ranks")),
         *(
             [
                 (
                     "tables",
-                    "Further tables",
                     "".join(table_html(t, f"table-{k}") for k, t in enumerate(further(comparison, ROWS))),
                 )
             ]

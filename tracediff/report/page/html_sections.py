@@ -7,8 +7,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from tracediff.errors import printable
+from tracediff.formatting import counts, signed_time, time_unit
 from tracediff.report import sections
-from tracediff.report.text import counts, evidence_figures, facts, headline, unit_for, unprofiled
+from tracediff.report.text import evidence_figures, facts, headline, unprofiled
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
@@ -16,18 +17,21 @@ if TYPE_CHECKING:
     from tracediff.diff.findings.finding import Evidence, Finding
     from tracediff.report.sections import Row
 
-SEEN_IN = {
-    "outlier-step": ("distributions", "steps and runs"),
-    "straggler": ("ranks", "ranks"),
-    "spilled-kernels": ("health", "health of the traces"),
-    "host-bound": ("step", "where the step went"),
-    "gpu-bound": ("step", "where the step went"),
-    "data-loading": ("step", "where the step went"),
-    "launch-bound": ("timeline", "timeline"),
-    "exposed-communication": ("timeline", "timeline"),
-    "new-sync": ("timeline", "timeline"),
+SECTIONS = {
+    "step": "Where the step went",
+    "changes": "Largest changes",
+    "findings": "Findings",
+    "work": "Matched work",
+    "tree": "Call tree",
+    "timeline": "Timeline",
+    "distributions": "Steps and runs",
+    "ranks": "Ranks",
+    "tables": "Further tables",
+    "preflight": "Preflight and health",
+    "health": "Health of the traces",
+    "made": "How this was made",
 }
-"""Finding → the section that shows it and what it is called; the others are shown by the work itself."""
+"""Id of a section of a comparison's report → its title."""
 WHAT_THAT_MEANS = ' (<a href="#preflight">what that means</a>)'
 LONGEST = 400
 """Characters of a name in a sentence."""
@@ -79,13 +83,13 @@ def interval(comparison: Comparison) -> str | None:
         if verdict.within_runs_us is None:
             return None
         low, high = verdict.within_runs_us
-        unit = unit_for([low, high])
+        unit = time_unit([low, high])
         return (
             f"Within these two runs the median step changed by {unit.signed(low)} to {unit.signed(high)} "
             f"{unit.name} (95 %); other runs may differ."
         )
     low, high = verdict.ci95_us
-    unit = unit_for([low, high])
+    unit = time_unit([low, high])
     of = f"95 % interval of the change of the median step: {unit.signed(low)} to {unit.signed(high)} {unit.name}"
     if verdict.min_detectable_us is not None:
         of += (
@@ -106,7 +110,7 @@ def step_table(comparison: Comparison) -> str:
     """State by state, adding up."""
     step, us = comparison.step_time, comparison.us
     rows = sections.step_rows(comparison)
-    unit = unit_for([v for r in rows for v in (r.control_us, r.test_us)] + [us(step.test)])
+    unit = time_unit([us(step.control), us(step.test)])
     largest = max((abs(r.delta_us) for r in rows), default=0.0)
     lines = [f"<table class='sums'><caption>Where the step went, {unit.name} per step</caption>"]
     lines.append(
@@ -142,7 +146,7 @@ def largest_changes(comparison: Comparison, device: str, top: int = 10) -> str:
     rows, _ = sections.change_rows(comparison, device, "change", top)
     if not rows:
         return ""
-    unit = unit_for([v for r in rows for v in (r.control_us, r.test_us)])
+    unit = time_unit([v for r in rows for v in (r.control_us, r.test_us)])
     where = "on the GPU" if device == "gpu" else "on the host, self time"
     head = "".join(f"<th scope='col'>{h}</th>" for h in ("name", "count", "control", "test", "change", ""))
     largest = max(abs(r.delta_us) for r in rows)
@@ -179,12 +183,10 @@ def findings(comparison: Comparison) -> str:
 def _finding(finding: Finding, calls: Sequence[str], ops: set[str]) -> str:
     change = ""
     if finding.delta_us:
-        unit = unit_for([finding.delta_us])
-        change = (
-            f"<span class='{'slower' if finding.delta_us > 0 else 'faster'}'>{unit.signed(finding.delta_us)} "
-            f"{unit.name}</span>"
-        )
-    section, called = SEEN_IN.get(finding.code, ("work", "matched work"))
+        way = "slower" if finding.delta_us > 0 else "faster"
+        change = f"<span class='{way}'>{signed_time(finding.delta_us)}</span>"
+    title = SECTIONS[finding.kind.section]
+    link = f"<a href='#{finding.kind.section}'>{title[0].lower()}{title[1:]}</a>"
     evidence = "".join(f"<li>{_evidence(e, calls, ops)}</li>" for e in finding.evidence)
     return (
         (
@@ -192,7 +194,7 @@ def _finding(finding: Finding, calls: Sequence[str], ops: set[str]) -> str:
             f"{text(finding.detail, 4000)}</p>"
         )
         + (f"<ul>{evidence}</ul>" if evidence else "")
-        + f"<p class='see'><code>{text(finding.code)}</code> · see <a href='#{section}'>{called}</a></p></article>"
+        + f"<p class='see'><code>{text(finding.code)}</code> · see {link}</p></article>"
     )
 
 

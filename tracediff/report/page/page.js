@@ -19,13 +19,17 @@
 
   // Numbers
 
-  const digits = (value, of) => value.toLocaleString("en-US", { minimumFractionDigits: of, maximumFractionDigits: of }).replace("-", "−");
+  // As tracediff/formatting.py, which chose unit and decimals: 0 has no sign.
+  const digits = (value, decimals) => {
+    const text = value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+    return /[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "");
+  };
   const count = (value) => digits(value, Math.abs(value - Math.round(value)) < 1e-9 ? 0 : 1);
   const counts = (a, b) => (a === b ? count(a) : `${count(a)} → ${count(b)}`);
-  const plain = (us, unit) => digits(us / unit.us, unit.digits);
+  const plain = (us, unit) => digits(us / unit.size, unit.decimals);
   const signed = (us, unit) => {
     const text = plain(us, unit);
-    return /[1-9]/.test(text) && us > 0 ? `+${text}` : /[1-9]/.test(text) ? text : text.replace("−", "");
+    return /[1-9]/.test(text) && us > 0 ? `+${text}` : text;
   };
 
   // Themes and charts

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tracediff.errors import printable
+from tracediff.formatting import time_unit
 from tracediff.profile.kernels.display_names import readable
 from tracediff.report.explain import WHY
-from tracediff.report.text import unit_for
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -171,10 +171,10 @@ def _rounded(us: float) -> float:
 
 
 def _table(columns: list[str], rows: list[list[Any]], of: int, largest: list[float]) -> dict[str, Any]:
-    unit = unit_for(largest)
+    unit = time_unit(largest)
     return {
         "columns": columns,
         "rows": rows,
         "all": of,
-        "unit": {"name": unit.name, "us": unit.us, "digits": unit.digits},
+        "unit": {"name": unit.name, "size": unit.size, "decimals": unit.decimals},
     }

@@ -1,0 +1,133 @@
+"""How numbers read, and that one time reads the same in every output."""
+
+import re
+from io import StringIO
+
+import pytest
+from build_trace import annotation, document, op, step, write
+from rich.console import Console
+from tracediff_dashboards import components
+from tracediff_dashboards.filters import View
+from tracediff_dashboards.pages import changes
+
+from tracediff import charts
+from tracediff.diff.compare import compare_sets
+from tracediff.engine import load_sets
+from tracediff.formatting import (
+    PERCENT,
+    byte_unit,
+    change,
+    count,
+    flop_unit,
+    number,
+    percent,
+    signed_count,
+    signed_percent,
+    signed_time,
+    size,
+    sizes,
+    time,
+    time_unit,
+)
+from tracediff.report.page.html_sections import step_table
+from tracediff.report.page.tables import tables
+from tracediff.report.text import headline
+from tracediff.report.to_markdown import to_markdown
+from tracediff.report.to_terminal import render
+
+READ = {
+    1: "1 ns",
+    523: "523 ns",
+    1_500: "1.50 µs",
+    48_260: "48.3 µs",
+    523_000: "523.0 µs",
+    999_600: "1.00 ms",
+    1_234_000: "1.23 ms",
+    56_720_000: "56.7 ms",
+    175_512_000: "175.5 ms",
+    2_000_000_000: "2.00 s",
+    12_340_000_000: "12.3 s",
+    1_000_000_000_000: "1,000 s",
+}
+"""Nanoseconds → what is read."""
+
+
+def compared(folder, control_ns, test_ns, work_ns=0):
+    """Two sets of one step each, which waits for its DataLoader but for an operator of ``work_ns``."""
+    loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    paths = []
+    for name, ns in (("control", control_ns), ("test", test_ns)):
+        events = [
+            step(1, 10, ns / 1000),
+            annotation(loading, 10, ns / 1000),
+            op("aten::add", 10, work_ns / 1000),
+        ]
+        paths.append(write(folder / name / "trace.json", document(events)))
+    return compare_sets(*load_sets([str(p) for p in paths]))
+
+
+@pytest.mark.parametrize("ns", READ)
+def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
+    comparison = compared(tmp_path, ns, ns, ns)
+    plain, unit = READ[ns].split(" ")
+    assert headline(comparison).split(": ")[1].startswith(f"{plain} → {plain} {unit}")
+    console = Console(width=100, file=StringIO())
+    console.print(render(comparison))
+    screen = console.file.getvalue()
+    assert f"control {unit} " in screen
+    assert re.search(rf"^step +{plain} +{plain} ", screen, re.MULTILINE)
+    assert f"| **step** | {plain} | {plain} |" in to_markdown(comparison)
+
+    bars = [text for trace in charts.step_waterfall(comparison).data for text in trace.text or ()]
+    assert READ[ns] in bars
+
+    assert f", {unit} per step</caption>" in step_table(comparison)
+    assert f"<th scope='row'>step</th><td>{plain}</td><td>{plain}</td>" in step_table(comparison)
+    given = tables(comparison, 1_000_000)["ops"]["unit"]  # what the page's script rounds by
+    assert f"{ns / 1000 / given['size']:,.{given['decimals']}f} {given['name']}" == READ[ns]
+
+    shown = str(components.step_table(comparison))
+    assert f", {unit} per step" in shown
+    assert f"'{plain}'" in shown
+    column = changes.column("control_us", time_unit([ns / 1000]), View())  # what the grid's script rounds by
+    assert column["headerName"].endswith(f"({unit})")
+    decimals = len(plain.partition(".")[2])
+    assert column["valueFormatter"]["function"] == f"number(params.value, {decimals})"
+
+
+@pytest.mark.parametrize("ns", READ)
+def test_a_finding_reads_like_the_tables(ns, tmp_path):
+    (finding,) = [f for f in compared(tmp_path, 2 * ns, ns).findings if f.code == "data-loading"]
+    assert f"(−{READ[ns]})" in finding.detail
+
+
+def test_one_unit_for_all_numbers_of_a_table():
+    unit = time_unit([175_512, -42_700, 12.5])
+    assert [unit.plain(us) for us in (175_512, 12.5, 0, -4)] == ["175.5", "0.0", "0.0", "0.0"]
+    assert [unit.signed(us) for us in (42_700, -42_700, 4, 0)] == ["+42.7", "−42.7", "0.0", "0.0"]
+    assert unit.scaled(175_512) == 175.512
+    assert time_unit([]).text(0) == "0 ns"
+    assert byte_unit([4.49e9, 12]).text(12e6) == "0.01 GB"
+    assert flop_unit([3.2e12]).text(1.6e12) == "1.60 TFLOP"
+
+
+def test_pairs_share_the_unit_of_the_larger():
+    assert change(56_700, 590) == "56.7 → 0.6 ms"
+    assert change(0, 2_490) == "0 → 2.49 ms"
+    assert sizes(9.66e6, 88.3e6) == "9.7 → 88.3 MB"
+
+
+def test_single_values():
+    assert [signed_time(us) for us in (1240, -42_700, 0)] == ["+1.24 ms", "−42.7 ms", "0 ns"]
+    assert [size(b) for b in (0, 512, 1536, 4.49e9)] == ["0 B", "512 B", "1.54 kB", "4.49 GB"]
+    assert [percent(part) for part in (0, 0.0004, 0.032, 0.0996, 0.47, 1)] == [
+        "0 %", "0.04 %", "3.2 %", "10 %", "47 %", "100 %",
+    ]  # fmt: skip
+    assert [signed_percent(part) for part in (0.51, -0.032, 0)] == ["+51 %", "−3.2 %", "0 %"]
+    assert [PERCENT.signed(part) for part in (0.124, -0.032, 0)] == ["+12.4", "−3.2", "0.0"]
+    assert [count(n) for n in (3, 1516, 5.25, -0.0)] == ["3", "1,516", "5.2", "0"]
+    assert [signed_count(n) for n in (3, -3, 0)] == ["+3", "−3", "0"]
+    assert [number(rate) for rate in (0, 0.0398, 4.8, 61, 99.96, 274.7, 1555.3)] == [
+        "0", "0.0398", "4.80", "61.0", "100", "275", "1,555",
+    ]  # fmt: skip
+    assert time(999.5) == "1.00 ms"

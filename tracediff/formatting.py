@@ -1,0 +1,172 @@
+"""How numbers read in every output: times, bytes, FLOPs, counts and percentages.
+
+A unit is chosen by the largest number of a table, an axis or a sentence, so that it is at least 1. Three significant
+digits or more: two decimals below 10, one below 1,000, none beyond; none of a nanosecond or a byte either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import floor, log10
+
+MINUS = "−"
+TIMES = (("s", 1e6), ("ms", 1e3), ("µs", 1.0), ("ns", 1e-3))
+"""Symbols and how many µs they are."""
+BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+FLOPS = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("FLOP", 1.0))
+NEXT_UNIT = 0.9995
+"""Part of a unit from which it is taken: 999.6 µs read 1.00 ms."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit and the decimals shown in it, for all numbers of a table or an axis.
+
+    Attributes:
+        name: its symbol. size: how much it is, in µs, bytes or FLOPs. decimals: of every number.
+    """
+
+    name: str
+    size: float
+    decimals: int
+
+    def scaled(self, amount: float) -> float:
+        """``amount`` in this unit, for an axis."""
+        return amount / self.size
+
+    def plain(self, amount: float) -> str:
+        """``amount`` in this unit, without its symbol; 0 has no sign."""
+        return _signless_zero(f"{amount / self.size:,.{self.decimals}f}")
+
+    def signed(self, amount: float) -> str:
+        """The same with its sign; 0 has none."""
+        return _signless_zero(f"{amount / self.size:+,.{self.decimals}f}")
+
+    def text(self, amount: float) -> str:
+        """``132.8 ms``."""
+        return f"{self.plain(amount)} {self.name}"
+
+
+PERCENT = Unit("%", 0.01, 1)
+"""The unit of a column of shares or changes."""
+
+
+def time_unit(values_us: Iterable[float]) -> Unit:
+    """The unit of times in µs."""
+    return _unit(TIMES, values_us)
+
+
+def byte_unit(amounts: Iterable[float]) -> Unit:
+    """The unit of amounts of memory in bytes."""
+    return _unit(BYTES, amounts)
+
+
+def flop_unit(amounts: Iterable[float]) -> Unit:
+    """The unit of arithmetic work in FLOPs."""
+    return _unit(FLOPS, amounts)
+
+
+def _unit(units: tuple[tuple[str, float], ...], amounts: Iterable[float]) -> Unit:
+    largest = max((abs(amount) for amount in amounts), default=0.0)
+    name, size = next(((name, size) for name, size in units if largest >= NEXT_UNIT * size), units[-1])
+    shown = largest / size
+    return Unit(name, size, 0 if (name, size) == units[-1] or shown >= 999.5 else 1 if shown >= 9.995 else 2)
+
+
+def number(value: float) -> str:
+    """A number that has no unit to choose, such as a rate, in three significant digits: ``0.0398``, ``61.0``,
+    ``1,555``.
+    """
+    rounded = float(f"{value:.2e}")
+    return _signless_zero(f"{value:,.{max(2 - floor(log10(abs(rounded))), 0) if rounded else 0}f}")
+
+
+def time(us: float) -> str:
+    """``132.8 ms``, ``2.00 s``."""
+    return time_unit([us]).text(us)
+
+
+def signed_time(us: float) -> str:
+    """``+1.24 ms``, ``−42.7 ms``; 0 has no sign."""
+    unit = time_unit([us])
+    return f"{unit.signed(us)} {unit.name}"
+
+
+def change(control: float, test: float) -> str:
+    """``56.7 → 0.6 ms``, of times in µs."""
+    return _both(time_unit([control, test]), control, test)
+
+
+def size(amount: float) -> str:
+    """Bytes: ``4.49 GB``."""
+    return byte_unit([amount]).text(amount)
+
+
+def sizes(control: float, test: float) -> str:
+    """``4.49 → 5.02 GB``."""
+    return _both(byte_unit([control, test]), control, test)
+
+
+def _both(unit: Unit, control: float, test: float) -> str:
+    before, after = (unit.plain(amount) if amount else "0" for amount in (control, test))
+    return f"{before} → {after} {unit.name}"
+
+
+def percent(share: float) -> str:
+    """``47 %``, ``3.2 %``: ``0.04 %``."""
+    return f"{percent_number(share)} %"
+
+
+def percents(control: float, test: float) -> str:
+    """``47 → 51 %``."""
+    return f"{percent_number(control)} → {percent_number(test)} %"
+
+
+def signed_percent(share: float) -> str:
+    """``+51 %``, ``−3.2 %``; 0 has no sign."""
+    return f"{_signless_zero(f'{100 * share:+,.{_percent_decimals(share)}f}')} %"
+
+
+def percent_number(share: float) -> str:
+    """`percent` without its sign."""
+    return _signless_zero(f"{100 * share:,.{_percent_decimals(share)}f}")
+
+
+def _percent_decimals(share: float) -> int:
+    return 0 if abs(share) >= 0.0995 or not share else 1 if abs(share) >= 0.00095 else 2
+
+
+def part(x: float, of: float) -> str:
+    """``47 %``, what ``x`` is of ``of``; of nothing it is 0 %."""
+    return percent(x / of if of else 0.0)
+
+
+def count(n: float) -> str:
+    """Events per step: whole where it is whole."""
+    return _signless_zero(f"{n:,.0f}" if abs(n - round(n)) < 1e-9 else f"{n:,.1f}")
+
+
+def signed_count(n: float) -> str:
+    """The same with its sign; 0 has none."""
+    return f"+{count(n)}" if n > 0 else count(n)
+
+
+def counts(control: float, test: float) -> str:
+    """``3`` or ``3 → 5``."""
+    return count(control) if control == test else f"{count(control)} → {count(test)}"
+
+
+def plural(n: float, noun: str) -> str:
+    """``1 kernel``, ``2 kernels``."""
+    return f"{count(n)} {noun}" + ("" if n == 1 else "s")
+
+
+def rose(control: float, test: float) -> str:
+    """rose or fell."""
+    return "rose" if test > control else "fell"
+
+
+def _signless_zero(text: str) -> str:
+    """``text`` of a formatted number with a true minus, and none before a number that reads 0."""
+    return text.replace("-", MINUS) if text.strip("+-0.,") else text.lstrip("+-")
