@@ -8,6 +8,7 @@ import msgspec
 
 from tracediff.diff.gate.judge import Gate, Judged
 from tracediff.report.check_text import explanation, sentence
+from tracediff.report.to_json import tables_of
 
 SCHEMA = "tracediff.check/1"
 
@@ -32,6 +33,7 @@ def document(gate: Gate) -> dict[str, Any]:
             "stopping": [r.code for r in gate.stopping],
         },
         "limits": [_limit(judged) for judged in gate.judged],
+        **({"tables": tables_of(comparison)} if comparison.tables else {}),
     }
 
 

@@ -16,6 +16,7 @@ from tracediff.diff.matrix import Cell
 from tracediff.errors import printable
 from tracediff.report.escape import escaped
 from tracediff.report.text import unit_for
+from tracediff.report.to_json import tables_of
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
 BESIDE_NAMES = 66
@@ -95,6 +96,7 @@ def to_json(cells: Sequence[Cell]) -> str:
                     "level": cell.comparison.comparability.level,
                     "codes": [r.code for r in cell.comparison.comparability.reasons],
                 },
+                **({"tables": tables_of(cell.comparison)} if cell.comparison.tables else {}),
             }
             for cell in cells
         ],

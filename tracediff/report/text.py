@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Evidence
@@ -66,17 +67,6 @@ def evidence_figures(evidence: Evidence) -> str:
         unit = unit_for([evidence.control_us, evidence.test_us])
         parts.append(f"{unit.plain(evidence.control_us)} → {unit.plain(evidence.test_us)} {unit.name}")
     return ", ".join(parts)
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """``5–10``, ``1, 3–4``."""
-    parts: list[list[int]] = []
-    for n in numbers:
-        if parts and n == parts[-1][1] + 1:
-            parts[-1][1] = n
-        else:
-            parts.append([n, n])
-    return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in parts)
 
 
 def facts(comparison: Comparison) -> str:

@@ -44,7 +44,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
         "ops": [_op(comparison, op) for op in comparison.ops],
         "common_change": comparison.common_change,
         "families": [vars(f) for f in comparison.families],
-        "tables": {of.schema.name: _table(comparison, of) for of in comparison.tables},
+        "tables": tables_of(comparison),
         "findings": [_finding(f) for f in comparison.findings],
         "health": {"control": notes_of(comparison.control.notes), "test": notes_of(comparison.test.notes)},
     }
@@ -160,6 +160,11 @@ def _member(comparison: Comparison, member: Member) -> dict[str, Any]:
         "count": comparison.number(member.count),
         "us": comparison.us(member.ns),
     }
+
+
+def tables_of(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
+    """Name → rows of the further tables that both sets were loaded with."""
+    return {of.schema.name: _table(comparison, of) for of in comparison.tables}
 
 
 def _table(comparison: Comparison, of: TableDiff) -> list[dict[str, Any]]:
