@@ -80,7 +80,7 @@ def test_used_steps(tmp_path, numbers, selection, used):
 
 def test_no_step_left_is_an_error_that_names_the_steps(tmp_path):
     file(tmp_path / "a.json", numbers=(5, 6))
-    with pytest.raises(TracediffError, match=r"steps in the file: 5, 6"):
+    with pytest.raises(TracediffError, match=r"steps in this file: 5–6"):
         load(tmp_path, first=9, last=9)
 
 
