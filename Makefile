@@ -40,7 +40,7 @@ samples: .venv/dev
 	$(BIN)/tracediff collect --workload ensemble --size tiny --variant loop --variant vmap --repeats 2 --active 4 --overwrite -o sample_traces/ensemble
 
 tables: .venv/dev
-	$(BIN)/python benchmarks/tables.py --size tiny --out docs/tables.md
+	$(BIN)/python benchmarks/tables.py --size tiny --out docs/workload-results.md
 
 # Every chart and the report, light and dark, wide and narrow; needs Chromium.
 screenshots: .venv/dev

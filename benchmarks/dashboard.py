@@ -22,7 +22,6 @@ from typing import Any
 
 import flask
 from playwright.sync_api import Page, sync_playwright
-from tracediff_dashboards import comparisons
 from tracediff_dashboards.app import make_app
 from tracediff_dashboards.server import bound
 from tracediff_dashboards.sets import Sets
@@ -53,7 +52,8 @@ class Measured:
 @contextmanager
 def served(control: str, test: str) -> Iterator[tuple[str, Measured]]:
     """A dashboard of two sets: its address, and what is measured of it."""
-    made, measured, compare = make_app(Sets({"control": control, "test": test})), Measured(), comparisons._compared
+    made, measured = make_app(Sets({"control": control, "test": test})), Measured()
+    compare = made.comparisons._compared
 
     def compared(*arguments: Any) -> Any:
         found = compare(*arguments)
@@ -65,7 +65,7 @@ def served(control: str, test: str) -> Iterator[tuple[str, Measured]]:
             measured.answers.append(time.perf_counter() - flask.g.begun)
         return response
 
-    comparisons._compared = compared
+    made.comparisons._compared = compared
     made.app.server.before_request(lambda: setattr(flask.g, "begun", time.perf_counter()))
     made.app.server.after_request(answered)
     server = bound(made, "127.0.0.1", 0)
@@ -75,7 +75,6 @@ def served(control: str, test: str) -> Iterator[tuple[str, Measured]]:
     finally:
         server.shutdown()
         made.close()
-        comparisons._compared = compare
 
 
 def memory() -> str:

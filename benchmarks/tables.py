@@ -1,5 +1,5 @@
 """Collects every workload at one size and writes the tables: python benchmarks/tables.py --size tiny --out
-docs/tables.md
+docs/workload-results.md
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tracediff.collect.workloads import NAMES, workload
 
-HEAD = """# Tables
+HEAD = """# Results of the workloads
 
 What each workload's variants cost, {size}, made by `{command}`. Step times are medians without
 the profiler, speed-ups are against the first variant with a 95 % interval over runs;
@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", default="tiny")
     parser.add_argument("--repeats", default="3")
-    parser.add_argument("--out", type=Path, default=Path("docs/tables.md"))
+    parser.add_argument("--out", type=Path, default=Path("docs/workload-results.md"))
     parser.add_argument("workloads", nargs="*")
     options = parser.parse_args()
     parts = [HEAD.format(size=options.size, command="make tables")]
@@ -44,7 +44,7 @@ def main() -> None:
             ]
             subprocess.run([sys.executable, "-m", "tracediff_cli", *command], check=False)
             table = subprocess.run(
-                [sys.executable, "-m", "tracediff_cli", "table", str(out), "--markdown", "-"],
+                [sys.executable, "-m", "tracediff_cli", "collect", "--show", str(out), "--markdown", "-"],
                 check=True,
                 capture_output=True,
                 text=True,

@@ -1,4 +1,4 @@
-"""The critical path, slow and plain, straight from the JSON: what docs/analysis/critical.md says, one stretch after the
+"""The critical path, slow and plain, straight from the JSON: what docs/tables/critical.md says, one stretch after the
 other. Checks the fast path.
 """
 

@@ -17,18 +17,21 @@ from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import Sum, summed
 from tracediff.engine import Where, load_sets
+from tracediff.errors import TracediffError
 from tracediff.formatting import time
+from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.selection import Selection
-from tracediff.profile.tables import table_names, table_schema
+from tracediff.profile.tables import table_schema
 from tracediff.report.analysis.to_json import document as analysis_document
 from tracediff.report.analysis.to_json import to_json as analysis_json
 from tracediff.report.analysis.to_markdown import to_markdown as analysis_markdown
-from tracediff.report.table import line_of
+from tracediff.report.table import table_columns
 from tracediff.report.to_csv import (
     GROUP_COLUMNS,
     HEALTH_COLUMNS,
     OP_COLUMNS,
+    PREFIXES,
     STEP_COLUMNS,
     TREE_COLUMNS,
     fusion_rows,
@@ -86,18 +89,13 @@ def load(
         jobs: processes to read with; by default the number of cores for large files.
 
     Raises:
-        TracediffError: nothing there, not a trace, or no step left.
+        TracediffError: nothing there, not a trace, no step left, or an unknown table.
     """
     selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
     wanted = frozenset(ranks) if ranks is not None else None
     rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
-    options: dict[str, Any] = {
-        "step_marker": step_marker,
-        "jobs": jobs,
-        "families": rules,
-        "tables": table_names(tables),
-    }
-    return load_sets([path], labels=[label], selections=[selection], ranks=[wanted], **options)[0]
+    options = LoadOptions((SetOptions(label, wanted, selection),), step_marker, rules, tuple(tables), jobs)
+    return load_sets([path], options)[0]
 
 
 def analyze(traces: TraceSet | Where, *, tables: Sequence[str] = (), jobs: int | None = None) -> SetAnalysis:
@@ -139,7 +137,7 @@ def compare(
     if isinstance(control, TraceSet) or isinstance(test, TraceSet):
         a, b = (one if isinstance(one, TraceSet) else load(one, tables=tables, jobs=jobs) for one in (control, test))
     else:
-        a, b = load_sets([control, test], tables=table_names(tables), jobs=jobs)
+        a, b = load_sets([control, test], LoadOptions(tables=tuple(tables), jobs=jobs))
     return Diff(compare_sets(a, b, force))
 
 
@@ -223,9 +221,9 @@ class Diff:
         first.
 
         Raises:
-            KeyError: it was not loaded: ``compare(…, tables=[name])``.
+            TracediffError: there is none of that name, or it was not loaded: ``compare(…, tables=[name])``.
         """
-        return _frame(self._document["tables"][name], _table_columns(name, ("control_", "test_")))
+        return _table(self._document, name, PREFIXES, "compare")
 
     @cached_property
     def ops(self) -> pd.DataFrame:
@@ -336,9 +334,9 @@ class SetAnalysis:
         """A further table that the set was loaded with.
 
         Raises:
-            KeyError: it was not loaded: ``analyze(…, tables=[name])``.
+            TracediffError: there is none of that name, or it was not loaded: ``analyze(…, tables=[name])``.
         """
-        return _frame(self._document["tables"][name], _table_columns(name, ("",)))
+        return _table(self._document, name, ("",), "analyze")
 
     @property
     def charts(self) -> Charts:
@@ -380,11 +378,13 @@ def _line(comparison: Comparison, line: Sum) -> dict[str, Any]:
     }
 
 
-def _table_columns(name: str, prefixes: tuple[str, ...]) -> list[str]:
-    """The columns of a further table, which it has without rows, too."""
-    of = table_schema(name)
-    key, zeros = ("",) * len(of.keys), (0,) * len(of.columns)
-    return list(dict.fromkeys(column for prefix in prefixes for column in line_of(of, key, zeros, (), prefix)))
+def _table(document: dict[str, Any], name: str, prefixes: tuple[str, ...], function: str) -> pd.DataFrame:
+    """A further table of ``document``; without rows it has its columns, too."""
+    schema, tables = table_schema(name), document["tables"]
+    if name not in tables:
+        reason = "is not there: it was not loaded, or its traces do not allow it (see health)"
+        raise TracediffError(f"table {name}", reason, f"load it with {function}(…, tables=[{name!r}])")
+    return _frame(tables[name], table_columns(schema, prefixes))
 
 
 def _frame(rows: list[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 from tracediff.aggregate.assemble import arrange
-from tracediff.aggregate.collective_skew import collective_waits
 from tracediff.aggregate.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
@@ -22,12 +21,13 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
+from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.build import ARGUMENTS, build_profile
 from tracediff.profile.context import Context, build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model import Profile
 from tracediff.profile.selection import Selection
-from tracediff.profile.tables import arguments_of
+from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Wanted = tuple[TraceFile, Selection, tuple[TraceFile, ...]]
@@ -53,8 +53,9 @@ def profile_file(
     Raises:
         TracediffError: the file cannot be read, or is no trace.
     """
-    read = ARGUMENTS | arguments_of(tables) | ({LINK} if beside else set())
-    return build_profile(with_inputs(read_trace(file, only=read), beside), step_marker, families, selection, tables)
+    needed = file_tables(tables)
+    read = ARGUMENTS | arguments_of(needed) | ({LINK} if beside else set())
+    return build_profile(with_inputs(read_trace(file, only=read), beside), step_marker, families, selection, needed)
 
 
 def read_context(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Context:
@@ -67,56 +68,41 @@ def read_context(file: TraceFile, step_marker: str | None = None, families: Fami
 
 
 def load_sets(
-    wheres: Sequence[Where],
-    *,
-    labels: Sequence[str | None] | None = None,
-    selections: Sequence[Selection] | None = None,
-    ranks: Sequence[frozenset[int] | None] | None = None,
-    step_marker: str | None = None,
-    jobs: int | None = None,
-    families: Families = DEFAULT,
-    tables: Sequence[str] = (),
-    progress: Progress | None = None,
+    wheres: Sequence[Where], options: LoadOptions | None = None, *, progress: Progress | None = None
 ) -> list[TraceSet]:
     """The sets at ``wheres``, all their files read side by side.
 
     Args:
         wheres: folder, file, glob, archive, URL, list of these, or snapshot, one for each set.
-        labels, selections, ranks: per set; None for the defaults.
-        step_marker: see `build_profile`.
-        jobs: processes; by default as many as there are cores, and none for small files.
-        families: rules that tell what kind of work a name is.
-        tables: names of further tables to make (`tracediff.profile.tables.NAMES`); snapshots have those they were made
-            with.
+        options: how they are read; None for the defaults.
         progress: told of every finished file.
 
     Raises:
-        TracediffError: a set without traces, or a file that cannot be read.
+        TracediffError: a set without traces, a file that cannot be read, or a table that does not exist.
+        ValueError: options of another number of sets.
     """
+    options = options or LoadOptions()
+    tables = table_names(options.tables)
     files = [find_traces(where) for where in wheres]
-    chosen = list(zip(selections or [Selection()] * len(wheres), ranks or [None] * len(wheres), strict=True))
+    chosen = options.sets or (SetOptions(),) * len(wheres)
     snapshots = [_snapshot(of) for of in files]
     restored = [
-        read_snapshot(it, selection, wanted, families) if it else None
-        for it, (selection, wanted) in zip(snapshots, chosen, strict=True)
+        read_snapshot(it, one.selection, one.ranks, options.families) if it else None
+        for it, one in zip(snapshots, chosen, strict=True)
     ]
-    to_read = [
-        [] if it else _to_read(of, selection) for of, it, (selection, _) in zip(files, snapshots, chosen, strict=True)
-    ]
+    to_read = [[] if it else _to_read(of, one.selection) for of, it, one in zip(files, snapshots, chosen, strict=True)]
     found = _profiles(
         list(dict.fromkeys(one for of in to_read for one in of)),
-        partial(_attempt, step_marker=step_marker, families=families, tables=tables),
-        jobs,
+        partial(_attempt, step_marker=options.step_marker, families=options.families, tables=tables),
+        options.jobs,
         progress,
     )
     named = labels_for(wheres)
-    given = labels or [None] * len(wheres)
     sets = []
-    for where, of, ours, (selection, wanted), label, name, whole in zip(
-        wheres, files, to_read, chosen, given, named, restored, strict=True
-    ):
+    for where, of, ours, one, name, whole in zip(wheres, files, to_read, chosen, named, restored, strict=True):
         if whole:
-            whole.label = label or whole.label
+            whole.label = one.label or whole.label
+            whole.tables = (ALL, *options.tables)
             sets.append(whole)
             continue
         notes = Notes()
@@ -125,17 +111,14 @@ def load_sets(
             "execution traces lie beside the traces: shapes come from them where a trace has none",
             len(of) - len(ours),
         )
-        arranged = arrange(
-            label or name, _usable([found[one] for one in ours], notes, where), selection, wanted, notes.list()
-        )
+        profiles = _usable([found[wanted] for wanted in ours], notes, where)
+        arranged = arrange(one.label or name, profiles, one.selection, one.ranks, notes.list())
         arranged.manifest = _manifest(where)
-        arranged.families = families
-        if len(arranged.ranks) > 1 and (waits := collective_waits(arranged)):
-            arranged.over_ranks = waits.tables
-            arranged.notes += waits.notes
+        arranged.families = options.families
+        arranged.tables = options.tables
         sets.append(arranged)
     _tell_apart(
-        sets, [name if it and not label else None for it, label, name in zip(snapshots, given, named, strict=True)]
+        sets, [name if it and not one.label else None for it, one, name in zip(snapshots, chosen, named, strict=True)]
     )
     return sets
 

@@ -8,72 +8,45 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracediff_cli.load_options import LoadArguments, load_options
+from tracediff_cli.option_groups import INSTEAD, GroupedCommand, option
+
 if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet
     from tracediff.report.table import Table
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("where", metavar="SET")
-@click.option(
-    "--table",
-    "tables",
-    multiple=True,
-    metavar="NAME",
-    help="This table, whole instead of the summary (may be repeated; all for every one).",
+@load_options(
+    table_group=INSTEAD,
+    table_help="Show this table, such as launches or copies (repeatable; all for every one).",
 )
-@click.option(
-    "--top", type=click.IntRange(0), metavar="N", help="Rows of each table [default: 10 of the summary, 15 of others]."
+@option(
+    "--top",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Show N rows of each table [default: 10 in the summary, else 15].",
 )
-@click.option("--html", "html_file", metavar="FILE", help="Write a page that works offline (- is standard output).")
-@click.option("--json", "json_file", metavar="FILE", help="Write the whole analysis as JSON (- is standard output).")
-@click.option(
-    "--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output)."
-)
-@click.option(
+@option("--html", "html_file", metavar="FILE", help="Write one offline page (- is standard output).")
+@option("--json", "json_file", metavar="FILE", help="Write the whole analysis as JSON (- is standard output).")
+@option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
+@option(
     "--hta",
     "hta_names",
     metavar="A,B,…",
-    help="Also analyses of Holistic Trace Analysis, such as breakdowns or idle (all for every one).",
+    help="Add analyses of Holistic Trace Analysis, such as breakdowns or idle (all for every one).",
 )
-@click.option(
-    "--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON."
-)
-@click.option("--label", metavar="NAME", help="Name of the set in reports [default: the last part of its path].")
-@click.option(
-    "--rank", "ranks", multiple=True, type=click.IntRange(0), metavar="N", help="Only this rank (may be repeated)."
-)
-@click.option("--step", "steps", metavar="A..B", help="Only the steps numbered A to B.")
-@click.option(
-    "--skip-first",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Leave out the first N steps of each file [default: 1 of 3 or more].",
-)
-@click.option("--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N.")
-@click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Read files in N processes [default: the cores, for large files].",
-)
+@option("--charts", "chart_folder", metavar="DIR", help="Write every chart as an offline page and as JSON.")
 def analyze(
     where: str,
-    tables: tuple[str, ...],
+    loading: LoadArguments,
     top: int | None,
     html_file: str | None,
     json_file: str | None,
     markdown_file: str | None,
     hta_names: str | None,
     chart_folder: str | None,
-    label: str | None,
-    ranks: tuple[int, ...],
-    steps: str | None,
-    skip_first: int | None,
-    step_marker: str | None,
-    families: str | None,
-    jobs: int | None,
 ) -> int:
     """Look at one set in depth: the same accounts as compare, and further tables.
 
@@ -84,28 +57,12 @@ def analyze(
       tracediff analyze traces/ --table all --html analysis.html --json analysis.json
     """
     from tracediff.analysis.analyze import analyze_set
-    from tracediff.engine import load_sets
-    from tracediff.profile.kernels.families import DEFAULT, read_rules
-    from tracediff.profile.selection import Selection
-    from tracediff.profile.tables import table_names
+    from tracediff.profile.tables import ALL, table_names
     from tracediff.write import write_text
-    from tracediff_cli.sets import progress
 
-    names = table_names(tables)
+    names = table_names(loading.tables)
     written = json_file or markdown_file or html_file
-    selection = Selection.parse(steps) if steps is not None else Selection(skip_first)
-    with progress() as tell:
-        (traces,) = load_sets(
-            [where],
-            labels=[label],
-            ranks=[frozenset(ranks) or None],
-            selections=[selection],
-            step_marker=step_marker,
-            jobs=jobs,
-            families=read_rules(families) if families is not None else DEFAULT,
-            tables=table_names(["all"]) if written and not names else names,
-            progress=tell,
-        )
+    (traces,) = (loading if names or not written else loading.with_tables(ALL)).load([where])
     analysis = analyze_set(traces)
     more = _of_hta(traces, hta_names.split(","), top) if hta_names else []
     if json_file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -11,38 +11,67 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.sets import two_sets
+from tracediff_cli.judging_options import judging_options
+from tracediff_cli.load_options import SIDES, LoadArguments, load_options
+from tracediff_cli.option_groups import GroupedCommand, option
 
 if TYPE_CHECKING:
-    from tracediff.diff.comparison import Comparison
     from tracediff.diff.gate.config import Settings
+    from tracediff.diff.verdict import Judging
+
+LIMITS = "Limits"
 
 
-@click.command()
-@two_sets
-@click.option("--max-regression", metavar="PERCENT", help="Largest relative growth of the step time [default: 5%].")
-@click.option(
-    "--min-delta", metavar="TIME", help="Growth of the step time that never counts, such as 50us [default: 0us]."
+@click.command(cls=GroupedCommand)
+@click.argument("control", metavar="CONTROL")
+@click.argument("test", metavar="TEST")
+@option(
+    "--max-regression",
+    group=LIMITS,
+    metavar="PERCENT",
+    help="Allow the step time to grow by this part [default: 5%].",
 )
-@click.option(
-    "--limit", "limits", multiple=True, metavar="SUBJECT=RELATIVE[,ABSOLUTE]", help="A further limit (may be repeated)."
+@option(
+    "--min-delta",
+    group=LIMITS,
+    metavar="TIME",
+    help="Allow the step time to grow by this much, such as 50us [default: 0us].",
 )
-@click.option(
+@option(
+    "--limit",
+    "limits",
+    group=LIMITS,
+    multiple=True,
+    metavar="SUBJECT=RELATIVE[,ABSOLUTE]",
+    help="Set a further limit (repeatable).",
+)
+@option(
     "--allow",
+    group=LIMITS,
     multiple=True,
     metavar="CODE",
-    help="Go on under this caution, such as gpu or single-run (may be repeated).",
+    help="Go on under this caution, such as gpu or single-run (repeatable).",
 )
-@click.option("--config", metavar="FILE", help="Limits and waivers [default: tracediff.toml where there is one].")
-@click.option("--json", "json_file", metavar="FILE", help="Write the check as JSON (- is standard output).")
-@click.option(
+@option(
+    "--config",
+    group=LIMITS,
+    metavar="FILE",
+    help="Read limits and waivers from this file [default: tracediff.toml where there is one].",
+)
+@load_options(sides=SIDES, table_help="Add this table to the JSON, such as launches (repeatable; all for every one).")
+@judging_options
+@option("--json", "json_file", metavar="FILE", help="Write the check as JSON (- is standard output).")
+@option(
     "--markdown", "markdown_file", metavar="FILE", help="Write it as Markdown for a comment (- is standard output)."
 )
-@click.option("--junit", "junit_file", metavar="FILE", help="Write it as JUnit XML (- is standard output).")
-@click.option("--github", is_flag=True, help="Print GitHub's workflow annotations as well.")
+@option("--junit", "junit_file", metavar="FILE", help="Write it as JUnit XML (- is standard output).")
+@option("--github", is_flag=True, help="Print GitHub's workflow annotations as well.")
 def check(
-    where: tuple[str, str],  # noqa: ARG001  # two_sets gives it
-    load: Callable[[], Comparison],
+    control: str,
+    test: str,
+    loading: LoadArguments,
+    judging: Judging,
+    force: bool,
     max_regression: str | None,
     min_delta: str | None,
     limits: tuple[str, ...],
@@ -68,10 +97,12 @@ def check(
       tracediff check old/ new/ --limit 'op:aten::copy_*=0%,20us' --limit kernels=0
       tracediff check old/ new/ --allow gpu --junit check.xml --markdown comment.md
     """
+    from tracediff.diff.compare import compare_sets
     from tracediff.diff.gate.judge import check as judge
 
     settings = _settings(config, max_regression, min_delta, limits, allow)
-    gate = judge(load(), settings, date.today())
+    before, after = loading.load([control, test])
+    gate = judge(compare_sets(before, after, force, judging), settings, date.today())
 
     from tracediff.write import write_text
 

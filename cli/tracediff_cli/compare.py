@@ -4,65 +4,74 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.sets import two_sets
+from tracediff_cli.judging_options import judging_options
+from tracediff_cli.load_options import SIDES, LoadArguments, load_options
+from tracediff_cli.option_groups import INSTEAD, GroupedCommand, option
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
+    from tracediff.diff.verdict import Judging
 
 VIEWS = ("family", "phase", "module", "op", "kernel", "cause")
 SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 
 
-@click.command()
-@two_sets
-@click.option("--top", type=click.IntRange(0), metavar="N", help="Rows of each table of changes [default: 10 in all].")
-@click.option(
-    "--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Order of the tables of changes."
-)
-@click.option("--by", type=click.Choice(VIEWS), help="Instead of the tables of changes: the work summed by this.")
-@click.option(
-    "--table",
-    "tables",
-    multiple=True,
+@click.command(cls=GroupedCommand)
+@click.argument("control", metavar="CONTROL")
+@click.argument("test", metavar="TEST")
+@option("--by", group=INSTEAD, type=click.Choice(VIEWS), help="Show the work summed by this.")
+@option(
+    "--explain",
+    "explained",
+    group=INSTEAD,
     metavar="NAME",
-    help="Instead: a further table, such as launches or copies (may be repeated; all for every one).",
+    help="Show how the work of this kernel or operator was matched, and why.",
 )
-@click.option(
-    "--explain", "explained", metavar="NAME", help="Instead: how the work of a kernel or operator was matched, and why."
+@option(
+    "--where",
+    "name",
+    group=INSTEAD,
+    metavar="NAME",
+    help="List the longest events called NAME with file, time and stream or thread.",
 )
-@click.option("--device", type=click.Choice(["cpu", "gpu", "all"]), default="all", help="Changes of which device.")
-@click.option(
-    "--html", "html_file", metavar="FILE", help="Write the report: one page that works offline (- is standard output)."
+@load_options(
+    sides=SIDES,
+    table_group=INSTEAD,
+    table_help="Show this table, such as launches or copies (repeatable; all for every one).",
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write the whole comparison as JSON (- is standard output).")
-@click.option(
-    "--markdown", "markdown_file", metavar="FILE", help="Write the answer as Markdown (- is standard output)."
+@judging_options
+@option("--top", type=click.IntRange(0), metavar="N", help="Show N rows of each table of changes [default: 10 in all].")
+@option("--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Order the tables of changes.")
+@option(
+    "--device",
+    type=click.Choice(["cpu", "gpu", "all"]),
+    default="all",
+    show_default=True,
+    help="Show the changes of this device.",
 )
-@click.option(
+@option("--html", "html_file", metavar="FILE", help="Write the report, one offline page (- is standard output).")
+@option("--json", "json_file", metavar="FILE", help="Write the whole comparison as JSON (- is standard output).")
+@option("--markdown", "markdown_file", metavar="FILE", help="Write the answer as Markdown (- is standard output).")
+@option(
     "--images",
     "image_format",
     type=click.Choice(["png", "svg"]),
-    help="Charts beside the Markdown file, and links to them (needs kaleido).",
-)
-@click.option(
-    "--where",
-    "name",
-    metavar="NAME",
-    help="Instead: list the longest events called NAME with file, time and stream or thread.",
+    help="Write charts beside the Markdown file and link them (needs kaleido).",
 )
 def compare(
-    where: tuple[str, str],
-    load: Callable[..., Comparison],
+    control: str,
+    test: str,
+    loading: LoadArguments,
+    judging: Judging,
+    force: bool,
     top: int | None,
     sort: str,
     by: str | None,
-    tables: tuple[str, ...],
     explained: str | None,
     device: str,
     html_file: str | None,
@@ -92,11 +101,14 @@ def compare(
     if name is not None:
         from tracediff_cli.where import list_events
 
-        list_events(where, name, top if top is not None else 10)
+        list_events((control, test), name, top if top is not None else 10)
         return 0
     if image_format and markdown_file in (None, "-"):
         raise click.UsageError("--images needs --markdown FILE, beside which the images are written")
-    comparison = load(tables=tables)
+    from tracediff.diff.compare import compare_sets
+
+    before, after = loading.load([control, test])
+    comparison = compare_sets(before, after, force, judging)
     if explained is not None:
         from tracediff.report.explain import explain
 
@@ -125,7 +137,7 @@ def compare(
 
         from tracediff.report.to_terminal import show
 
-        show(comparison, Console(), device=device, sort=sort, top=top, by=by, tables=bool(tables))
+        show(comparison, Console(), device=device, sort=sort, top=top, by=by, tables=bool(loading.tables))
     return 3 if comparison.was_refused else 0
 
 

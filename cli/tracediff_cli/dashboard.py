@@ -12,55 +12,63 @@ from typing import TYPE_CHECKING
 import click
 
 from tracediff.errors import TracediffError
+from tracediff_cli.judging_options import judging_options
+from tracediff_cli.load_options import SIDES, LoadArguments, load_options
+from tracediff_cli.option_groups import GroupedCommand, option
 
 if TYPE_CHECKING:
     from tracediff_dashboards.sets import Sets
 
+    from tracediff.diff.verdict import Judging
+    from tracediff.load_options import LoadOptions
 
-@click.command()
+SERVER = "Server and browser"
+
+
+@click.command(cls=GroupedCommand)
 @click.argument("wheres", metavar="CONTROL TEST | FOLDER", nargs=-1, required=True)
-@click.option(
+@load_options(
+    sides=SIDES,
+    table_help="Make this table for the findings that need it, such as rates (repeatable; all for every one).",
+)
+@judging_options
+@option(
     "--port",
+    group=SERVER,
     type=click.IntRange(0, 65535),
     default=8050,
     show_default=True,
     metavar="N",
-    help="Port to serve on; 0 takes a free one.",
+    help="Serve on this port; 0 takes a free one.",
 )
-@click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
-@click.option(
+@option("--open", "opens", group=SERVER, is_flag=True, help="Open the dashboard in the browser.")
+@option(
     "--host",
+    group=SERVER,
     default="127.0.0.1",
     show_default=True,
     metavar="H",
-    help="Address to serve on; others than this machine's own need --token.",
+    help="Serve on this address; any but this machine's own needs --token.",
 )
-@click.option("--token", metavar="T", help="What every request must know (16 characters or more).")
-@click.option(
+@option("--token", group=SERVER, metavar="T", help="Require this token of every request (16 characters or more).")
+@option(
     "--theme",
+    group=SERVER,
     type=click.Choice(["auto", "light", "dark"]),
     default="auto",
     show_default=True,
-    help="Until the reader chooses.",
-)
-@click.option("--step-marker", metavar="REGEX", help="Annotations that match are the steps, instead of ProfilerStep#N.")
-@click.option("--families", metavar="FILE", help="TOML file of your own rules that tell what kind of work a name is.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Read files in N processes [default: the cores, for large files].",
+    help="Start in this theme.",
 )
 def dashboard(
     wheres: tuple[str, ...],
+    loading: LoadArguments,
+    judging: Judging,
+    force: bool,
     port: int,
     opens: bool,
     host: str,
     token: str | None,
     theme: str,
-    step_marker: str | None,
-    families: str | None,
-    jobs: int | None,
 ) -> int:
     """Explore a comparison in the browser.
 
@@ -84,8 +92,6 @@ def dashboard(
         raise TracediffError(
             "dashboard", f"needs {error.name}, which is not installed", "pip install 'torch-tracediff[dashboard]'"
         ) from None
-    from tracediff.profile.kernels.families import DEFAULT, read_rules
-
     if not is_loopback(host):
         if token is None:
             raise TracediffError("--host", f"{host} lets other machines in", "give a --token that they must know")
@@ -104,12 +110,9 @@ def dashboard(
             "is too short, or holds characters that an address or a cookie cannot",
             "give 16 letters and digits or more",
         )
-    options = {
-        "step_marker": step_marker,
-        "families": read_rules(families) if families is not None else DEFAULT,
-        "jobs": jobs,
-    }
-    made = make_app(_sets(wheres), host=host, token=token, theme=theme, options=options)
+    options = _options(wheres, loading)
+    sets = _sets(wheres, options)
+    made = make_app(sets, host=host, token=token, theme=theme, options=options, judging=judging, force=force)
     server = bound(made, host, port)
     where = address(server, host, token)
     click.echo(f"tracediff dashboard: {where} (Ctrl-C ends it)")
@@ -127,25 +130,37 @@ def dashboard(
     return 0
 
 
-def _sets(wheres: tuple[str, ...]) -> Sets:
+def _options(wheres: tuple[str, ...], loading: LoadArguments) -> LoadOptions:
+    """How the sets of the command line are read: both of a pair, or all of a folder.
+
+    Raises:
+        TracediffError: more than two sets, or an option that they cannot have.
+    """
+    if len(wheres) > 2:
+        raise TracediffError(
+            "dashboard", f"{len(wheres)} sets were given", "give CONTROL and TEST, or the folder that holds them all"
+        )
+    if len(wheres) == 1 and loading.labels:
+        raise TracediffError("--label", "sets of a folder are named by their paths", "give CONTROL and TEST")
+    return loading.options(len(wheres))
+
+
+def _sets(wheres: tuple[str, ...], options: LoadOptions) -> Sets:
     """The sets of the command line.
 
     Raises:
-        TracediffError: nothing there, or more than two.
+        TracediffError: nothing there.
     """
     from tracediff_dashboards.sets import Sets
 
     from tracediff.ingest.discover import find_traces, labels_for
 
-    if len(wheres) > 2:
-        raise TracediffError(
-            "dashboard", f"{len(wheres)} sets were given", "give CONTROL and TEST, or the folder that holds them all"
-        )
     if len(wheres) == 1:
         if not os.path.isdir(wheres[0]):
             raise TracediffError(wheres[0], "is no folder", "give CONTROL and TEST, or a folder of sets")
-        return Sets(root=wheres[0])
+        return Sets(root=wheres[0], every=options.sets[0])
     for where in wheres:
         find_traces(where)
-    control, test = labels_for(wheres)
-    return Sets({control: wheres[0], test if test != control else f"{test} (again)": wheres[1]})
+    control, test = (one.label or name for one, name in zip(options.sets, labels_for(wheres), strict=True))
+    names = control, test if test != control else f"{test} (again)"
+    return Sets(dict(zip(names, wheres, strict=True)), options=dict(zip(names, options.sets, strict=True)))

@@ -3,53 +3,63 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.sets import two_sets
+from tracediff_cli.judging_options import judging_options
+from tracediff_cli.load_options import SIDES, LoadArguments, load_options
+from tracediff_cli.option_groups import GroupedCommand, option
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
+    from tracediff.diff.verdict import Judging
 
 
-@click.command()
-@two_sets
-@click.option(
+@click.command(cls=GroupedCommand)
+@click.argument("control", metavar="CONTROL")
+@click.argument("test", metavar="TEST")
+@load_options(sides=SIDES, table_help="Write this table with --csv, such as launches (repeatable; all for every one).")
+@judging_options
+@option(
     "--csv",
     "csv_folder",
     metavar="DIR",
     help="Write the tables as CSV: states, groups and their members, call tree, findings, ops, steps, health.",
 )
-@click.option(
+@option(
     "--folded",
     "folded_file",
     metavar="FILE",
     help="Write the call stacks of both sides for flame-graph tools (- is standard output).",
 )
-@click.option(
+@option(
     "--perfetto",
     "perfetto_file",
     metavar="FILE",
     help="Write one step of both sides as a trace for ui.perfetto.dev or chrome://tracing (.gz is compressed).",
 )
-@click.option(
-    "--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON."
-)
-@click.option(
+@option("--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON.")
+@option(
     "--chart-format",
     "chart_formats",
     multiple=True,
     type=click.Choice(["png", "svg", "pdf", "fragment"]),
-    help="Images of the charts too, or HTML to put into a page (may be repeated).",
+    help="Write images of the charts too, or HTML to put into a page (repeatable).",
 )
-@click.option(
-    "--chart-theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="How charts look."
+@option(
+    "--chart-theme",
+    type=click.Choice(["light", "dark"]),
+    default="light",
+    show_default=True,
+    help="Draw charts in this theme.",
 )
 def export(
-    where: tuple[str, str],  # noqa: ARG001  # two_sets gives it
-    load: Callable[[], Comparison],
+    control: str,
+    test: str,
+    loading: LoadArguments,
+    judging: Judging,
+    force: bool,
     csv_folder: str | None,
     folded_file: str | None,
     perfetto_file: str | None,
@@ -68,8 +78,11 @@ def export(
     """
     if csv_folder is folded_file is perfetto_file is chart_folder is None:
         raise click.UsageError("say what to write: --csv DIR, --folded FILE, --perfetto FILE or --charts DIR")
+    if loading.tables and csv_folder is None:
+        raise click.UsageError("--table needs --csv DIR")
     if chart_formats and chart_folder is None:
         raise click.UsageError("--chart-format needs --charts DIR")
+    from tracediff.diff.compare import compare_sets
     from tracediff.report.to_folded import to_folded
     from tracediff.write import write_text
 
@@ -77,7 +90,8 @@ def export(
         from tracediff.report.charts_files import check_formats
 
         check_formats(chart_formats)
-    comparison = load()
+    before, after = loading.load([control, test])
+    comparison = compare_sets(before, after, force, judging)
     if folded_file is not None:
         write_text(folded_file, to_folded(comparison))
     if perfetto_file is not None:

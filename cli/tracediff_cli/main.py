@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -17,11 +18,12 @@ COMMANDS = {
     "analyze": "Look at one set in depth.",
     "matrix": "Compare many sets with one control in one table.",
     "check": "Gate CI: exit code 1 where a limit on time, counts or memory is broken.",
-    "table": "Show the results of a collection.",
-    "export": "Write a comparison's tables to files.",
+    "export": "Write a comparison's tables and charts to files.",
     "snapshot": "Write a compact baseline of a set.",
     "dashboard": "Explore a comparison in the browser.",
 }
+FORMER = ("table",)
+"""Commands that have another name now; they still work."""
 
 
 class LazyGroup(click.Group):
@@ -31,10 +33,21 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in FORMER:
             return None
         command = getattr(import_module(f"tracediff_cli.{cmd_name}"), cmd_name)
         return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; an unknown command is an error that suggests the nearest."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            nearest = get_close_matches(name, COMMANDS, 1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"commands are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
         with formatter.section("Commands"):

@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from tracediff_cli.sets import percent, progress
+from tracediff_cli.judging_options import judging_options
+from tracediff_cli.load_options import LoadArguments, load_options
+from tracediff_cli.option_groups import SETS, GroupedCommand, option
+
+if TYPE_CHECKING:
+    from tracediff.diff.verdict import Judging
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("control", metavar="CONTROL")
 @click.argument("others", metavar="SET...", nargs=-1, required=True)
-@click.option("--pairwise", is_flag=True, help="Every set against every other.")
-@click.option("--label", "labels", multiple=True, metavar="NAME", help="Name the sets in order.")
-@click.option(
-    "--equivalence-band",
-    metavar="PERCENT",
-    type=percent,
-    default="5%",
-    show_default=True,
-    help="Changes within this are none.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Read files in N processes [default: the cores, for large files].",
-)
-@click.option("--force", is_flag=True, help="Compare even what the preflight refuses.")
-@click.option("--json", "json_file", metavar="FILE", help="Write the matrix as JSON (- is standard output).")
-@click.option("--markdown", "markdown_file", metavar="FILE", help="Write the table as Markdown (- is standard output).")
+@load_options(table_help="Add this table to the JSON, such as launches (repeatable; all for every one).")
+@judging_options
+@option("--pairwise", group=SETS, is_flag=True, help="Compare every set with every other.")
+@option("--json", "json_file", metavar="FILE", help="Write the matrix as JSON (- is standard output).")
+@option("--markdown", "markdown_file", metavar="FILE", help="Write the table as Markdown (- is standard output).")
 def matrix(
     control: str,
     others: tuple[str, ...],
-    pairwise: bool,
-    labels: tuple[str, ...],
-    equivalence_band: float,
-    jobs: int | None,
+    loading: LoadArguments,
+    judging: Judging,
     force: bool,
+    pairwise: bool,
     json_file: str | None,
     markdown_file: str | None,
 ) -> int:
     """Compare many sets with one control: a row each, tests corrected for being many (Holm).
+
+    --rank, --step and --skip-first concern every set; --label names the sets in order.
 
     \b
     Examples:
@@ -50,15 +44,10 @@ def matrix(
     from rich.console import Console
 
     from tracediff.diff.matrix import against_control, every_pair
-    from tracediff.diff.verdict import Judging
-    from tracediff.engine import load_sets
     from tracediff.report import matrix as report
     from tracediff.write import write_text
 
-    wheres = [control, *others]
-    with progress() as tell:
-        sets = load_sets(wheres, labels=[*labels, *[None] * len(wheres)][: len(wheres)], jobs=jobs, progress=tell)
-    judging = Judging(equivalence_band=equivalence_band)
+    sets = loading.load([control, *others])
     cells = every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force)
     if json_file:
         from tracediff.report.matrix_json import to_json

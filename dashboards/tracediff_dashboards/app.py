@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_u
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.verdict import Judging
 from tracediff.errors import TracediffError
+from tracediff.load_options import LoadOptions
 from tracediff.report.page.html import palettes
 from tracediff_dashboards import components, layout
 from tracediff_dashboards.comparisons import Comparisons
@@ -54,13 +55,15 @@ class Dashboard:
         host: str = "127.0.0.1",
         token: str | None = None,
         theme: str = "auto",
-        options: Mapping[str, Any] | None = None,
+        options: LoadOptions | None = None,
+        judging: Judging | None = None,
+        force: bool = False,
     ) -> None:
         """See `make_app`."""
         self.sets = sets
         self.loader = Loader(sets, options)
-        self.comparisons = Comparisons(self.loader)
-        self.looking = Looking(options)
+        self.comparisons = Comparisons(self.loader, judging, force)
+        self.looking = Looking(self.loader.options.step_marker)
         folder = Path(__file__).parent / "assets"
         self.app = Dash(
             __name__,
@@ -339,15 +342,18 @@ def make_app(
     host: str = "127.0.0.1",
     token: str | None = None,
     theme: str = "auto",
-    options: Mapping[str, Any] | None = None,
+    options: LoadOptions | None = None,
+    judging: Judging | None = None,
+    force: bool = False,
 ) -> Dashboard:
     """The app over ``sets``.
 
     Args:
         host: what it will be bound to. token: what every request must know, None for none; see `security.protect`.
-        theme: light, dark or auto. options: further arguments of `load_sets`, for every set.
+        theme: light, dark or auto. options: how sets are read.
+        judging: how strictly differences are judged. force: compare even what the preflight refuses.
     """
-    return Dashboard(sets, host=host, token=token, theme=theme, options=options)
+    return Dashboard(sets, host=host, token=token, theme=theme, options=options, judging=judging, force=force)
 
 
 def _known(theme: str | None) -> str:

@@ -10,6 +10,7 @@ from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.subset import only
+from tracediff.diff.verdict import Judging
 from tracediff.ingest.discover import labels_for
 from tracediff_dashboards.filters import View
 from tracediff_dashboards.loading import Load, Loader
@@ -17,10 +18,17 @@ from tracediff_dashboards.lru_cache import Recent
 
 
 class Comparisons:
-    """Comparisons of the pairs used last. Attributes: loader: what reads their sets."""
+    """Comparisons of the pairs used last.
 
-    def __init__(self, loader: Loader) -> None:
+    Attributes:
+        loader: what reads their sets. judging: how strictly differences are judged. force: compare all that the
+            preflight refuses, not only where the address asks for it.
+    """
+
+    def __init__(self, loader: Loader, judging: Judging | None = None, force: bool = False) -> None:
         self.loader = loader
+        self.judging = judging
+        self.force = force
         self._whole: Recent[tuple[Comparison, tuple[TraceSet, TraceSet]]] = Recent(8)
         self._parts: Recent[Comparison] = Recent(24)
 
@@ -39,7 +47,16 @@ class Comparisons:
         if isinstance(pair, Load):
             return pair
         sets = _told_apart(pair, (view.control, view.test))
-        return self._whole.made(key, lambda: _compared(sets, view))
+        return self._whole.made(key, lambda: self._compared(sets, view))
+
+    def _compared(self, sets: tuple[TraceSet, TraceSet], view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]]:
+        of = view.filters
+        if of.steps or of.ranks:
+            control, test = (
+                narrowed(traces, of.selection or traces.selection, frozenset(of.ranks) or None) for traces in sets
+            )
+            sets = control, test
+        return compare_sets(*sets, view.forced or self.force, self.judging), sets
 
     def ranks(self, view: View) -> list[int]:
         """The ranks that both sets of the view have, chosen or not; none where they are no longer kept."""
@@ -66,13 +83,3 @@ def _told_apart(pair: tuple[TraceSet, TraceSet], names: Sequence[str]) -> tuple[
         return pair
     a, b = (replace(traces, label=label) for traces, label in zip(pair, labels_for(names), strict=True))
     return a, b
-
-
-def _compared(sets: tuple[TraceSet, TraceSet], view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]]:
-    of = view.filters
-    if of.steps or of.ranks:
-        control, test = (
-            narrowed(traces, of.selection or traces.selection, frozenset(of.ranks) or None) for traces in sets
-        )
-        sets = control, test
-    return compare_sets(*sets, view.forced), sets

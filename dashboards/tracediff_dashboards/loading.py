@@ -8,13 +8,15 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.load_options import LoadOptions
 from tracediff_dashboards.lru_cache import Recent
 from tracediff_dashboards.sets import Sets
 
@@ -47,7 +49,7 @@ class Load:
         self._cancelled = threading.Event()
         self._process: Any = None
 
-    def read(self, wheres: Sequence[str], options: Mapping[str, Any]) -> list[TraceSet]:
+    def read(self, wheres: Sequence[str], options: LoadOptions) -> list[TraceSet]:
         """The sets, once they are read.
 
         Raises:
@@ -58,7 +60,7 @@ class Load:
                 "spawn"
             )  # a copy of this process would hold locks of its other threads
             receiver, sender = context.Pipe(duplex=False)
-            self._process = context.Process(target=_read, args=(sender, list(wheres), dict(options)))
+            self._process = context.Process(target=_read, args=(sender, list(wheres), options))
             if not self._cancelled.is_set():
                 self._process.start()
             if self._cancelled.is_set():
@@ -118,18 +120,14 @@ class Load:
             self._process.kill()
 
 
-def _read(sender: Connection, wheres: list[str], options: dict[str, Any]) -> None:
+def _read(sender: Connection, wheres: list[str], options: LoadOptions) -> None:
     """What the process does: tell its progress, then the sets or the error."""
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)  # with the processes that it starts, so that all can be ended at once
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        sender.send(
-            (
-                "sets",
-                load_sets(wheres, progress=lambda done, files: sender.send(("progress", (done, files))), **options),
-            )
-        )
+        sets = load_sets(wheres, options, progress=lambda done, files: sender.send(("progress", (done, files))))
+        sender.send(("sets", sets))
     except TracediffError as error:
         sender.send(("error", error))
     except MemoryError:
@@ -137,11 +135,15 @@ def _read(sender: Connection, wheres: list[str], options: dict[str, Any]) -> Non
 
 
 class Loader:
-    """Loaded sets, and those on their way; shared by all tabs, which only read them."""
+    """Loaded sets, and those on their way; shared by all tabs, which only read them.
 
-    def __init__(self, sets: Sets, options: Mapping[str, Any] | None = None) -> None:
+    Attributes:
+        options: how all of them are read; what is used of each is said by ``sets``.
+    """
+
+    def __init__(self, sets: Sets, options: LoadOptions | None = None) -> None:
         self.sets = sets
-        self.options = dict(options or {})
+        self.options = options or LoadOptions()
         self._loaded: Recent[TraceSet] = Recent(MOST_SETS)
         self._loads: dict[tuple[str, ...], Load] = {}
         self._lock = threading.Lock()
@@ -191,7 +193,9 @@ class Loader:
 
     def _run(self, key: tuple[str, ...], load: Load, wheres: Sequence[str]) -> None:
         try:
-            for name, traces in zip(load.names, load.read(wheres, self.options), strict=True):
+            used = tuple(self.sets.options.get(name, self.sets.every) for name in load.names)
+            read = load.read(wheres, replace(self.options, sets=used))
+            for name, traces in zip(load.names, read, strict=True):
                 self._loaded.put(name, traces)
             with self._lock:
                 self._loads.pop(key, None)

@@ -12,6 +12,7 @@ from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import NOT_TRACES, RUN, find_traces
 from tracediff.ingest.readers import trace_suffixes
+from tracediff.load_options import SetOptions
 from tracediff_dashboards.uploads import Uploads
 
 MOST_SETS = 1000
@@ -26,11 +27,21 @@ class Sets:
     Attributes:
         given: name → whatever `load_sets` takes, said on the command line.
         root: the folder below which sets may be chosen, None for none.
+        options: name → what is used of a set, where it is not `every`, which holds for all others.
         uploads: files dropped on the page.
     """
 
-    def __init__(self, given: Mapping[str, str] | None = None, root: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, str] | None = None,
+        root: str | os.PathLike[str] | None = None,
+        *,
+        options: Mapping[str, SetOptions] | None = None,
+        every: SetOptions | None = None,
+    ) -> None:
         self.given = dict(given or {})
+        self.options = dict(options or {})
+        self.every = every or SetOptions()
         self.root = Path(root).resolve() if root is not None else None
         self.uploads = Uploads()
 

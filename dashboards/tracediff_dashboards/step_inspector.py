@@ -103,12 +103,10 @@ def _place(traces: TraceSet, key: str, typical: TypicalStep) -> Place:
 
 
 class Looking:
-    """What reads events again. Attributes: options: further arguments of `load_sets`, of which the step marker concerns
-    steps.
-    """
+    """What reads events again, of steps as ``step_marker`` marks them."""
 
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        self._marker = (options or {}).get("step_marker")
+    def __init__(self, step_marker: str | None = None) -> None:
+        self._marker = step_marker
         self._contexts: Recent[Context] = Recent(FILES)
         self._events = Events()
 

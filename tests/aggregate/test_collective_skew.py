@@ -18,6 +18,7 @@ from traces import FOLDER, needs_traces
 from tracediff.aggregate.clock_sync import rank_clocks
 from tracediff.aggregate.collective_skew import UNCLEAR, collective_waits
 from tracediff.engine import load_sets
+from tracediff.load_options import LoadOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -63,7 +64,7 @@ def recorded(j, elements=1000, group="0", **more):
 
 
 def waits_of(folder):
-    (traces,) = load_sets([folder], tables=("collectives",), jobs=1)
+    (traces,) = load_sets([folder], LoadOptions(tables=("collectives",), jobs=1))
     return collective_waits(traces)
 
 
@@ -244,7 +245,7 @@ def test_runs_have_clocks_of_their_own_and_are_averaged(tmp_path):
 
 def test_without_communication_or_the_measure_there_is_nothing(tmp_path):
     path = write(tmp_path / "a.json", document([step(1, 0, 10), op("aten::mm", 1, 2)]))
-    assert collective_waits(load_sets([path], tables=("collectives",))[0]) is None
+    assert collective_waits(load_sets([path], LoadOptions(tables=("collectives",)))[0]) is None
     assert collective_waits(load_sets([path])[0]) is None
 
 

@@ -11,6 +11,7 @@ from tracediff.aggregate.tables import table_average
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.health import Note
+from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.selection import Selection
 
 
@@ -34,9 +35,8 @@ def file(path, rank=None, numbers=(1, 2, 3, 4), world=None, gpu=True, cut=None):
 
 
 def load(where, ranks=None, **selection):
-    return load_sets(
-        [where], selections=[Selection(**selection)], ranks=[ranks], tables=("launches", "collectives"), jobs=1
-    )[0]
+    used = SetOptions(ranks=ranks, selection=Selection(**selection))
+    return load_sets([where], LoadOptions((used,), tables=("launches", "collectives"), jobs=1))[0]
 
 
 def gaps(traces):

@@ -6,6 +6,7 @@ from build_trace import document, op, step, write
 from tracediff.aggregate.averages import op_average, step_average
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.selection import Selection
 
 
@@ -18,7 +19,7 @@ def file(path, numbers=(1, 2, 3, 4), length=100, rank=None, extra=()):
 
 
 def load(where, **selection):
-    return load_sets([str(where)], selections=[Selection(**selection)])[0]
+    return load_sets([str(where)], LoadOptions((SetOptions(selection=Selection(**selection)),)))[0]
 
 
 def runs(traces):
@@ -79,7 +80,7 @@ def test_used_steps(tmp_path, numbers, selection, used):
 
 def test_no_step_left_is_an_error_that_names_the_steps(tmp_path):
     file(tmp_path / "a.json", numbers=(5, 6))
-    with pytest.raises(TracediffError, match=r"steps in the file: 5, 6"):
+    with pytest.raises(TracediffError, match=r"steps in this file: 5–6"):
         load(tmp_path, first=9, last=9)
 
 
@@ -105,12 +106,12 @@ def test_a_step_marker_makes_steps_of_annotations(tmp_path):
 
     events = [e for i in range(3) for e in (annotation("execute_model", 50 * i, 40), op("aten::mm", 50 * i + 1, 5))]
     path = write(tmp_path / "serving.json", document(events))
-    (traces,) = load_sets([str(path)], step_marker="execute_.*")
+    (traces,) = load_sets([str(path)], LoadOptions(step_marker="execute_.*"))
     assert traces.steps_recorded == [0, 1, 2]
     with pytest.raises(TracediffError, match="no annotation matches"):
-        load_sets([str(path)], step_marker="nothing")
+        load_sets([str(path)], LoadOptions(step_marker="nothing"))
     with pytest.raises(TracediffError, match="no regular expression"):
-        load_sets([str(path)], step_marker="(")
+        load_sets([str(path)], LoadOptions(step_marker="("))
 
 
 def test_steps_are_chosen_by_a_number_or_a_range():

@@ -24,9 +24,10 @@ from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile
+from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.model import Profile, TableRows
 from tracediff.profile.selection import Selection
-from tracediff.profile.tables import NAMES
+from tracediff.profile.tables import OF_FILES
 from tracediff.report.analysis.to_json import to_json as analysis_json
 from tracediff.report.to_json import to_json
 
@@ -37,8 +38,9 @@ SETS = [*sorted({f.parent for f in traces.FILES}), *sorted(p.parent for p in SAM
 LARGEST = 300_000
 
 
-def answer(wheres, **options):
-    return to_json(compare_sets(*load_sets([str(w) for w in wheres], labels=["a", "b"], **options), force=True))
+def answer(wheres, used=({}, {})):
+    options = LoadOptions(tuple(SetOptions(label, **of) for label, of in zip("ab", used, strict=True)))
+    return to_json(compare_sets(*load_sets([str(w) for w in wheres], options), force=True))
 
 
 def snapshots_of(wheres, folder):
@@ -67,18 +69,18 @@ def test_sample_pairs_differ_by_the_same(pair, tmp_path):
 
 @traces.needs_traces
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "used"),
     [
-        ("resnet50_workers0", {"selections": [Selection(first=6, last=7), Selection(skip_first=0)]}),
-        ("resnet50_workers0", {"selections": [Selection(skip_first=3), Selection()]}),
-        ("dlrm_8ranks", {"ranks": [frozenset({0, 5}), frozenset({1, 7})]}),
-        ("hta_sampled", {"ranks": [frozenset({1}), None]}),
-        ("hta_cpu_only", {"selections": [Selection(), Selection(skip_first=2)]}),
+        ("resnet50_workers0", [{"selection": Selection(first=6, last=7)}, {"selection": Selection(skip_first=0)}]),
+        ("resnet50_workers0", [{"selection": Selection(skip_first=3)}, {}]),
+        ("dlrm_8ranks", [{"ranks": frozenset({0, 5})}, {"ranks": frozenset({1, 7})}]),
+        ("hta_sampled", [{"ranks": frozenset({1})}, {}]),
+        ("hta_cpu_only", [{}, {"selection": Selection(skip_first=2)}]),
     ],
 )
-def test_steps_and_ranks_are_chosen_as_of_traces(name, options, tmp_path):
+def test_steps_and_ranks_are_chosen_as_of_traces(name, used, tmp_path):
     pair = [traces.FOLDER / name] * 2
-    assert answer(snapshots_of(pair, tmp_path), **options) == answer(pair, **options)
+    assert answer(snapshots_of(pair, tmp_path), used) == answer(pair, used)
 
 
 @settings(
@@ -167,11 +169,11 @@ def test_a_rank_that_is_not_there_is_the_same_error(tmp_path):
     errors = []
     for where in (tmp_path / "set", path):
         with pytest.raises(TracediffError) as caught:
-            load_sets([str(where)], ranks=[frozenset({7})])
+            load_sets([str(where)], LoadOptions((SetOptions(ranks=frozenset({7})),)))
         errors.append(str(caught.value))
     assert errors[0] == errors[1]
     with pytest.raises(TracediffError, match="no step is left"):
-        load_sets([str(path)], selections=[Selection(first=50, last=60)])
+        load_sets([str(path)], LoadOptions((SetOptions(selection=Selection(first=50, last=60)),)))
 
 
 def test_labels(tmp_path):
@@ -180,7 +182,10 @@ def test_labels(tmp_path):
     small(today)
     assert [t.label for t in load_sets([str(path), str(today)])] == ["set", "today"]
     assert [t.label for t in load_sets([str(path), str(tmp_path / "set")])] == ["base", "set"]
-    assert [t.label for t in load_sets([str(path), str(today)], labels=["mine", None])] == ["mine", "today"]
+    assert [t.label for t in load_sets([str(path), str(today)], LoadOptions((SetOptions("mine"), SetOptions())))] == [
+        "mine",
+        "today",
+    ]
 
 
 def test_a_snapshot_is_known_by_its_content_and_is_a_set_by_itself(tmp_path):
@@ -327,12 +332,12 @@ def test_a_snapshot_has_the_further_tables_it_was_made_with(tmp_path):
             kernel("a", at + 20, 10, correlation=k),
         ]
     path = write(tmp_path / "trace.json", document(events))
-    (loaded,) = load_sets([str(path)], tables=NAMES)
+    (loaded,) = load_sets([str(path)], LoadOptions(tables=OF_FILES))
     snapshot = tmp_path / "base.tdprof.gz"
     write_snapshot(loaded, snapshot)
     (restored,) = load_sets([str(snapshot)])
     assert_same(restored.profiles[0], loaded.profiles[0])
-    assert restored.profiles[0].tables.keys() == set(NAMES)
+    assert restored.profiles[0].tables.keys() == set(OF_FILES)
     assert analysis_json(analyze_set(restored)) == analysis_json(analyze_set(loaded))
 
 

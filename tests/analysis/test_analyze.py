@@ -13,11 +13,11 @@ from traces import needs_traces
 
 import tracediff
 from tracediff import charts
-from tracediff.aggregate.collective_skew import OVER_RANKS
 from tracediff.analysis.analyze import analyze_set
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
-from tracediff.profile.tables import NAMES, table_schema
+from tracediff.load_options import LoadOptions
+from tracediff.profile.tables import NAMES, OF_FILES, table_schema
 from tracediff.report.analysis.tables import tables_of
 from tracediff.report.analysis.to_json import document as json_document
 from tracediff.report.analysis.to_json import to_json
@@ -31,8 +31,8 @@ SETS = ("hta_control", "timesformer_h100", "resnet50_workers0", "tinylm_compile"
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\x07"
 
 
-def loaded(where, tables=NAMES):
-    return load_sets([str(where)], tables=tables)[0]
+def loaded(where, tables=("all",)):
+    return load_sets([str(where)], LoadOptions(tables=tables))[0]
 
 
 @needs_traces
@@ -57,7 +57,7 @@ def test_an_analysis_says_what_a_comparison_says_of_that_side(name):
     }
     assert ours
     assert all(theirs[key] == values for key, values in ours.items())
-    assert analysis["tables"].keys() == diff["tables"].keys() == {*NAMES, *(OVER_RANKS if len(of.ranks) > 1 else ())}
+    assert analysis["tables"].keys() == diff["tables"].keys() == set(NAMES if len(of.ranks) > 1 else OF_FILES)
     for table in diff["tables"].values():
         for row in table:
             assert all(
@@ -78,7 +78,7 @@ def test_every_view_adds_up_to_the_work(name):
 def test_tables_of_two_sets_turn_round_with_the_sides():
     a, b = (loaded(traces.FOLDER / name) for name in ("hta_control", "hta_test"))
     there, back = (diff_document(compare_sets(*pair)).tables for pair in ((a, b), (b, a)))
-    for name in NAMES:
+    for name in OF_FILES:
         swapped = [
             {
                 key.replace("control_", "~").replace("test_", "control_").replace("~", "test_"): v
@@ -128,7 +128,7 @@ def test_names_are_text_in_every_format(tmp_path):
     assert "<img" not in markdown
     assert "\u202e" not in page + markdown
     assert json.loads(to_json(analysis))["schema"] == "tracediff.profile/1"
-    assert set(NAMES) <= set(tables_of(analysis))
+    assert set(OF_FILES) <= set(tables_of(analysis))
 
 
 def test_the_command_writes_each_format(tmp_path):
@@ -195,9 +195,9 @@ def test_frames_of_one_set_say_what_the_document_says():
     analysis = tracediff.analyze(traces.FOLDER / "hta_control", tables=["all"])
     assert analysis.states.sum() == pytest.approx(analysis.analysis.us(analysis.analysis.period))
     assert analysis.operations["self_us"].is_monotonic_decreasing
-    for name in NAMES:
+    for name in OF_FILES:
         assert set(analysis.table(name)) >= set(table_schema(name).keys)
-    with pytest.raises(KeyError):
+    with pytest.raises(tracediff.TracediffError, match="table launches: is not there"):
         tracediff.analyze(traces.FOLDER / "hta_control").table("launches")
 
 

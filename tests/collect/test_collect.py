@@ -11,6 +11,7 @@ import pytest
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.ingest.manifest import read_collection, read_manifest
+from tracediff.load_options import LoadOptions
 from tracediff.report.collection import collection_table
 
 pytest.importorskip("torch", reason="torch is not installed (extra collect)")
@@ -269,7 +270,7 @@ def test_onnx_runs_with_its_own_profile_which_loads(tmp_path):
     assert len(traces.profiles) == 1
     assert "onnxruntime" in traces.profiles[0].names
     own = tmp_path / "out" / "onnx" / "run1" / "rank0.onnxruntime.json"
-    (profile,) = load_sets([own], step_marker="^model_run$")
+    (profile,) = load_sets([own], LoadOptions(step_marker="^model_run$"))
     assert any("gemm" in name.lower() or "linear" in name.lower() for p in profile.profiles for name in p.names)
 
 

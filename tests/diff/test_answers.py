@@ -7,6 +7,7 @@ from build_trace import call, document, kernel, memcpy, op, step, write
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.groups import split_change
 from tracediff.engine import load_sets
+from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.selection import Selection
 
 
@@ -151,7 +152,7 @@ def test_sets_with_nothing_in_common_are_refused(tmp_path):
 def test_two_steps_of_one_file_compare_with_caution(tmp_path):
     path = str(write(tmp_path / "t.json", document([step(1, 0, 10), op("a", 1, 2), step(2, 10, 30), op("a", 11, 4)])))
     comparison = compare_sets(
-        *load_sets([path, path], selections=[Selection(first=1, last=1), Selection(first=2, last=2)])
+        *load_sets([path, path], LoadOptions(tuple(SetOptions(selection=Selection(first=k, last=k)) for k in (1, 2))))
     )
     assert (comparison.step_time.control, comparison.step_time.test) == (10_000, 30_000)
     assert [(r.code, r.level) for r in comparison.comparability.reasons] == [("same-set", "caution")]

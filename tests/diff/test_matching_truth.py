@@ -20,6 +20,7 @@ from tracediff.diff.matching.items import Item, items_of
 from tracediff.diff.matching.match import Match
 from tracediff.diff.matching.origins import Origins
 from tracediff.engine import load_sets
+from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.kernels.families import family_of_kernel
 from tracediff.profile.selection import Selection
 
@@ -109,7 +110,9 @@ def events_of(folder: str, step: int) -> Events:
 def matches_of(pair: str) -> tuple[list[Item], list[Item], list[Match]]:
     """The items of both sides and their groups, of the one step of the table."""
     step = Selection(first=STEPS[pair], last=STEPS[pair])
-    sets = load_sets([str(traces.trace(name)) for name in pair.split(":")], selections=[step, step])
+    sets = load_sets(
+        [str(traces.trace(name)) for name in pair.split(":")], LoadOptions((SetOptions(selection=step),) * 2)
+    )
     trees = call_tree(sets[0], True), call_tree(sets[1], True)
     control, test = (items_of(tree, 1, family_of_kernel, Origins(None), {}) for tree in trees)
     return control, test, cascade(control, test, trees, pair_calls(*trees))

@@ -6,13 +6,15 @@ from traces import needs_traces, trace
 import tracediff
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.load_options import LoadOptions
 
 MB = 1_000_000
 BOTH = ("memory", "memory_holders")
 
 
 def found(control, test, tables=BOTH):
-    return [f for f in compare_sets(*load_sets([control, test], tables=tables)).findings if f.code == "memory-peak"]
+    sets = load_sets([control, test], LoadOptions(tables=tables))
+    return [f for f in compare_sets(*sets).findings if f.code == "memory-peak"]
 
 
 def trace_of(path, allocated, number=1):

@@ -11,6 +11,7 @@ from tracediff.diff.compare import compare_sets
 from tracediff.diff.subset import Part, only
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.selection import Selection
 
@@ -131,7 +132,10 @@ def test_a_module_is_chosen_with_all_below_it(tmp_path):
 @needs_traces
 def test_other_steps_and_ranks_are_as_if_read_so():
     folder = FOLDER / "resnet50_workers0"
-    (whole,), (fewer,) = load_sets([folder]), load_sets([folder], selections=[Selection(first=7, last=8)])
+    (whole,), (fewer,) = (
+        load_sets([folder]),
+        load_sets([folder], LoadOptions((SetOptions(selection=Selection(first=7, last=8)),))),
+    )
     again = narrowed(whole, Selection(first=7, last=8))
     assert again.steps_used == fewer.steps_used == [7, 8]
     a, b = compare_sets(again, whole, True), compare_sets(fewer, whole, True)

@@ -6,6 +6,7 @@ from build_trace import call, document, kernel, op, step, write
 
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.load_options import LoadOptions
 
 H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
 UNKNOWN = {"deviceProperties": [{"id": 0, "name": "Some GPU"}]}
@@ -26,7 +27,7 @@ def found(folder, control, test, meta=H100, tables=("rates",)):
         write(folder / name / "trace.json", document([step(1, 0, 5000), *events], **meta))
         for name, events in (("control", control), ("test", test))
     ]
-    comparison = compare_sets(*load_sets([str(p) for p in paths], tables=tables))
+    comparison = compare_sets(*load_sets([str(p) for p in paths], LoadOptions(tables=tables)))
     return [f for f in comparison.findings if f.code == "efficiency"]
 
 
@@ -67,7 +68,7 @@ def test_the_other_way_round_it_is_the_other_way_round(tmp_path):
 
 def real(control, test):
     comparison = compare_sets(
-        *load_sets([str(traces.FOLDER / control), str(traces.FOLDER / test)], tables=["rates"], jobs=1)
+        *load_sets([str(traces.FOLDER / control), str(traces.FOLDER / test)], LoadOptions(tables=("rates",), jobs=1))
     )
     return [f.title for f in comparison.findings if f.code == "efficiency"]
 

@@ -10,6 +10,7 @@ from traces import FOLDER, PAIRS, needs_traces
 from tracediff.aggregate.samples import work_per_step
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.load_options import LoadOptions
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces" / "vit"
 
@@ -27,7 +28,7 @@ def mean(steps):
 
 
 def closes(*wheres):
-    sets = load_sets([str(where) for where in wheres], jobs=1)
+    sets = load_sets([str(where) for where in wheres], LoadOptions(jobs=1))
     comparison = compare_sets(*sets, force=True)
     gpu = comparison.control.has_gpu or comparison.test.has_gpu
     for group in comparison.work.groups[:60]:

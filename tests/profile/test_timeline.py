@@ -15,6 +15,7 @@ from traces import FILES, NAMES, needs_traces
 import tracediff
 from tracediff.engine import load_sets, profile_file
 from tracediff.ingest.source import TraceFile
+from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.model import Timeline
 from tracediff.profile.selection import Selection
 from tracediff.profile.timeline import KINDS, MOST_MARKS, MOST_SAMPLES
@@ -90,7 +91,9 @@ def test_the_typical_step_is_the_used_one_nearest_to_the_median(tmp_path):
     file = TraceFile(str(write(tmp_path / "trace.json", document(events))))
     assert profile_file(file).timeline.step == 4  # of 1–5: 20, 40, 30, 31, 60
     assert profile_file(file, selection=Selection(first=5, last=5)).timeline.step == 5
-    one, other = load_sets([file.path, file.path], selections=[Selection(first=1, last=1), Selection(first=2, last=2)])
+    one, other = load_sets(
+        [file.path, file.path], LoadOptions(tuple(SetOptions(selection=Selection(first=k, last=k)) for k in (1, 2)))
+    )
     assert [s.profiles[0].timeline.step for s in (one, other)] == [1, 2]
 
 

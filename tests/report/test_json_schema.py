@@ -12,11 +12,10 @@ from jsonschema import Draft202012Validator, ValidationError
 from tracediff_cli.main import cli
 from traces import needs_traces
 
-from tracediff.aggregate.collective_skew import OVER_RANKS
 from tracediff.analysis.analyze import analyze_set
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
-from tracediff.profile.tables import NAMES
+from tracediff.profile.tables import NAMES, OVER_RANKS
 from tracediff.report.analysis.to_json import to_json as analysis_json
 from tracediff.report.json_schema import DOCUMENTS, file_name, json_schema, published
 from tracediff.report.to_json import to_json

@@ -9,6 +9,7 @@ from itertools import count
 import numpy as np
 
 from tracediff.aggregate.completeness import usable_runs
+from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import rank_in_name, run_in_path, worker_of
@@ -40,8 +41,10 @@ def arrange(
     profiles = list(profiles)
     collected = Notes({(n.code, n.message): n.count for n in notes})
     runs: dict[str, Run] = {}
+    recorded = set()
     for profile in profiles:
         rank = _rank_of(profile, collected, alone=len(profiles) == 1)
+        recorded.add(rank)
         if ranks is None or rank in ranks:
             _place(runs, profile, rank)
     arranged = TraceSet(label, list(runs.values()), selection, ())
@@ -49,7 +52,7 @@ def arrange(
         for note in profile.notes:
             collected.add(note.code, note.message, note.count)
     arranged.runs = usable_runs(arranged.runs, selection, ranks, collected)
-    check_usable(arranged, ranks)
+    check_usable(arranged, ranks, recorded)
     arranged.notes = tuple(collected.list())
     return arranged
 
@@ -99,23 +102,27 @@ def narrowed(traces: TraceSet, selection: Selection, ranks: frozenset[int] | Non
     kept.notes = tuple(
         less(traces.notes, (note for profile in traces.profiles if id(profile) not in there for note in profile.notes))
     )
-    check_usable(kept, ranks)
+    check_usable(kept, ranks, traces.ranks)
     return kept
 
 
-def check_usable(arranged: TraceSet, ranks: frozenset[int] | None) -> None:
+def check_usable(arranged: TraceSet, ranks: frozenset[int] | None, recorded: Iterable[int]) -> None:
     """See that there is something to compare.
+
+    Args:
+        ranks: those that were asked for, None for all. recorded: those that the set has files of.
 
     Raises:
         TracediffError: no file of the ranks asked for, or no step left to use.
     """
     if not arranged.runs:
-        wanted = ", ".join(map(str, sorted(ranks or ())))
         raise TracediffError(
-            arranged.label, f"no file of rank {wanted}", "see which ranks there are by comparing without --rank"
+            arranged.label,
+            f"no file of rank {ranges(sorted(ranks or ()))}",
+            f"ranks in this set: {ranges(sorted(recorded))}",
         )
     empty = [p for p in arranged.profiles if not arranged.selection.used(p).any()]
     if empty:
-        numbers = ", ".join(map(str, empty[0].step_numbers.tolist())) or "none"
-        reason = f"no step is left to compare (steps in the file: {numbers})"
-        raise TracediffError(str(empty[0].origin.file), reason, "choose others with --step or --skip-first")
+        numbers = ranges(empty[0].step_numbers.tolist()) or "none"
+        remedy = f"choose others with --step or --skip-first; steps in this file: {numbers}"
+        raise TracediffError(str(empty[0].origin.file), "no step is left to compare", remedy)

@@ -20,7 +20,7 @@ from tracediff.ingest.times import Int64
 from tracediff.profile.analyses.collective_ops import bus_bytes, size_labels
 from tracediff.profile.arrays.factorize import combined, grouped, ordinals
 from tracediff.profile.model import CollectiveKind
-from tracediff.profile.tables.schema import Column, Rate, TableSchema
+from tracediff.profile.tables.over_ranks import CLOCKS, STRAGGLERS, STRAGGLING_STEPS, WAITS
 
 SYNCHRONISING = frozenset(("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"))
 """No rank can leave these before all have come."""
@@ -28,61 +28,6 @@ EVEN = SYNCHRONISING - {"all_to_all"}
 """Their sizes are equal on all ranks."""
 UNCLEAR = "unclear"
 """Stands for the rank where two came last within the uncertainty of their clocks."""
-
-WAITS = TableSchema(
-    "collective_waits",
-    "Waits in collectives",
-    "Each collective matched over the ranks. Wait: until the last rank has come; transfer: from then on. Not told: "
-    "operations without their partners in the "
-    "other ranks' files, and those that one rank can leave before others come (broadcast, send, …). The bandwidths "
-    "are those of the transfer.",
-    ("collective", "group", "dtype", "size"),
-    (Column("time", "time"), Column("wait", "wait"), Column("transfer", "transfer"), Column("untold", "not told"),
-     Column("exposed", "exposed"), Column("overlapped", "overlapped"), Column("operations", "operations", "count"),
-     Column("partial", "with ranks missing", "count"),
-     Column("moved", "moved", "bytes"), Column("moved_time", "transfer of known size"),
-     Column("bus", "over the bus", "bytes"), Column("bus_time", "transfer of known bus size")),
-    (Rate("algorithm_gb_s", "algorithm GB/s", "moved", "moved_time"), Rate("bus_gb_s", "bus GB/s", "bus", "bus_time")),
-)  # fmt: skip
-STRAGGLERS = TableSchema(
-    "stragglers",
-    "Ranks that come last",
-    "Held up: how long the others waited for this rank, added over them, where it came last to a collective; late by: "
-    "how long after the last but one. "
-    "Where two came last within the uncertainty of their clocks, it is unclear who did.",
-    ("rank",),
-    (
-        Column("held_up", "held up"),
-        Column("last", "came last", "count"),
-        Column("late", "late by"),
-        Column("wait", "own wait"),
-        Column("transfer", "own transfer"),
-        Column("exposed", "own exposed"),
-        Column("operations", "operations", "count"),
-    ),
-    (Rate("late_mean_us", "late by µs each", "late", "last", 1e-3),),
-)
-STRAGGLING_STEPS = TableSchema(
-    "straggling_steps",
-    "Ranks that come last, by step",
-    "As by rank, for each used step in which it came last; the mean over the runs that have the step.",
-    ("step", "rank"),
-    STRAGGLERS.columns[:3],
-    STRAGGLERS.rates,
-)
-CLOCKS = TableSchema(
-    "rank_clocks",
-    "Clocks of the ranks",
-    "How far each rank's clock is ahead of its reference's, by the ends of collectives that end together, and within "
-    "which nine in ten of them agree. "
-    "It is taken off before ranks are compared.",
-    ("run", "rank", "reference"),
-    (Column("offset", "ahead"), Column("uncertainty", "uncertainty"), Column("shared", "collectives", "count")),
-)
-
-
-OVER_RANKS = tuple(schema.name for schema in (WAITS, STRAGGLERS, STRAGGLING_STEPS, CLOCKS))
-"""Names of the tables that stand behind that of collectives where a set has several ranks."""
 
 
 @dataclass(frozen=True)

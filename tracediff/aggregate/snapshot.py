@@ -51,7 +51,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         label: the set's own. notes: those of the set that are no file's. manifest: without what only its machine
-            concerns.
+            concerns. selection: the steps that are used where nothing else is asked for.
     """
 
     schema: str
@@ -59,6 +59,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     notes: list[Note]
     runs: list[PackedRun]
     manifest: Manifest | None = None
+    selection: Selection | msgspec.UnsetType = msgspec.UNSET
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -83,7 +84,7 @@ def is_snapshot(file: TraceFile) -> bool:
 
 
 def to_bytes(traces: TraceSet) -> bytes:
-    """The snapshot of ``traces``: all steps of its files, whatever its selection. The same set gives the same bytes.
+    """The snapshot of ``traces``: all steps of its files, and which are used. The same set gives the same bytes.
 
     Raises:
         TracediffError: it is too large to be read again, or a file's name is no text.
@@ -93,9 +94,8 @@ def to_bytes(traces: TraceSet) -> bytes:
         for run in traces.runs
     ]
     try:
-        data = msgspec.json.encode(
-            Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, _without_machine(traces.manifest))
-        )
+        manifest, selection = _without_machine(traces.manifest), _chosen(traces.selection)
+        data = msgspec.json.encode(Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection))
     except UnicodeEncodeError:
         raise TracediffError(traces.label, "its name or that of one of its files is no UTF-8", "rename it") from None
     if len(data) > MOST_BYTES:
@@ -127,7 +127,7 @@ def read_snapshot(
     """The set that ``file`` is a snapshot of, under the label that it has there.
 
     Args:
-        selection: which steps are used.
+        selection: which steps are used; by default those chosen when it was made.
         ranks: keep only these.
         families: rules for names; the states of a set without a GPU are named by those of the time of the snapshot.
 
@@ -146,16 +146,22 @@ def read_snapshot(
         Run(run.name, {rank: files for rank, files in run.ranks.items() if ranks is None or rank in ranks})
         for run in runs
     ]
-    traces = TraceSet(
-        found.label, [run for run in kept if run.ranks], selection or Selection(), (), found.manifest, families
-    )
+    used = selection or Selection()
+    if used == Selection() and isinstance(found.selection, Selection):
+        used = found.selection
+    traces = TraceSet(found.label, [run for run in kept if run.ranks], used, (), found.manifest, families)
     notes = Notes()
     for note in (*found.notes, *(n for p in traces.profiles for n in p.notes)):
         notes.add(note.code, note.message, note.count)
     traces.runs = usable_runs(traces.runs, traces.selection, ranks, notes)
     traces.notes = tuple(notes.list())
-    check_usable(traces, ranks)
+    check_usable(traces, ranks, {rank for run in runs for rank in run.ranks})
     return traces
+
+
+def _chosen(selection: Selection) -> Selection | msgspec.UnsetType:
+    """``selection`` where it is not the default one: a snapshot does not state the obvious."""
+    return selection if selection != Selection() else msgspec.UNSET
 
 
 def _own_notes(traces: TraceSet) -> list[Note]:

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from tracediff.profile.model import TableRows
-from tracediff.profile.tables import NAMES, table_schema
+from tracediff.profile.tables import OF_FILES, table_schema
 
 
 class PackedTable(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ def unpack_tables(packed: dict[str, PackedTable], steps: int) -> dict[str, Table
     Raises:
         ValueError: a row refers to nothing.
     """
-    return {name: _unpacked(name, p, steps) for name, p in packed.items() if name in NAMES and _fits(name, p)}
+    return {name: _unpacked(name, p, steps) for name, p in packed.items() if name in OF_FILES and _fits(name, p)}
 
 
 def _fits(name: str, packed: PackedTable) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracediff.aggregate.averages import (
     KernelAverage,
@@ -61,6 +61,7 @@ class SetSummary:
 def summarise(traces: TraceSet) -> SetSummary:
     """The accounts of ``traces`` per used step."""
     steps = step_average(traces)
-    return SetSummary(
-        traces, side_of(traces, steps.runs), steps, kernel_average(traces), op_average(traces), set_tables(traces)
-    )
+    side = side_of(traces, steps.runs)
+    tables, notes = set_tables(traces)
+    side = replace(side, notes=(*side.notes, *notes))
+    return SetSummary(traces, side, steps, kernel_average(traces), op_average(traces), tables)

@@ -1,27 +1,42 @@
-"""The further tables of a set: the averages of its files' tables, and what only several ranks together tell."""
+"""The further tables of a set: the averages of its files' tables, and those that compare its ranks."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tracediff.aggregate.averages import weighted_files
+from tracediff.aggregate.collective_skew import collective_waits
 from tracediff.aggregate.set_table import SetTable
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.ingest.health import Note, Notes
 from tracediff.profile.arrays.factorize import grouped
-from tracediff.profile.tables import NAMES, table_schema
+from tracediff.profile.tables import ALL, OVER_RANKS, table_names, table_schema
+
+MISSING = "missing-table"
 
 
-def set_tables(traces: TraceSet) -> dict[str, SetTable]:
-    """Name → table of all tables that every file of ``traces`` has, in their order; tables over ranks stand behind that
-    of collectives.
+def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]:
+    """(name → table of those that ``traces`` was loaded with, in the order in which they are shown, notes on what they
+    lack). A table that was asked for by name and cannot be made is a note.
     """
-    out: dict[str, SetTable] = {}
-    for name in NAMES:
-        if all(name in p.tables for p in traces.profiles):
-            out[name] = SetTable(table_schema(name), *table_average(traces, name))
-        if name == "collectives":
-            out |= {table.schema.name: table for table in traces.over_ranks}
-    return out
+    names = table_names(traces.tables)
+    compares_ranks = len(traces.ranks) > 1 and not set(OVER_RANKS).isdisjoint(names)
+    waits = collective_waits(traces) if compares_ranks else None
+    found = {table.schema.name: table for table in waits.tables} if waits else {}
+    for name in names:
+        if name not in OVER_RANKS and all(name in profile.tables for profile in traces.profiles):
+            found[name] = SetTable(table_schema(name), *table_average(traces, name))
+    notes = Notes()
+    for name in traces.tables:
+        if name != ALL and name not in found:
+            notes.add(MISSING, f"table {name} is missing: {_why_missing(name)}")
+    return {name: found[name] for name in names if name in found}, (*(waits.notes if waits else ()), *notes.list())
+
+
+def _why_missing(name: str) -> str:
+    if name in OVER_RANKS:
+        return "it compares collectives of several ranks (a snapshot keeps none of them)"
+    return f"the snapshot was made without it (make it again with --table {name})"
 
 
 def table_average(traces: TraceSet, name: str) -> tuple[int, dict[tuple[str, ...], list[int]]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tracediff.aggregate.set_table import SetTable
 from tracediff.ingest.health import Note
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model import Profile
 from tracediff.profile.selection import Selection
+from tracediff.profile.tables import ALL
 
 
 @dataclass
@@ -31,8 +31,7 @@ class TraceSet:
         notes: health notes of the set and of all its files.
         manifest: what the collector wrote of it, None for traces from elsewhere.
         families: rules that tell what kind of work a name is.
-        over_ranks: tables that only several ranks together tell, where the set was loaded with the table of
-            collectives.
+        tables: names of the further tables that it was loaded with; ``all`` for those that its files have.
     """
 
     label: str
@@ -41,7 +40,7 @@ class TraceSet:
     notes: tuple[Note, ...]
     manifest: Manifest | None = None
     families: Families = DEFAULT
-    over_ranks: tuple[SetTable, ...] = ()
+    tables: tuple[str, ...] = (ALL,)
 
     @property
     def profiles(self) -> list[Profile]:

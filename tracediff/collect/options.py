@@ -6,6 +6,7 @@ import argparse
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,21 @@ examples:
   tracediff collect train.py:make_step --variant eager --variant compile:mode=max-autotune -o out/
   tracediff collect train.py:make_step --variant eager --variant eager@again -o aa/ -- --batch 64
   torchrun --nproc-per-node 2 -m tracediff.collect train.py:make_step --variant eager -o out/
+  tracediff collect --show out/
 """
+
+
+@dataclass(frozen=True)
+class ShowRequest:
+    """The table of a collection that was asked for.
+
+    Attributes:
+        out: folder of the collection. json_file, markdown_file: where to write it, None for the screen.
+    """
+
+    out: Path
+    json_file: str | None = None
+    markdown_file: str | None = None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -66,6 +81,11 @@ def parser() -> argparse.ArgumentParser:
         default="timing",
         help="shapes; and stacks and modules; and memory (default: timing)",
     )
+    p.add_argument(
+        "--show", type=Path, metavar="DIR", help="show the table of the collection in DIR instead of collecting"
+    )
+    p.add_argument("--json", metavar="FILE", help="with --show: write the table as JSON (- is standard output)")
+    p.add_argument("--markdown", metavar="FILE", help="with --show: write the table as Markdown (- is standard output)")
     p.add_argument("--annotate", choices=("fx", "modules"), help="give every FX node or nn.Module a scope of its own")
     return p
 
@@ -77,8 +97,8 @@ def _positive(text: str) -> int:
     return value
 
 
-def collection_of(arguments: Sequence[str]) -> Collection | None:
-    """What the command line asks to collect; None where it asked for the list, which is printed.
+def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
+    """What the command line asks to collect or to show; None where it asked for the list, which is printed.
 
     Raises:
         TracediffError: the request makes no sense, or the folder is not empty.
@@ -88,6 +108,10 @@ def collection_of(arguments: Sequence[str]) -> Collection | None:
     if options.list:
         print(listing())
         return None
+    if options.show:
+        return ShowRequest(options.show, options.json, options.markdown)
+    if options.json or options.markdown:
+        raise TracediffError("--json, --markdown", "are formats of a collection's table", "add --show DIR")
     if (options.workload is None) == (options.target is None):
         reason = "give your own FILE.py:make_step or --workload NAME, one of the two"
         raise TracediffError("tracediff collect", reason, "`tracediff collect --list` prints the workloads")

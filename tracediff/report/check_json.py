@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tracediff.aggregate.side import Side
 from tracediff.diff.gate.judge import (
@@ -22,7 +22,7 @@ from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.report import json_types
 from tracediff.report.check_text import explanation, sentence
 from tracediff.report.json_types import one_of
-from tracediff.report.to_json import json_text, reasons_of, verdict_of
+from tracediff.report.to_json import json_text, reasons_of, tables_of, verdict_of
 
 
 class CheckedSet(Struct):
@@ -91,6 +91,10 @@ class CheckDocument(Struct):
     verdict: json_types.Verdict
     comparability: GateComparability
     limits: Annotated[list[LimitResult], Meta(description="every limit, the step first")]
+    tables: Annotated[
+        dict[str, list[json_types.Row]] | UnsetType,
+        Meta(description="tables of --table by name, as in tracediff.diff/1; absent where none was requested"),
+    ] = UNSET
 
 
 def document(gate: Gate) -> CheckDocument:
@@ -110,6 +114,7 @@ def document(gate: Gate) -> CheckDocument:
             [r.code for r in gate.stopping],
         ),
         limits=[_limit(judged) for judged in gate.judged],
+        tables=tables_of(comparison) if comparison.tables else UNSET,
     )
 
 

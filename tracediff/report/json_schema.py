@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from tracediff.aggregate.collective_skew import CLOCKS, STRAGGLERS, STRAGGLING_STEPS, WAITS
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.analysis.json_types import ProfileDocument
@@ -30,17 +29,25 @@ DOCUMENTS = {
     "tracediff.table/1": TableDocument,
 }
 """Schema of a document → its type."""
-SIDES = {"DiffDocument": ("control_", "test_"), "ProfileDocument": ("",)}
+SIDES = {
+    "DiffDocument": ("control_", "test_"),
+    "CheckDocument": ("control_", "test_"),
+    "MatrixComparison": ("control_", "test_"),
+    "ProfileDocument": ("",),
+}
 """Documents that hold tables → what stands before the name of a column."""
+WITHOUT_TABLES = ("CheckDocument", "MatrixComparison")
+"""Documents in which the key `tables` is absent where no table was requested."""
 UNITS = {"ns": "µs", "count": "occurrences"}
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of the documents whose `schema` is ``name``. Objects are closed and have all their keys."""
+    """The JSON Schema of the documents whose `schema` is ``name``. Objects are closed and have all their keys, but for
+    WITHOUT_TABLES."""
     (top,), components = msgspec.json.schema_components([DOCUMENTS[name]])
     for title, found in components.items():
         found["description"] = " ".join(found["description"].split())
-        found["required"] = list(found["properties"])
+        found["required"] = [key for key in found["properties"] if key != "tables" or title not in WITHOUT_TABLES]
         found["additionalProperties"] = False
         if title in SIDES:
             found["properties"]["tables"] |= _tables(SIDES[title])
@@ -61,11 +68,10 @@ def published() -> dict[str, str]:
 
 
 def _tables(prefixes: tuple[str, ...]) -> dict[str, Any]:
-    schemas = (*map(table_schema, NAMES), WAITS, STRAGGLERS, STRAGGLING_STEPS, CLOCKS)
     return {
         "properties": {
             schema.name: {"description": schema.title, "type": "array", "items": _row(schema, prefixes)}
-            for schema in schemas
+            for schema in map(table_schema, NAMES)
         },
         "additionalProperties": False,
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tracediff.diff.matrix import Cell
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.report import json_types
 from tracediff.report.json_types import one_of
-from tracediff.report.to_json import json_text, verdict_of
+from tracediff.report.to_json import json_text, tables_of, verdict_of
 
 
 class MatrixComparability(Struct):
@@ -34,6 +34,10 @@ class MatrixComparison(Struct):
     ]
     verdict: Annotated[json_types.Verdict, Meta(description="the verdict of this comparison by itself")]
     comparability: MatrixComparability
+    tables: Annotated[
+        dict[str, list[json_types.Row]] | UnsetType,
+        Meta(description="tables of --table by name, as in tracediff.diff/1; absent where none was requested"),
+    ] = UNSET
 
 
 class MatrixDocument(Struct):
@@ -63,4 +67,5 @@ def _comparison(cell: Cell) -> MatrixComparison:
         p_adjusted=cell.p_adjusted,
         verdict=verdict_of(comparison.verdict),
         comparability=MatrixComparability(found.level, [r.code for r in found.reasons]),
+        tables=tables_of(comparison) if comparison.tables else UNSET,
     )

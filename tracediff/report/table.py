@@ -186,3 +186,9 @@ def line_of(
     for column, value in zip(schema.columns, values, strict=True):
         out[prefix + column_key(column)] = value / 1000 if column.unit == "ns" else value
     return out | {prefix + name: value for name, value in quotients(schema, key, values, gpus).items()}
+
+
+def table_columns(schema: TableSchema, prefixes: Sequence[str]) -> list[str]:
+    """The keys of a row's object (`line_of` with each prefix), which a table without rows has, too."""
+    key, zeros = ("",) * len(schema.keys), (0,) * len(schema.columns)
+    return list(dict.fromkeys(column for prefix in prefixes for column in line_of(schema, key, zeros, (), prefix)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Evidence
@@ -24,17 +23,6 @@ def evidence_figures(evidence: Evidence) -> str:
     if evidence.control_us is not None and evidence.test_us is not None:
         parts.append(change(evidence.control_us, evidence.test_us))
     return ", ".join(parts)
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """``5–10``, ``1, 3–4``."""
-    parts: list[list[int]] = []
-    for n in numbers:
-        if parts and n == parts[-1][1] + 1:
-            parts[-1][1] = n
-        else:
-            parts.append([n, n])
-    return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in parts)
 
 
 def facts(comparison: Comparison) -> str:

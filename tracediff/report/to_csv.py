@@ -11,6 +11,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.tree import merge_trees
 from tracediff.profile.kernels.display_names import readable
 from tracediff.profile.kernels.match_names import is_generated
+from tracediff.report.table import table_columns
 from tracediff.report.to_json import document, plain
 
 STATE_COLUMNS = ("name", "control_us", "test_us", "delta_us")
@@ -67,6 +68,8 @@ STEP_COLUMNS = ("side", "run", "step", "rank", "period_us")
 FINDING_COLUMNS = ("code", "title", "detail", "delta_us")
 HEALTH_COLUMNS = ("side", "code", "message", "count")
 SIDES = ("control", "test")
+PREFIXES = ("control_", "test_")
+"""Of the columns of further tables."""
 
 
 def to_csv(comparison: Comparison) -> dict[str, str]:
@@ -81,6 +84,10 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
         "ops.csv": _written(OP_COLUMNS, whole["ops"]),
         "steps.csv": _written(STEP_COLUMNS, step_rows(comparison)),
         "health.csv": _written(HEALTH_COLUMNS, health_rows(whole)),
+        **{
+            f"table_{of.schema.name}.csv": _written(table_columns(of.schema, PREFIXES), whole["tables"][of.schema.name])
+            for of in comparison.tables
+        },
     }
 
 

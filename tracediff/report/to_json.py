@@ -40,7 +40,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         ops=[_op(comparison, op) for op in comparison.ops],
         common_change=comparison.common_change,
         families=[json_types.FamilyChange(**vars(f)) for f in comparison.families],
-        tables={table.schema.name: _table(comparison, table) for table in comparison.tables},
+        tables=tables_of(comparison),
         findings=[_finding(f) for f in comparison.findings],
         health=json_types.Health(notes_of(comparison.control.notes), notes_of(comparison.test.notes)),
     )
@@ -187,6 +187,11 @@ def _member(comparison: Comparison, member: Member) -> json_types.Member:
         count=comparison.number(member.count),
         us=comparison.us(member.ns),
     )
+
+
+def tables_of(comparison: Comparison) -> dict[str, list[json_types.Row]]:
+    """Name → rows of the further tables that both sets were loaded with."""
+    return {of.schema.name: _table(comparison, of) for of in comparison.tables}
 
 
 def _table(comparison: Comparison, of: TableDiff) -> list[json_types.Row]:

@@ -11,6 +11,7 @@ from traces import FOLDER, needs_traces
 from tracediff.aggregate.tables import table_average
 from tracediff.engine import load_sets, profile_file
 from tracediff.ingest.source import TraceFile
+from tracediff.load_options import LoadOptions
 from tracediff.profile.analyses.collective_ops import MOST, bus_bytes, size_labels
 from tracediff.profile.model import CollectiveKind
 from tracediff.profile.tables import table_schema
@@ -36,7 +37,7 @@ def recorded(name="allreduce", elements=1000, **more):
 
 def rows(tmp_path, events, **meta):
     path = write(tmp_path / "rank0.json", document([step(1, 0, 1000), op("aten::mm", 1, 2), *events], **meta))
-    (traces,) = load_sets([path], tables=("collectives",))
+    (traces,) = load_sets([path], LoadOptions(tables=("collectives",)))
     denominator, found = table_average(traces, "collectives")
     return {key: dict(zip(COLUMNS, (v // denominator for v in values), strict=True)) for key, values in found.items()}
 
@@ -208,7 +209,7 @@ def test_exposed_time_of_any_trace(tmp_path_factory, events, random):
 
 @needs_traces
 def test_of_real_ranks_exposed_is_the_state_of_communication_and_overlap_is_as_hta_says():
-    (traces,) = load_sets([FOLDER / "dlrm_8ranks"], tables=("collectives",), jobs=1)
+    (traces,) = load_sets([FOLDER / "dlrm_8ranks"], LoadOptions(tables=("collectives",), jobs=1))
     # HTA's get_comm_comp_overlap of the same files
     hta = {0: 4.5, 1: 2.47, 2: 7.88, 3: 3.31, 4: 0.56, 5: 0.64, 6: 7.56, 7: 9.51}
     for rank, (profile,) in traces.runs[0].ranks.items():
@@ -230,7 +231,7 @@ def test_of_real_ranks_exposed_is_the_state_of_communication_and_overlap_is_as_h
 )
 def test_overlap_of_whole_files(name, operations, overlapped):
     # percentages of the unions of intervals, computed from the JSON
-    (traces,) = load_sets([FOLDER / name], tables=("collectives",), jobs=1)
+    (traces,) = load_sets([FOLDER / name], LoadOptions(tables=("collectives",), jobs=1))
     (profile,) = traces.profiles
     of = profile.collectives
     took, exposed = int((of.end - of.start).sum()), int(of.exposed.sum())

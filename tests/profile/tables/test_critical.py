@@ -14,6 +14,7 @@ from traces import FILES, NAMES, needs_traces, trace
 from tracediff.aggregate.tables import table_average
 from tracediff.engine import load_sets, profile_file
 from tracediff.ingest.source import TraceFile
+from tracediff.load_options import LoadOptions
 
 SIDE = 102
 """A thread that is neither the step's nor autograd's."""
@@ -332,7 +333,7 @@ def test_on_real_traces_the_path_is_the_period_and_no_row_is_longer_than_its_eve
 @needs_traces
 def test_a_loader_that_the_step_waits_for_is_on_the_path_and_graphs_that_save_launches_save_nothing():
     def per_step(name, kinds):
-        (traces,) = load_sets([str(trace(name))], tables=("critical",), jobs=1)
+        (traces,) = load_sets([str(trace(name))], LoadOptions(tables=("critical",), jobs=1))
         denominator, rows = table_average(traces, "critical")
         return (
             sum(critical for (kind, text), (critical, _) in rows.items() if kind in kinds or "DataLoader" in text)

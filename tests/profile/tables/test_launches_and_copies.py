@@ -10,7 +10,8 @@ from tracediff.aggregate.tables import table_average
 from tracediff.engine import load_sets, profile_file
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.tables import NAMES
+from tracediff.load_options import LoadOptions
+from tracediff.profile.tables import OF_FILES
 
 
 def tables_of(folder, events, *names):
@@ -76,10 +77,10 @@ def test_copies_by_direction_and_kind_of_memory(tmp_path):
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(events=trace_events(), order=st.randoms(use_true_random=False))
 def test_the_order_of_events_does_not_matter_to_any_table(tmp_path, events, order):
-    tables = [rows_of(t) for t in tables_of(tmp_path, events, *NAMES)]
+    tables = [rows_of(t) for t in tables_of(tmp_path, events, *OF_FILES)]
     shuffled = list(events)
     order.shuffle(shuffled)
-    assert [rows_of(t) for t in tables_of(tmp_path, shuffled, *NAMES)] == tables
+    assert [rows_of(t) for t in tables_of(tmp_path, shuffled, *OF_FILES)] == tables
 
 
 def test_a_set_is_the_mean_over_steps_then_ranks_then_runs(tmp_path):
@@ -93,7 +94,7 @@ def test_a_set_is_the_mean_over_steps_then_ranks_then_runs(tmp_path):
                 kernel("a", at + 50, 10 * scale * (k + 1), correlation=k),
             ]
         write(tmp_path / f"rank{rank}.json", document(events, distributedInfo={"rank": rank}))
-    (traces,) = load_sets([str(tmp_path)], tables=["launches"])
+    (traces,) = load_sets([str(tmp_path)], LoadOptions(tables=("launches",)))
     denominator, rows = table_average(traces, "launches")
     ((key, values),) = rows.items()
     assert key == ("cudaLaunchKernel",)
@@ -103,4 +104,4 @@ def test_a_set_is_the_mean_over_steps_then_ranks_then_runs(tmp_path):
 def test_an_unknown_table_is_an_error_that_names_the_known(tmp_path):
     path = write(tmp_path / "trace.json", document([step(1, 0, 10), op("aten::add", 1, 2)]))
     with pytest.raises(TracediffError, match="launches"):
-        load_sets([str(path)], tables=["lanches"])
+        load_sets([str(path)], LoadOptions(tables=("lanches",)))

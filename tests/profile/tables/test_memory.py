@@ -17,6 +17,7 @@ from traces import needs_traces, trace
 from tracediff.aggregate.tables import table_average
 from tracediff.engine import load_sets, profile_file
 from tracediff.ingest.source import TraceFile
+from tracediff.load_options import LoadOptions
 from tracediff.profile.tables.memory_holders import BEFORE, NO_ADDRESS, NO_EVENT, NOWHERE
 
 BOTH = ("memory", "memory_holders")
@@ -120,7 +121,7 @@ def test_one_gpu_of_a_process_has_no_number_so_that_ranks_meet(tmp_path):
     for rank in (0, 1):
         events = [step(1, 0, 100), op("aten::a", 1, 8), memory(2, 10 * (1 + rank), 10 * (1 + rank), device=rank)]
         write(tmp_path / f"rank{rank}.json", document(events, distributedInfo={"rank": rank, "world_size": 2}))
-    (traces,) = load_sets([tmp_path], tables=BOTH)
+    (traces,) = load_sets([tmp_path], LoadOptions(tables=BOTH))
     denominator, found = table_average(traces, "memory")
     assert {key: values[0] / denominator for key, values in found.items()} == {("GPU",): 15}
     two = profile_of(
@@ -243,7 +244,7 @@ def test_known_allocations_recorded_here(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed (extra collect)")
     path = tmp_path / "trace.json"
     subprocess.run([sys.executable, "-c", RECORD, str(path)], check=True, capture_output=True)
-    (profile,) = load_sets([path], tables=BOTH)[0].profiles
+    (profile,) = load_sets([path], LoadOptions(tables=BOTH))[0].profiles
     for k in range(4):
         left = 400 * k
         assert rows(profile, "memory", k) == {("host",): (left + 12_000, 0, left + 400, 12_400, 12_000, 4, 3, 0)}

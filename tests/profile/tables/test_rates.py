@@ -15,6 +15,7 @@ from random_traces import trace_events
 from tracediff.aggregate.tables import table_average
 from tracediff.engine import load_sets, profile_file
 from tracediff.ingest.source import TraceFile
+from tracediff.load_options import LoadOptions
 from tracediff.profile.perf_model.device_peaks import DEVICES, device_named, device_of
 from tracediff.profile.tables.rates import SCHEMA, attained
 
@@ -244,7 +245,7 @@ def test_times_sum_to_the_kernel_account_or_to_self_times(tmp_path, events, gpu)
 @traces.needs_traces
 @pytest.mark.parametrize("name", traces.NAMES)
 def test_times_of_real_traces_close_and_no_part_of_a_peak_is_above_it(name):
-    (loaded,) = load_sets([str(traces.FOLDER / name)], tables=["rates"], jobs=1)
+    (loaded,) = load_sets([str(traces.FOLDER / name)], LoadOptions(tables=("rates",), jobs=1))
     (profile,) = loaded.profiles
     closes(profile)
     device = device_of(profile.origin.gpus)
@@ -269,7 +270,7 @@ def closes(profile):
 
 @traces.needs_traces
 def test_resnet50_on_32_images_is_three_times_its_forward_pass_less_the_gradient_of_the_images():
-    (loaded,) = load_sets([str(traces.trace("resnet50_workers0"))], tables=["rates"], jobs=1)
+    (loaded,) = load_sets([str(traces.trace("resnet50_workers0"))], LoadOptions(tables=("rates",), jobs=1))
     denominator, rows = table_average(loaded, "rates")
     total = sum(values[COLUMNS.index("flop")] for values in rows.values()) / denominator
     stem = 2 * 32 * 112 * 112 * 64 * 3 * 7 * 7
@@ -285,7 +286,7 @@ def test_resnet50_on_32_images_is_three_times_its_forward_pass_less_the_gradient
 def test_two_vendors_of_one_model_have_the_same_work():
     work = []
     for name in ("timesformer_h100", "timesformer_mi300"):
-        (loaded,) = load_sets([str(traces.trace(name))], tables=["rates"], jobs=1)
+        (loaded,) = load_sets([str(traces.trace(name))], LoadOptions(tables=("rates",), jobs=1))
         denominator, rows = table_average(loaded, "rates")
         work.append(
             {key: (values[1] / denominator, values[2] / denominator) for key, values in rows.items() if values[2]}

@@ -10,7 +10,7 @@ from tracediff.engine import profile_file
 from tracediff.ingest.source import TraceFile
 from tracediff.profile.placement.gpu_events import SPILLED
 from tracediff.profile.step_states import STATES
-from tracediff.profile.tables import NAMES, table_schema
+from tracediff.profile.tables import OF_FILES, table_schema
 
 pytestmark = traces.needs_traces
 
@@ -27,7 +27,7 @@ def per_step(profile, name, column, keep=bool):
 
 @pytest.mark.parametrize("name", traces.NAMES)
 def test_measures_close_with_the_accounts(name):
-    profile = profile_file(TraceFile(str(traces.FOLDER / name)), tables=NAMES)
+    profile = profile_file(TraceFile(str(traces.FOLDER / name)), tables=OF_FILES)
     steps = len(profile.step_numbers)
     work = profile.kernels
     launched = np.flatnonzero(work.step > SPILLED)

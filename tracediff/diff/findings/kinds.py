@@ -136,7 +136,7 @@ EFFICIENCY = FindingKind(
     "efficiency",
     "the same shapes of one kind of work and dtype attain a share of the device's peak (without a known peak: a rate) "
     "that differs by ≥ 10 %, and the better rate would save ≥ 1 % of all work; only with the table `rates`",
-    "[work and its rate](analysis/rates.md)",
+    "[work and its rate](tables/rates.md)",
     "check kernels, dtypes, layouts and alignment of these shapes, and clocks",
     section="tables",
 )
@@ -237,7 +237,7 @@ OFF_PATH = FindingKind(
     "off-path",
     "the time of a kernel, operator or call changed by ≥ 1 % of the step, and at most a tenth of that on the critical "
     "path; only with the table `critical`",
-    "the [critical path](analysis/critical.md) of both sides",
+    "the [critical path](tables/critical.md) of both sides",
     "nothing: it is no reason for the step's change",
     section="tables",
     page="timeline",
@@ -245,7 +245,7 @@ OFF_PATH = FindingKind(
 MEMORY_PEAK = FindingKind(
     "memory-peak",
     "a device's peak of allocated memory changed by ≥ 5 % and ≥ 1 MiB; only with the table `memory`",
-    "`[memory]` events ([memory](analysis/memory.md))",
+    "`[memory]` events ([memory](tables/memory.md))",
     "read which operators and modules hold the peak",
     section="tables",
     page="memory",

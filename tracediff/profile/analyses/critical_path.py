@@ -1,5 +1,5 @@
 """The critical path of each step: what the step's completion waited for at each instant of its period
-(docs/analysis/critical.md).
+(docs/tables/critical.md).
 
 The walk goes backward from completion(s) to completion(s − 1). A GPU event stands back to when it began, and hands on
 to what it waited for last: another GPU

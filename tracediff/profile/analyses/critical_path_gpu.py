@@ -1,5 +1,5 @@
 """What each GPU event waited for last: an event before it on its stream, one on another stream, or its launch
-(docs/analysis/critical.md).
+(docs/tables/critical.md).
 """
 
 from __future__ import annotations

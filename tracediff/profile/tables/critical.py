@@ -1,4 +1,4 @@
-"""Critical path: what the step waits for, by operator, call and kernel (docs/analysis/critical.md)."""
+"""Critical path: what the step waits for, by operator, call and kernel (docs/tables/critical.md)."""
 
 from __future__ import annotations
 

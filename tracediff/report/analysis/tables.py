@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracediff.aggregate.collective_skew import OVER_RANKS
+from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
@@ -14,7 +14,6 @@ from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.formatting import PERCENT, count, percent, plural, time, time_unit
 from tracediff.report.sections import BY_TITLES
 from tracediff.report.table import Table, one_sided
-from tracediff.report.text import ranges
 
 TOP = 15
 """Rows of a table where nothing else is asked for."""
@@ -75,8 +74,7 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
         out[schema.name] = one_sided(
             schema, [(key, [n / analysis.scale for n in row]) for key, row in lines], analysis.side.gpu, top
         )
-    wanted = {*names, *(OVER_RANKS if "collectives" in names else ())}
-    return {key: table for key, table in out.items() if not names or key in wanted}
+    return {key: table for key, table in out.items() if not names or key in names}
 
 
 def _states(analysis: Analysis) -> Table:

@@ -1,4 +1,4 @@
-"""`Analysis` → the JSON document of schema ``tracediff.profile/1`` (docs/analysis.md)."""
+"""`Analysis` → the JSON document of schema ``tracediff.profile/1`` (docs/analysis.md#json)."""
 
 from __future__ import annotations
 

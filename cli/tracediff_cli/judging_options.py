@@ -1,0 +1,72 @@
+"""The options of every command that compares sets: how strictly differences are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from tracediff_cli.option_groups import JUDGING, option
+
+
+def percent(value: str | float) -> float:
+    """``3%`` or ``0.03`` as a part of the whole.
+
+    Raises:
+        click.BadParameter: any other text.
+    """
+    if isinstance(value, float):
+        return value
+    text = value.strip()
+    try:
+        part = float(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        part = -1.0
+    if not 0 <= part < 10:
+        raise click.BadParameter(f"{text!r} is not a percentage: write 3% or 0.03")
+    return part
+
+
+def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every command that compares sets; the command gets them as ``judging`` and ``force``."""
+
+    @option(
+        "--paired", group=JUDGING, is_flag=True, help="Test run k of control against run k of test (5 pairs or more)."
+    )
+    @option(
+        "--assume-run-cv",
+        group=JUDGING,
+        metavar="PERCENT",
+        type=percent,
+        help="Judge single runs by this assumed run-to-run spread.",
+    )
+    @option(
+        "--equivalence-band",
+        group=JUDGING,
+        metavar="PERCENT",
+        type=percent,
+        default="5%",
+        show_default=True,
+        help="Judge changes of the step time within this as no difference.",
+    )
+    @option(
+        "--noise-floor",
+        group=JUDGING,
+        metavar="PERCENT",
+        type=percent,
+        default="1%",
+        show_default=True,
+        help="Flag no operator for a smaller change.",
+    )
+    @option("--force", group=JUDGING, is_flag=True, help="Compare even what the preflight refuses.")
+    @wraps(command)
+    def with_judging(
+        paired: bool, assume_run_cv: float | None, equivalence_band: float, noise_floor: float, **others: Any
+    ) -> Any:
+        from tracediff.diff.verdict import Judging
+
+        return command(judging=Judging(paired, assume_run_cv, equivalence_band, noise_floor), **others)
+
+    return with_judging

@@ -1,0 +1,232 @@
+"""The options of every command that loads traces: which of them are read, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracediff.errors import TracediffError
+from tracediff_cli.option_groups import SETS, option
+
+if TYPE_CHECKING:
+    from tracediff.aggregate.traceset import TraceSet
+    from tracediff.load_options import LoadOptions
+    from tracediff.profile.selection import Selection
+
+SIDES = ("ctrl", "test")
+"""What an option's value begins with, and ``=``, to concern one side only."""
+
+
+@dataclass(frozen=True)
+class LoadArguments:
+    """The loading options as they were written on the command line.
+
+    Attributes:
+        sides: prefixes that values may have; none where a command has no control and test.
+        labels, ranks, steps, skips: values in order, with their prefixes. tables: names, or ``all``.
+        step_marker, families, jobs: None for the defaults.
+    """
+
+    sides: tuple[str, ...]
+    labels: tuple[str, ...]
+    ranks: tuple[str, ...]
+    steps: tuple[str, ...]
+    skips: tuple[str, ...]
+    step_marker: str | None
+    families: str | None
+    tables: tuple[str, ...]
+    jobs: int | None
+
+    def load(self, wheres: Sequence[str]) -> list[TraceSet]:
+        """The sets at ``wheres``, with a progress bar on a terminal.
+
+        Raises:
+            TracediffError: as for `options` and `tracediff.engine.load_sets`.
+        """
+        from tracediff.engine import load_sets
+
+        options = self.options(len(wheres))
+        with progress() as tell:
+            return load_sets(wheres, options, progress=tell)
+
+    def with_tables(self, *names: str) -> LoadArguments:
+        """The same with these tables."""
+        return replace(self, tables=names)
+
+    def options(self, count: int) -> LoadOptions:
+        """What they mean for ``count`` sets.
+
+        Raises:
+            TracediffError: a value, a side, a table or the file of families is wrong.
+        """
+        from tracediff.load_options import LoadOptions, SetOptions
+        from tracediff.profile.kernels.families import DEFAULT, read_rules
+        from tracediff.profile.tables import table_names
+
+        table_names(self.tables)  # an unknown one is told before anything is read
+        ranks, steps, skips = (
+            self._by_set(name, values, count)
+            for name, values in (("--rank", self.ranks), ("--step", self.steps), ("--skip-first", self.skips))
+        )
+        sets = tuple(
+            SetOptions(label, frozenset(_number("--rank", rank) for rank in of) or None, _selection(step, skip))
+            for label, of, step, skip in zip(self._labels(count), ranks, steps, skips, strict=True)
+        )
+        rules = read_rules(self.families) if self.families is not None else DEFAULT
+        return LoadOptions(sets, self.step_marker, rules, self.tables, self.jobs)
+
+    def _by_set(self, name: str, values: Sequence[str], count: int) -> list[list[str]]:
+        """The values of each set; one without a prefix is for all of them."""
+        sets: list[list[str]] = [[] for _ in range(count)]
+        for value in values:
+            side, mark, rest = value.partition("=")
+            if not (mark and self.sides):
+                for one in sets:
+                    one.append(value)
+                continue
+            if side not in self.sides:
+                raise TracediffError(name, f"unknown side {side!r}", "write ctrl=… or test=…, or neither for both")
+            self._check_sides(name, value, count)
+            sets[self.sides.index(side)].append(rest)
+        return sets
+
+    def _labels(self, count: int) -> list[str | None]:
+        """The label of each set, None for the default; those without a prefix name the sets in order."""
+        prefixes = tuple(f"{side}=" for side in self.sides)
+        plain = [label for label in self.labels if not label.startswith(prefixes)]
+        if len(plain) > count:
+            raise TracediffError("--label", f"{len(plain)} labels for {count} sets", "give one for each set")
+        labels: list[str | None] = [*plain, *[None] * (count - len(plain))]
+        for label in self.labels:
+            side, mark, rest = label.partition("=")
+            if mark and side in self.sides:
+                self._check_sides("--label", label, count)
+                labels[self.sides.index(side)] = rest
+        return labels
+
+    def _check_sides(self, name: str, value: str, count: int) -> None:
+        if count != len(self.sides):
+            raise TracediffError(name, f"{value!r} names one side of a pair", "give CONTROL and TEST, or no side")
+
+
+def load_options(
+    *, table_help: str, table_group: str = SETS, sides: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options of every command that loads sets; the command gets them as ``loading``.
+
+    Args:
+        table_help: what the command does with ``--table``. table_group: the section of the help that it stands in.
+        sides: prefixes with which a value concerns one side only.
+    """
+    prefix = f"[{'|'.join(f'{side}=' for side in sides)}]" if sides else ""
+    labels = "Name a side (control first)" if sides else "Name the set"
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @option(
+            "--label",
+            "labels",
+            group=SETS,
+            multiple=True,
+            metavar=f"{prefix}NAME",
+            help=f"{labels} [default: the last part of its path].",
+        )
+        @option(
+            "--rank", "ranks", group=SETS, multiple=True, metavar=f"{prefix}N", help="Use only this rank (repeatable)."
+        )
+        @option(
+            "--step",
+            "steps",
+            group=SETS,
+            multiple=True,
+            metavar=f"{prefix}A..B",
+            help="Use only the steps numbered A to B.",
+        )
+        @option(
+            "--skip-first",
+            "skips",
+            group=SETS,
+            multiple=True,
+            metavar=f"{prefix}N",
+            help="Leave out the first N steps of each file [default: 1 of 3 or more].",
+        )
+        @option(
+            "--step-marker",
+            group=SETS,
+            metavar="REGEX",
+            help="Take the annotations that match as steps [default: ProfilerStep#N].",
+        )
+        @option(
+            "--families",
+            group=SETS,
+            metavar="FILE",
+            help="Classify names by the rules of this TOML file before the built-in ones.",
+        )
+        @option("--table", "tables", group=table_group, multiple=True, metavar="NAME", help=table_help)
+        @option(
+            "--jobs",
+            group=SETS,
+            type=click.IntRange(1),
+            metavar="N",
+            help="Read files in N processes [default: one per core, 1 below 4 MiB].",
+        )
+        @wraps(command)
+        def with_loading(
+            labels: tuple[str, ...],
+            ranks: tuple[str, ...],
+            steps: tuple[str, ...],
+            skips: tuple[str, ...],
+            step_marker: str | None,
+            families: str | None,
+            tables: tuple[str, ...],
+            jobs: int | None,
+            **others: Any,
+        ) -> Any:
+            loading = LoadArguments(sides, labels, ranks, steps, skips, step_marker, families, tables, jobs)
+            return command(loading=loading, **others)
+
+        return with_loading
+
+    return decorate
+
+
+def _selection(steps: Sequence[str], skips: Sequence[str]) -> Selection:
+    """The last of several counts, and steps before how many are skipped."""
+    from tracediff.profile.selection import Selection
+
+    if steps:
+        return Selection.parse(steps[-1])
+    return Selection(skip_first=_number("--skip-first", skips[-1])) if skips else Selection()
+
+
+def _number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise TracediffError(name, f"not a whole number: {text!r}", "write 0 or more")
+    return int(text)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[int, int], None] | None]:
+    """A bar over files on a terminal, nothing on a pipe."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        TextColumn("reading traces"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task("files", total=None)
+        yield lambda done, files: bar.update(task, completed=done, total=files)

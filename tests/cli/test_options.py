@@ -1,0 +1,184 @@
+"""The options that commands share, their groups in ``--help``, and what a wrong one is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+from build_trace import call, document, kernel, op, step, write
+from click.testing import CliRunner
+from tracediff_cli.main import COMMANDS, cli
+
+import tracediff
+from tracediff.errors import TracediffError
+from tracediff.profile.tables import NAMES
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+EAGER, COMPILED = str(SAMPLES / "vit/eager"), str(SAMPLES / "vit/compile")
+LOADING = ("compare", "analyze", "matrix", "check", "export", "snapshot", "dashboard")
+COMPARING = ("compare", "matrix", "check", "export", "dashboard")
+LOAD_OPTIONS = {"--label", "--rank", "--step", "--skip-first", "--step-marker", "--families", "--table", "--jobs"}
+JUDGING_OPTIONS = {"--paired", "--assume-run-cv", "--equivalence-band", "--noise-floor", "--force"}
+
+
+def run(*args):
+    return CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"}).invoke(cli, list(map(str, args)))
+
+
+def options_of(command):
+    return {name: param for param in cli.get_command(None, command).params for name in param.opts}
+
+
+def error_of(*args):
+    result = run(*args)
+    assert isinstance(result.exception, TracediffError), result.output
+    return str(result.exception)
+
+
+def test_every_command_is_covered():
+    assert {*LOADING, "collect"} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", LOADING)
+def test_every_command_that_loads_takes_the_same_options(command):
+    first, own = options_of("compare"), options_of(command)
+    assert own.keys() >= LOAD_OPTIONS
+    sides = command in ("compare", "check", "export", "dashboard")
+    for name in LOAD_OPTIONS:
+        assert (own[name].name, own[name].multiple) == (first[name].name, first[name].multiple)
+        if name in ("--label", "--rank", "--step", "--skip-first"):
+            assert own[name].metavar.startswith("[ctrl=|test=]") == sides
+
+
+@pytest.mark.parametrize("command", LOADING)
+def test_commands_that_compare_and_no_others_take_the_judging_options(command):
+    assert options_of(command).keys() & JUDGING_OPTIONS == (JUDGING_OPTIONS if command in COMPARING else set())
+
+
+def test_what_replaces_the_usual_output_has_a_section_of_its_own():
+    text = run("compare", "--help").output
+    section = text[text.index("Instead of the usual output:") : text.index("Which traces:")]
+    assert all(name in section for name in ("--by", "--table", "--explain", "--where"))
+    assert "--json" not in section
+    assert "--json" in text[text.index("\nOutput:") :]
+
+
+def numbered(folder):
+    events = [e for k in range(1, 7) for e in (step(k, 10 * k, 10), op("a", 10 * k + 1, 2))]
+    return write(folder / "a.json", document(events))
+
+
+@pytest.mark.parametrize("command", ["analyze", "matrix", "check", "compare"])
+def test_steps_are_chosen_by_every_command(command, tmp_path):
+    path, out = numbered(tmp_path), tmp_path / "out.json"
+    sets = [path] if command == "analyze" else [path, path]
+    result = run(command, *sets, "--step", "2..3", "--label", "one", "--json", out)
+    assert result.exception is None, result.output
+    found = json.loads(out.read_text())
+    if command in ("analyze", "compare"):
+        side = found["set" if command == "analyze" else "control"]
+        assert (side["steps_used"], side["label"]) == ([2, 3], "one")
+    missing = error_of(command, *sets, "--step", "9")
+    assert missing.endswith("steps in this file: 1–6")
+
+
+def test_a_snapshot_is_compared_by_the_steps_it_was_made_with(tmp_path):
+    path, base = numbered(tmp_path), tmp_path / "base.tdprof.gz"
+    assert run("snapshot", path, "--step", "2..3", "-o", base).exception is None
+    assert tracediff.load(base).steps_used == [2, 3]
+    assert tracediff.load(base, steps=(4, 6)).steps_used == [4, 5, 6]
+
+
+def test_a_side_is_told_by_its_prefix(tmp_path):
+    path, out = numbered(tmp_path), tmp_path / "out.json"
+    sides = ("--step", "ctrl=2", "--step", "test=4..5", "--label", "test=new", "--label", "old")
+    assert run("compare", path, path, *sides, "--json", out).exception is None
+    found = json.loads(out.read_text())
+    assert [(found[s]["label"], found[s]["steps_used"]) for s in ("control", "test")] == [("old", [2]), ("new", [4, 5])]
+    assert "write ctrl=… or test=…" in error_of("compare", path, path, "--step", "contrl=2")
+    assert "3 labels for 2 sets" in error_of("matrix", path, path, *["--label", "x"] * 3)
+    assert "names one side of a pair" in error_of("dashboard", tmp_path, "--rank", "ctrl=0")
+
+
+def test_the_ranks_there_are_are_named(tmp_path):
+    write_ranks(tmp_path)
+    assert error_of("analyze", tmp_path, "--rank", "7").endswith("no file of rank 7; ranks in this set: 0–1")
+
+
+def test_a_wrong_command_or_option_is_told_the_nearest():
+    assert "did you mean compare?" in run("comparr", "a", "b").output
+    assert all(name in run("frobnicate").output for name in COMMANDS)
+    assert "--table" in run("compare", "a", "b", "--tabel", "x").output.splitlines()[-1]
+
+
+def test_tables_are_in_every_json_and_csv(tmp_path):
+    out = tmp_path / "out.json"
+    for command in ("check", "matrix"):
+        run(command, EAGER, COMPILED, "--table", "python", "--json", out)
+        found = json.loads(out.read_text())
+        assert list((found if command == "check" else found["comparisons"][0])["tables"]) == ["python"]
+        run(command, EAGER, COMPILED, "--json", out)
+        assert "tables" not in out.read_text()
+    run("export", EAGER, COMPILED, "--csv", tmp_path / "csv", "--table", "launches")
+    assert (tmp_path / "csv" / "table_launches.csv").read_text().startswith("call,")
+
+
+# two ranks; the second comes 40 µs late to the collective of each step
+def write_ranks(folder, late=(0, 40)):
+    for rank, later in enumerate(late):
+        events = []
+        for k in range(1, 4):
+            at = 1000 * k
+            events += [step(k, at, 1000), op("aten::mm", at + 1, 2), call("cudaLaunchKernel", at + 5, 1, k)]
+            length = 120 - later
+            events.append(kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + 300 + later, length, k))
+        write(folder / f"rank{rank}.json", document(events, distributedInfo={"rank": rank, "world_size": len(late)}))
+    return folder
+
+
+def test_a_table_over_ranks_is_a_table_like_others(tmp_path):
+    ranks, out = write_ranks(tmp_path / "ranks"), tmp_path / "out.json"
+    shown = run("analyze", ranks, "--table", "stragglers").output
+    assert "Ranks that come last" in shown
+    assert "Collectives\n" not in shown
+    run("compare", ranks, ranks, "--table", "stragglers", "--json", out)
+    assert list(json.loads(out.read_text())["tables"]) == ["stragglers"]
+    diff = tracediff.compare(ranks, ranks, tables=["stragglers"])
+    frame = diff.table("stragglers").set_index("rank")
+    assert frame.loc["1", "control_held_up_us"] == frame.loc["1", "test_held_up_us"] == 40
+    assert tracediff.analyze(ranks, tables=["stragglers"]).table("stragglers").shape[0] == 2
+    everything = tracediff.analyze(ranks, tables=["all"])
+    assert list(everything.analysis.side.notes) == list(diff.comparison.control.notes)
+    assert [schema.name for schema, _ in everything.analysis.tables] == list(NAMES)
+
+
+def test_a_table_that_cannot_be_made_is_said(tmp_path):
+    ranks, base = write_ranks(tmp_path / "ranks"), tmp_path / "base.tdprof.gz"
+    assert "which a snapshot cannot hold" in error_of("snapshot", ranks, "--table", "stragglers", "-o", base)
+    written = run("snapshot", ranks, "--table", "all", "-o", base).output
+    assert "cannot hold collective_waits, stragglers" in written
+    both = tracediff.compare(base, ranks, tables=["stragglers", "launches"])
+    notes = {
+        side.label: {n.code: n.message for n in side.notes} for side in (both.comparison.control, both.comparison.test)
+    }
+    assert "table stragglers is missing" in notes["base"]["missing-table"]
+    assert "missing-table" not in notes["ranks"]
+    assert len(both.table("launches")) == 1
+    with pytest.raises(TracediffError, match="table stragglers: is not there"):
+        both.table("stragglers")
+    with pytest.raises(TracediffError, match=r"did you mean stragglers\? tables are launches"):
+        both.table("straggler")
+    alone = tracediff.analyze(ranks / "rank0.json", tables=["all"])
+    assert "stragglers" not in alone.to_json()
+
+
+def test_the_table_of_a_collection_has_another_name_now():
+    now, before = run("collect", "--show", SAMPLES / "vit"), run("table", SAMPLES / "vit")
+    assert now.exit_code == before.exit_code == 0
+    assert before.stdout == now.stdout
+    assert now.stdout.startswith("vit · tiny")
+    assert now.stderr == ""
+    assert "`tracediff collect --show`" in before.stderr
+    assert "\n  table " not in run("--help").output
+    assert run("table", SAMPLES / "vit", "--markdown", "-").stdout == (
+        run("collect", "--show", SAMPLES / "vit", "--markdown=-").stdout
+    )

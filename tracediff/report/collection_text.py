@@ -1,0 +1,68 @@
+"""How the table of a collection is worded, for the terminal and Markdown alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracediff.formatting import Unit, byte_unit, count, signed_percent, time_unit
+from tracediff.report.collection import CollectionTable, VariantRow
+
+HEAD = (
+    "variant",
+    "runs",
+    "build",
+    "first",
+    "step",
+    "IQR",
+    "speed-up",
+    "95 %",
+    "peak",
+    "kernels",
+    "ops",
+    "breaks",
+    "profiler",
+)
+
+
+def title(found: CollectionTable) -> str:
+    """What was collected, how large, where, with which torch."""
+    environment = found.environment
+    where = environment.get("gpu") or f"CPU, {environment.get('threads', '?')} thread"
+    return " · ".join(str(x) for x in (found.name, found.size, where, f"torch {environment.get('torch', '?')}") if x)
+
+
+def units_of(rows: Sequence[VariantRow]) -> dict[str, Unit]:
+    """Column → its unit; IQR has that of the steps."""
+    return {
+        "build": time_unit(1e6 * (row.build_s or 0) for row in rows),
+        "first": time_unit(1e6 * (row.first_step_s or 0) for row in rows),
+        "step": time_unit(row.step_us or 0 for row in rows),
+        "peak": byte_unit(row.peak_bytes or 0 for row in rows),
+    }
+
+
+def heads(units: dict[str, Unit]) -> list[str]:
+    """`HEAD` with units."""
+    return [f"{name} {units[name].name}" if name in units else name for name in HEAD]
+
+
+def cells_of(row: VariantRow, units: dict[str, Unit]) -> list[str]:
+    """The texts of a row, one for each of `HEAD`; empty where a value is unknown."""
+
+    def text(unit: str, value: float | None, factor: float = 1.0) -> str:
+        return "" if value is None else units[unit].plain(factor * value)
+
+    interval = "" if row.speedup_low is None else f"{row.speedup_low:.2f}–{row.speedup_high:.2f}"
+    return [
+        row.variant,
+        str(row.runs),
+        text("build", row.build_s, 1e6),
+        text("first", row.first_step_s, 1e6),
+        text("step", row.step_us),
+        text("step", row.iqr_us),
+        "" if row.speedup is None else f"{row.speedup:.2f}",
+        interval,
+        text("peak", row.peak_bytes),
+        *("" if number is None else count(number) for number in (row.kernels, row.ops, row.graph_breaks)),
+        "" if row.overhead is None else signed_percent(row.overhead),
+    ]
