@@ -15,7 +15,6 @@ from tracediff_dashboards.pages import PAGES
 import tracediff
 from tracediff import charts
 from tracediff.aggregate.collective_skew import OVER_RANKS
-from tracediff.analysis.set_findings import ADVICE
 from tracediff.collect.options import parser
 from tracediff.collect.workloads import NAMES as WORKLOADS
 from tracediff.diff.gate.config import STOPPING
@@ -89,14 +88,6 @@ def texts(path):
             if isinstance(argument, ast.Constant):
                 first.setdefault(ast.unparse(node.func).removeprefix("self."), set()).add(argument.value)
     return everywhere, first
-
-
-def test_finding_codes():
-    codes = {code for code, _, _ in ADVICE.values()}
-    for path in (SOURCE / "diff" / "findings").glob("*.py"):
-        everywhere, first = texts(path)
-        codes |= {text for text in everywhere if re.fullmatch(r"[a-z]+(-[a-z]+)+", text)} | first.get("Finding", set())
-    assert codes == first_cells("findings.md") - {"code"}
 
 
 def test_preflight_codes():
