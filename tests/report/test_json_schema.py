@@ -15,6 +15,7 @@ from traces import needs_traces
 from tracediff.analysis.analyze import analyze_set
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.load_options import LoadOptions
 from tracediff.profile.tables import NAMES, OVER_RANKS
 from tracediff.report.analysis.to_json import to_json as analysis_json
 from tracediff.report.json_schema import DOCUMENTS, file_name, json_schema, published
@@ -35,7 +36,7 @@ def valid(text):
 
 def compared(control, test, force=False, tables=NAMES):
     """The documents of a comparison and of both of its sets."""
-    sets = load_sets([str(control), str(test)], tables=tables)
+    sets = load_sets([str(control), str(test)], LoadOptions(tables=tables))
     for one in sets:
         valid(analysis_json(analyze_set(one)))
     return valid(to_json(compare_sets(*sets, force)))

@@ -87,7 +87,7 @@ GPU_BOUND = FindingKind(
 NEW_SYNC = FindingKind(
     "new-sync",
     "the number of calls per step that wait for the device changed by ≥ 1",
-    "runtime calls `*Synchronize*` and waiting copies",
+    "runtime calls that synchronise, and copies that wait",
     "look for `.item()`, `.cpu()` and printed tensors",
     section="changes",
     tab="ops",
@@ -212,7 +212,7 @@ RECOMPILE_IN_WINDOW = FindingKind(
 CUDA_GRAPH = FindingKind(
     "cuda-graph",
     "the number of graph launches per step changed",
-    "`cudaGraphLaunch`, `hipGraphLaunch`",
+    "runtime calls that launch a graph",
     "see whether the step itself changed",
     section="changes",
     tab="ops",
