@@ -1,4 +1,4 @@
-"""Where a page shows the work of a finding, the finding exists."""
+"""Kinds of findings: documented, raised by a rule, and shown by pages that exist."""
 
 import re
 from pathlib import Path
@@ -12,13 +12,6 @@ from tracediff.diff.findings.kinds_table import with_table
 from tracediff.report.page.html_sections import SECTIONS
 
 ROOT = Path(__file__).parents[2]
-
-
-def documented(page):
-    rows = [line.split("|")[1] for line in (ROOT / "docs" / page).read_text().splitlines() if line.startswith("| ")]
-    return {
-        code.strip() for row in rows for code in row.split(",") if re.fullmatch(r"\s*[a-z]+(-[a-z]+)*\s*", code)
-    } - {"code"}
 
 
 def test_the_table_of_findings_is_current():
@@ -38,13 +31,3 @@ def test_where_a_finding_is_seen_exists(kind):
     assert kind.section in SECTIONS
     assert kind.page in PAGES
     assert kind.tab in TABS
-
-
-def test_preflight():
-    source = (ROOT / "tracediff/diff/preflight.py").read_text() + (
-        ROOT / "tracediff/diff/preflight_work.py"
-    ).read_text()
-    written = set(re.findall(r'Reason\(\s*"([a-z-]+)"', source)) | set(
-        re.findall(r'^        \("([a-z-]+)", "', source, re.MULTILINE)
-    )
-    assert written == documented("preflight.md")

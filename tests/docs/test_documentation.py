@@ -1,4 +1,7 @@
-"""The documentation: what exists in the code is documented, what is documented, cited and linked exists."""
+"""The documentation: what exists in the code is documented, what is documented, cited and linked exists.
+
+The table of findings is generated; tests/diff/test_codes.py holds that it is current.
+"""
 
 import ast
 import re
@@ -15,7 +18,6 @@ from tracediff_dashboards.pages import PAGES
 import tracediff
 from tracediff import charts
 from tracediff.aggregate.collective_skew import OVER_RANKS
-from tracediff.analysis.set_findings import ADVICE
 from tracediff.collect.options import parser
 from tracediff.collect.workloads import NAMES as WORKLOADS
 from tracediff.diff.gate.config import STOPPING
@@ -69,8 +71,8 @@ def first_cells(page):
     return {re.sub(r"^\[(.*)\]\(.*\)$", r"\1", name.strip()).strip("`*") for row in rows for name in row.split(",")}
 
 
-def texts(path):
-    """(all text constants of a module, those that are the first argument of a call by the name of what is called)."""
+def first_arguments(path):
+    """What is called in a module → the texts that are the first argument of these calls."""
     tree = ast.parse(path.read_text())
     constants = {
         target.id: node.value
@@ -79,31 +81,21 @@ def texts(path):
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    everywhere, first = set(), {}
+    found = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            everywhere.add(node.value)
         if isinstance(node, ast.Call) and node.args:
             argument = node.args[0]
             argument = constants.get(argument.id, argument) if isinstance(argument, ast.Name) else argument
             if isinstance(argument, ast.Constant):
-                first.setdefault(ast.unparse(node.func).removeprefix("self."), set()).add(argument.value)
-    return everywhere, first
-
-
-def test_finding_codes():
-    codes = {code for code, _, _ in ADVICE.values()}
-    for path in (SOURCE / "diff" / "findings").glob("*.py"):
-        everywhere, first = texts(path)
-        codes |= {text for text in everywhere if re.fullmatch(r"[a-z]+(-[a-z]+)+", text)} | first.get("Finding", set())
-    assert codes == first_cells("findings.md") - {"code"}
+                found.setdefault(ast.unparse(node.func).removeprefix("self."), set()).add(argument.value)
+    return found
 
 
 def test_preflight_codes():
     codes = set()
     for name in ("preflight.py", "preflight_work.py"):
         path = SOURCE / "diff" / name
-        codes |= texts(path)[1]["Reason"]
+        codes |= first_arguments(path)["Reason"]
         for node in ast.walk(ast.parse(path.read_text())):  # the list of checks: (code, message, function)
             if isinstance(node, ast.Tuple) and [type(e) for e in node.elts] == [ast.Constant, ast.Constant, ast.Name]:
                 codes.add(node.elts[0].value)
@@ -111,7 +103,7 @@ def test_preflight_codes():
 
 
 def test_health_codes():
-    codes = set().union(*(texts(path)[1].get("notes.add", set()) for path in SOURCE.rglob("*.py")))
+    codes = set().union(*(first_arguments(path).get("notes.add", set()) for path in SOURCE.rglob("*.py")))
     hta = {"not-in-hta", "one-file-a-rank", "one-run"}
     assert codes - hta == first_cells("health.md") - {"code"}
     assert hta <= {*re.findall(r"`([a-z-]+)`", (DOCS / "hta.md").read_text())}
