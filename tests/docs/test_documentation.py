@@ -1,4 +1,7 @@
-"""The documentation: what exists in the code is documented, what is documented, cited and linked exists."""
+"""The documentation: what exists in the code is documented, what is documented, cited and linked exists.
+
+The table of findings is generated; tests/diff/test_codes.py holds that it is current.
+"""
 
 import ast
 import re
@@ -68,8 +71,8 @@ def first_cells(page):
     return {re.sub(r"^\[(.*)\]\(.*\)$", r"\1", name.strip()).strip("`*") for row in rows for name in row.split(",")}
 
 
-def texts(path):
-    """(all text constants of a module, those that are the first argument of a call by the name of what is called)."""
+def first_arguments(path):
+    """What is called in a module → the texts that are the first argument of these calls."""
     tree = ast.parse(path.read_text())
     constants = {
         target.id: node.value
@@ -78,23 +81,21 @@ def texts(path):
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    everywhere, first = set(), {}
+    found = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            everywhere.add(node.value)
         if isinstance(node, ast.Call) and node.args:
             argument = node.args[0]
             argument = constants.get(argument.id, argument) if isinstance(argument, ast.Name) else argument
             if isinstance(argument, ast.Constant):
-                first.setdefault(ast.unparse(node.func).removeprefix("self."), set()).add(argument.value)
-    return everywhere, first
+                found.setdefault(ast.unparse(node.func).removeprefix("self."), set()).add(argument.value)
+    return found
 
 
 def test_preflight_codes():
     codes = set()
     for name in ("preflight.py", "preflight_work.py"):
         path = SOURCE / "diff" / name
-        codes |= texts(path)[1]["Reason"]
+        codes |= first_arguments(path)["Reason"]
         for node in ast.walk(ast.parse(path.read_text())):  # the list of checks: (code, message, function)
             if isinstance(node, ast.Tuple) and [type(e) for e in node.elts] == [ast.Constant, ast.Constant, ast.Name]:
                 codes.add(node.elts[0].value)
@@ -102,7 +103,7 @@ def test_preflight_codes():
 
 
 def test_health_codes():
-    codes = set().union(*(texts(path)[1].get("notes.add", set()) for path in SOURCE.rglob("*.py")))
+    codes = set().union(*(first_arguments(path).get("notes.add", set()) for path in SOURCE.rglob("*.py")))
     hta = {"not-in-hta", "one-file-a-rank", "one-run"}
     assert codes - hta == first_cells("health.md") - {"code"}
     assert hta <= {*re.findall(r"`([a-z-]+)`", (DOCS / "hta.md").read_text())}

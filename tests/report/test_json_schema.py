@@ -16,7 +16,7 @@ from tracediff.analysis.analyze import analyze_set
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.load_options import LoadOptions
-from tracediff.profile.tables import NAMES, OVER_RANKS
+from tracediff.profile.tables import NAMES, OF_FILES, OVER_RANKS
 from tracediff.report.analysis.to_json import to_json as analysis_json
 from tracediff.report.json_schema import DOCUMENTS, file_name, json_schema, published
 from tracediff.report.to_json import to_json
@@ -81,7 +81,7 @@ def test_sample_traces(pair):
     control, test = pair.split()
     found = compared(SAMPLES / control, SAMPLES / test)
     assert found["host_time"]["groups"]
-    assert found["tables"].keys() == {*NAMES}
+    assert found["tables"].keys() == {*OF_FILES}
 
 
 @needs_traces
@@ -125,7 +125,7 @@ def test_a_snapshot(tmp_path):
     base = tmp_path / "base.tdprof.gz"
     done = CliRunner().invoke(cli, ["snapshot", str(SAMPLES / "ensemble/loop"), "-o", str(base), "--table", "all"])
     assert done.exit_code == 0, done.output
-    assert compared(base, SAMPLES / "ensemble/vmap")["tables"].keys() == {*NAMES}
+    assert compared(base, SAMPLES / "ensemble/vmap")["tables"].keys() == {*OF_FILES}
 
 
 @pytest.mark.parametrize("options", [[], ["--allow", "single-run"], ["--force", "--limit", "op:*=0%"]])
