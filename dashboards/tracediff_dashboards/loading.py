@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
+from cachetools import LRUCache
+
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
-from tracediff_dashboards.lru_cache import Recent
 from tracediff_dashboards.sets import Sets
 
 MOST_SETS = 8
@@ -142,7 +143,7 @@ class Loader:
     def __init__(self, sets: Sets, options: Mapping[str, Any] | None = None) -> None:
         self.sets = sets
         self.options = dict(options or {})
-        self._loaded: Recent[TraceSet] = Recent(MOST_SETS)
+        self._loaded: LRUCache[str, TraceSet] = LRUCache(MOST_SETS)
         self._loads: dict[tuple[str, ...], Load] = {}
         self._lock = threading.Lock()
 
@@ -152,13 +153,14 @@ class Loader:
         Raises:
             TracediffError: there is no such set.
         """
-        a, b = self._loaded.get(control), self._loaded.get(test)
-        if a is not None and b is not None:
-            return a, b
         key = tuple(sorted({control, test}))
+        with self._lock:
+            known = {name: self._loaded[name] for name in key if name in self._loaded}
+        if len(known) == len(key):
+            return known[control], known[test]
         if key in self._loads:
             return self._loads[key]
-        missing = tuple(name for name in key if self._loaded.get(name) is None) or key
+        missing = tuple(name for name in key if name not in known)
         wheres = [
             self.sets.where(name) for name in missing
         ]  # before others wait: a slow disk is none of their business
@@ -191,9 +193,9 @@ class Loader:
 
     def _run(self, key: tuple[str, ...], load: Load, wheres: Sequence[str]) -> None:
         try:
-            for name, traces in zip(load.names, load.read(wheres, self.options), strict=True):
-                self._loaded.put(name, traces)
+            sets = load.read(wheres, self.options)
             with self._lock:
+                self._loaded.update(zip(load.names, sets, strict=True))
                 self._loads.pop(key, None)
         except TracediffError as error:
             load.error = str(error)
