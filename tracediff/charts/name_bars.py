@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from tracediff.charts.data_array import data_array
 from tracediff.errors import TracediffError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _grouped_bars(
             name=escape(label, quote=False),
             x=places,
             y=shown[column].tolist(),
-            customdata=names,
+            customdata=data_array(names),
             hovertemplate="%{customdata}<br>%{y:,}",
         )
         for label, column in columns.items()

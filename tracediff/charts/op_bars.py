@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import (
     both_names,
     change_text,
@@ -164,7 +165,7 @@ def _bars(
         y=[k for k, _, _ in rows],
         x=[unit.of(v) if unit else v for _, _, v in rows],
         marker_color=colour,
-        customdata=[b.hover for _, b, _ in rows],
+        customdata=data_array(b.hover for _, b, _ in rows),
         hovertemplate="%{customdata}<extra></extra>",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import full_name, label, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
 
@@ -29,9 +30,9 @@ def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme:
         text=[time_text(us) for _, us in lines],
         textposition="outside",
         cliponaxis=False,
-        customdata=[
+        customdata=data_array(
             f"<b>{full_name(name, 240)}</b><br>{time_text(us)} per step, {100 * us / whole:.1f} %" for name, us in lines
-        ],
+        ),
         hovertemplate="%{customdata}<extra></extra>",
         showlegend=False,
     )

@@ -193,7 +193,10 @@ def finish(figure: go.Figure, theme: str, title: str, subtitle: str = "", height
 
 
 def _has_legend(figure: go.Figure) -> bool:
-    return sum(trace.type in ("bar", "scatter", "box") and trace.showlegend is not False for trace in figure.data) > 1
+    return (
+        sum(trace["type"] in ("bar", "scatter", "box") and trace["showlegend"] is not False for trace in figure.data)
+        > 1
+    )
 
 
 def empty(theme: str, sentence: str) -> go.Figure:
@@ -216,8 +219,16 @@ def empty(theme: str, sentence: str) -> go.Figure:
 
 def caption(figure: go.Figure) -> tuple[str, str]:
     """(title, subtitle) of a figure of `finish` as plain text; of one of `empty` what is missing."""
-    head, _, below = (figure.layout.title.text or figure.layout.annotations[0].text).partition("<br><span")
+    text = str(figure.layout.title.text or figure.layout.annotations[0].text)
+    head, _, below = text.partition("<br><span")
     return _plain(head), _plain(f"<span{below}") if below else ""
+
+
+def height_of(figure: go.Figure) -> int:
+    """Pixels from top to bottom of a figure of `finish` or `empty`."""
+    height = figure.layout.height
+    assert height is not None
+    return int(height)
 
 
 def _plain(markup: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from tracediff import charts
-from tracediff.charts.theme import NO_BUTTONS, caption
+from tracediff.charts.theme import NO_BUTTONS, caption, height_of
 from tracediff.errors import TracediffError
 from tracediff.report.page.render import render
 from tracediff.write import write_bytes, write_text
@@ -151,7 +151,7 @@ def image(figure: go.Figure, wanted: str) -> bytes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # plotly's: that a running browser keeps its settings, which is wanted
             content: bytes = figure.to_image(
-                format=wanted, width=WIDTH, height=figure.layout.height, scale=2 if wanted == "png" else 1
+                format=wanted, width=WIDTH, height=height_of(figure), scale=2 if wanted == "png" else 1
             )
     except Exception as error:  # kaleido's and choreographer's errors have no common class
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import (
     RUNTIME,
     Unit,
@@ -108,7 +109,7 @@ def _side(figure: go.Figure, rows: list[Calls], side: int, name: str, colour: st
             y=list(range(len(rows))),
             x=values,
             marker_color=colour,
-            customdata=hovers,
+            customdata=data_array(hovers),
             hovertemplate="%{customdata}<extra></extra>",
             row=panel,
             col=1,

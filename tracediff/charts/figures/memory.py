@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import in_which, label, side_names, sides_of, time_text, unit_for
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.formatting import MINUS, size_unit
@@ -84,15 +85,15 @@ def _panel(
         figure.add_scatter(
             name=names[which],
             legendgroup=str(which),
-            showlegend=not any(trace.legendgroup == str(which) for trace in figure.data),
+            showlegend=not any(trace["legendgroup"] == str(which) for trace in figure.data),
             x=[unit.of(t) for t in times],
             y=[a / size for a in amounts],
             mode="lines",
             line={"shape": "hv", "width": 2, "color": (of.control, of.test)[which]},
-            customdata=[
+            customdata=data_array(
                 f"{size_text(a)}{in_which(which, len(names))} at {time_text(t)}"
                 for a, t in zip(amounts, times, strict=True)
-            ],
+            ),
             hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,

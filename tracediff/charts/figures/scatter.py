@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import (
     both_names,
     change_text,
@@ -105,7 +106,7 @@ def _dots(
         x=[unit.of(max(us(op.control_self), ground)) for op in rows],
         y=[unit.of(max(us(op.test_self), ground)) for op in rows],
         marker={"size": 9, "opacity": 0.85, "line": {"width": 1.3, "color": marker["color"]}, **marker},
-        customdata=[_hover(comparison, op) for op in rows],
+        customdata=data_array(_hover(comparison, op) for op in rows),
         hovertemplate="%{customdata}<extra></extra>",
     )
 
@@ -145,7 +146,7 @@ def _equality(figure: go.Figure, ends: tuple[float, float], band: float, of: Pal
 def _axes(figure: go.Figure, comparison: Comparison, unit: Unit, ends: tuple[float, float]) -> None:
     names = side_names(comparison)
     span = [math.log10(unit.of(end)) for end in ends]
-    common = {
+    common: dict[str, Any] = {
         "type": "log",
         "range": span,
         "dtick": 1,

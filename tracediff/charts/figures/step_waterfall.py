@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import (
     change_text,
     has_gpu,
@@ -129,7 +130,7 @@ def _totals(
             cliponaxis=False,
             text=[time_text(value)],
             textposition="outside",
-            customdata=[f"{name}<br>{time_text(value)} per step"],
+            customdata=data_array([f"{name}<br>{time_text(value)} per step"]),
             hovertemplate="%{customdata}<extra></extra>",
         )
 
@@ -148,10 +149,10 @@ def _bars(figure: go.Figure, changes: list[Change], totals: list[float], unit: U
             text=[change_text(c.delta) for _, _, c in rows],
             textposition="outside",
             cliponaxis=False,
-            customdata=[
+            customdata=data_array(
                 [label(c.name, 120), time_text(c.control_us), time_text(c.test_us), change_text(c.delta)]
                 for _, _, c in rows
-            ],
+            ),
             hovertemplate="<b>%{customdata[0]}</b><br>control %{customdata[1]}<br>test %{customdata[2]}<br>change "
             "%{customdata[3]} per step<extra></extra>",
         )
@@ -165,7 +166,12 @@ def _connect(figure: go.Figure, levels: list[float], unit: Unit, colour: str) ->
         x += [unit.of(level), unit.of(level), None]
         y += [k, k + 1, None]
     figure.add_scatter(
-        x=x, y=y, mode="lines", line={"color": colour, "width": 1, "dash": "dot"}, hoverinfo="skip", showlegend=False
+        x=data_array(x),
+        y=data_array(y),
+        mode="lines",
+        line={"color": colour, "width": 1, "dash": "dot"},
+        hoverinfo="skip",
+        showlegend=False,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import (
     SIDES,
     full_name,
@@ -53,7 +54,12 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     titles = [side_names(of)[which] for which, _ in shown]
     gap = 46 / (ROW * sum(heights) + 46)
     figure = make_subplots(
-        len(shown), 1, shared_xaxes=True, vertical_spacing=gap, row_heights=heights, subplot_titles=titles
+        len(shown),
+        1,
+        shared_xaxes=True,
+        vertical_spacing=gap,
+        row_heights=[float(n) for n in heights],
+        subplot_titles=titles,
     )
     told: set[str] = set()
     for k, (which, step) in enumerate(shown):
@@ -86,7 +92,7 @@ def _step(
             y=[int(marks.row[i]) for i in which],
             width=0.86,
             marker={"color": colours[kind], "line": {"width": 0}},
-            customdata=[_hover(of_step, i, gpu) for i in which],
+            customdata=data_array(_hover(of_step, i, gpu) for i in which),
             ids=[
                 f"{side}:{marks.event[i] if marks.event[i] >= 0 else f'state {i}'}" for i in which
             ],  # equal ids would be drawn once

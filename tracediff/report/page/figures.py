@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tracediff import charts
-from tracediff.charts.theme import caption
+from tracediff.charts.theme import caption, height_of
 from tracediff.report.page.tables import encoded
 
 if TYPE_CHECKING:
@@ -93,15 +93,14 @@ def chart(of: Comparison | Analysis, name: str) -> Chart:
         subtitle,
         figure=both[0],
         dark=list(_differences(both[0], both[1], [])),
-        height=light.layout.height,
+        height=height_of(light),
     )
 
 
 def untitled(figure: go.Figure) -> None:
     """Take away the title, which the page tells as a heading, and its room."""
-    figure.update_layout(
-        title=None, height=int(figure.layout.height - figure.layout.margin.t + TOP), margin={"t": TOP, "l": 4, "r": 4}
-    )
+    height = height_of(figure) - (figure.layout.margin.t or 0) + TOP
+    figure.update_layout(title=None, height=int(height), margin={"t": TOP, "l": 4, "r": 4})
 
 
 def _differences(light: Any, dark: Any, path: list[str | int]) -> Iterator[list[Any]]:

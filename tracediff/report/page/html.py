@@ -6,6 +6,7 @@ import hashlib
 import platform
 from base64 import b64encode
 from datetime import date
+from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -107,9 +108,7 @@ def page(template: str, title: str, charts: PageCharts, data: dict[str, Any], **
 
 def versions() -> list[tuple[str, str]]:
     """What makes the page."""
-    from plotly import __version__ as plotly
-
-    tools = f"tracediff {VERSION}, Python {platform.python_version()}, plotly {plotly}"
+    tools = f"tracediff {VERSION}, Python {platform.python_version()}, plotly {version('plotly')}"
     return [("made with", tools), ("made on", date.today().isoformat())]
 
 
