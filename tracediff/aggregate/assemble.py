@@ -44,7 +44,7 @@ def arrange(
         rank = _rank_of(profile, collected, alone=len(profiles) == 1)
         if ranks is None or rank in ranks:
             _place(runs, profile, rank)
-    arranged = TraceSet(label, list(runs.values()), selection, ())
+    arranged = TraceSet(label=label, runs=list(runs.values()), selection=selection, notes=())
     for profile in arranged.profiles:
         for note in profile.notes:
             collected.add(note.code, note.message, note.count)

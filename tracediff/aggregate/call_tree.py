@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Call:
     name: str
     shapes: str | None
     ordinal: int
+    _: KW_ONLY
     label: str = ""
     types: str | None = None
     strides: str | None = None
@@ -64,6 +65,7 @@ class Work:
     name: str
     launch_shape: str | None
     ordinal: int
+    _: KW_ONLY
     order: int
     count: int = 0
     ns: int = 0

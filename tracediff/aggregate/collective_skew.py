@@ -36,22 +36,34 @@ WAITS = TableSchema(
     "operations without their partners in the "
     "other ranks' files, and those that one rank can leave before others come (broadcast, send, …). The bandwidths "
     "are those of the transfer.",
-    ("collective", "group", "dtype", "size"),
-    (Column("time", "time"), Column("wait", "wait"), Column("transfer", "transfer"), Column("untold", "not told"),
-     Column("exposed", "exposed"), Column("overlapped", "overlapped"), Column("operations", "operations", "count"),
-     Column("partial", "with ranks missing", "count"),
-     Column("moved", "moved", "bytes"), Column("moved_time", "transfer of known size"),
-     Column("bus", "over the bus", "bytes"), Column("bus_time", "transfer of known bus size")),
-    (Rate("algorithm_gb_s", "algorithm GB/s", "moved", "moved_time"), Rate("bus_gb_s", "bus GB/s", "bus", "bus_time")),
-)  # fmt: skip
+    keys=("collective", "group", "dtype", "size"),
+    columns=(
+        Column("time", "time"),
+        Column("wait", "wait"),
+        Column("transfer", "transfer"),
+        Column("untold", "not told"),
+        Column("exposed", "exposed"),
+        Column("overlapped", "overlapped"),
+        Column("operations", "operations", "count"),
+        Column("partial", "with ranks missing", "count"),
+        Column("moved", "moved", "bytes"),
+        Column("moved_time", "transfer of known size"),
+        Column("bus", "over the bus", "bytes"),
+        Column("bus_time", "transfer of known bus size"),
+    ),
+    rates=(
+        Rate("algorithm_gb_s", "algorithm GB/s", "moved", "moved_time"),
+        Rate("bus_gb_s", "bus GB/s", "bus", "bus_time"),
+    ),
+)
 STRAGGLERS = TableSchema(
     "stragglers",
     "Ranks that come last",
     "Held up: how long the others waited for this rank, added over them, where it came last to a collective; late by: "
     "how long after the last but one. "
     "Where two came last within the uncertainty of their clocks, it is unclear who did.",
-    ("rank",),
-    (
+    keys=("rank",),
+    columns=(
         Column("held_up", "held up"),
         Column("last", "came last", "count"),
         Column("late", "late by"),
@@ -60,15 +72,15 @@ STRAGGLERS = TableSchema(
         Column("exposed", "own exposed"),
         Column("operations", "operations", "count"),
     ),
-    (Rate("late_mean_us", "late by µs each", "late", "last", 1e-3),),
+    rates=(Rate("late_mean_us", "late by µs each", "late", "last", 1e-3),),
 )
 STRAGGLING_STEPS = TableSchema(
     "straggling_steps",
     "Ranks that come last, by step",
     "As by rank, for each used step in which it came last; the mean over the runs that have the step.",
-    ("step", "rank"),
-    STRAGGLERS.columns[:3],
-    STRAGGLERS.rates,
+    keys=("step", "rank"),
+    columns=STRAGGLERS.columns[:3],
+    rates=STRAGGLERS.rates,
 )
 CLOCKS = TableSchema(
     "rank_clocks",
@@ -76,8 +88,8 @@ CLOCKS = TableSchema(
     "How far each rank's clock is ahead of its reference's, by the ends of collectives that end together, and within "
     "which nine in ten of them agree. "
     "It is taken off before ranks are compared.",
-    ("run", "rank", "reference"),
-    (Column("offset", "ahead"), Column("uncertainty", "uncertainty"), Column("shared", "collectives", "count")),
+    keys=("run", "rank", "reference"),
+    columns=(Column("offset", "ahead"), Column("uncertainty", "uncertainty"), Column("shared", "collectives", "count")),
 )
 
 
@@ -106,7 +118,7 @@ class CollectiveWaits:
         return self.waits, self.stragglers, self.steps, self.clocks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Operations:
     """The operations of one run over all its ranks, m of them; times in ns.
 
@@ -128,7 +140,7 @@ class Operations:
     used: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Matched:
     """What each of m operations has of the others.
 
@@ -230,7 +242,18 @@ def _operations(traces: TraceSet, run: Run, kinds: dict[CollectiveKind, int]) ->
     file, rank, kind, size, step, sequence, start, end, exposed, used = np.array(
         parts and np.concatenate(parts, axis=1), np.int64
     ).reshape(10, -1)
-    return Operations(file, rank, kind, size, step, sequence, start, end, exposed, used.astype(bool))
+    return Operations(
+        file=file,
+        rank=rank,
+        kind=kind,
+        size=size,
+        step=step,
+        sequence=sequence,
+        start=start,
+        end=end,
+        exposed=exposed,
+        used=used.astype(bool),
+    )
 
 
 def _matched(of: Operations, kinds: list[CollectiveKind]) -> Int64:
@@ -285,12 +308,12 @@ def _waited(
     """Waits and arrivals on one clock."""
     m = len(collective)
     match = Matched(
-        collective,
-        np.zeros(m, bool),
-        np.array([k.ranks for k in kinds], np.int64)[of.kind],
-        np.zeros(m, np.int64),
-        np.full(m, -1),
-        np.zeros(m, np.int64),
+        collective=collective,
+        partial=np.zeros(m, bool),
+        ranks=np.array([k.ranks for k in kinds], np.int64)[of.kind],
+        wait=np.zeros(m, np.int64),
+        last=np.full(m, -1),
+        late=np.zeros(m, np.int64),
     )
     some = np.flatnonzero(collective >= 0)
     if not len(some):

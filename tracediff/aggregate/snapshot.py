@@ -147,7 +147,12 @@ def read_snapshot(
         for run in runs
     ]
     traces = TraceSet(
-        found.label, [run for run in kept if run.ranks], selection or Selection(), (), found.manifest, families
+        label=found.label,
+        runs=[run for run in kept if run.ranks],
+        selection=selection or Selection(),
+        notes=(),
+        manifest=found.manifest,
+        families=families,
     )
     notes = Notes()
     for note in (*found.notes, *(n for p in traces.profiles for n in p.notes)):

@@ -22,7 +22,7 @@ from tracediff.aggregate.tables import set_tables
 from tracediff.aggregate.traceset import TraceSet
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SetSummary:
     """The accounts of one set per step, each with numerators over a denominator of its own.
 
@@ -62,5 +62,10 @@ def summarise(traces: TraceSet) -> SetSummary:
     """The accounts of ``traces`` per used step."""
     steps = step_average(traces)
     return SetSummary(
-        traces, side_of(traces, steps.runs), steps, kernel_average(traces), op_average(traces), set_tables(traces)
+        traces=traces,
+        side=side_of(traces, steps.runs),
+        steps=steps,
+        kernels=kernel_average(traces),
+        ops=op_average(traces),
+        tables=set_tables(traces),
     )

@@ -4,6 +4,8 @@ operators.
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,7 +43,8 @@ def kernel_work(
     shape, texts = _launch_shapes(trace, rows)
     stream = trace.integer_column("stream", cat.GPU)[rows]
     place = np.lexsort((gpu.start, stream, gpu.device))
-    table = _table(gpu.step, node, op & (node >= 0), *_codes(trace, rows), shape, place, ns, long)
+    category, name = _codes(trace, rows)
+    table = _table(gpu.step, node, op & (node >= 0), category, name, shape, place, ns, long)
     return table, texts
 
 
@@ -53,11 +56,13 @@ def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
     rows = ops.rows[at]
     none = np.full(len(at), -1, np.int64)
     place = np.lexsort((ops.start[at],))
+    category, name = _codes(trace, rows)
     return _table(
         step,
         calls.node[at],
         calls.operator[at],
-        *_codes(trace, rows),
+        category,
+        name,
         none,
         place,
         ops.self_ns[at],
@@ -92,8 +97,17 @@ def _table(
     total = np.zeros(len(first), np.int64)
     np.add.at(total, code, ns)
     count = np.bincount(code, minlength=len(first)).astype(np.int64)
-    at, below, of, called, shape, among = (c[first] for c in (step, node, category, name, launch_shape, ordinal))
-    return WorkTable(at, below, of, called, shape, among, earliest, count, total)
+    return WorkTable(
+        step=step[first],
+        node=node[first],
+        category=category[first],
+        name=name[first],
+        launch_shape=launch_shape[first],
+        ordinal=ordinal[first],
+        order=earliest,
+        count=count,
+        total_ns=total,
+    )
 
 
 def _codes(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
@@ -103,7 +117,7 @@ def _codes(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
 
 def empty_work() -> WorkTable:
     """No work at all."""
-    return WorkTable(*(np.zeros(0, np.int64) for _ in range(9)))
+    return WorkTable(**{column.name: np.zeros(0, np.int64) for column in fields(WorkTable)})
 
 
 def _launch_shapes(trace: Trace, rows: Int64) -> tuple[Int64, list[str]]:

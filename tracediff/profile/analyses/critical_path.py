@@ -31,7 +31,7 @@ WHOLE = -1
 """In place of a thread: the host as one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CriticalPath:
     """The path of all steps, p spans that tile their periods.
 
@@ -163,7 +163,13 @@ def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> Criti
     queued = np.empty(len(start), np.int64)
     queued[device.event] = np.where(returned == ALWAYS, last, returned)
     return CriticalPath(
-        steps[lasting], what[lasting], of[lasting], begin[lasting], stop[lasting], host.paintings, queued
+        step=steps[lasting],
+        what=what[lasting],
+        of=of[lasting],
+        start=begin[lasting],
+        end=stop[lasting],
+        paintings=host.paintings,
+        queued=queued,
     )
 
 

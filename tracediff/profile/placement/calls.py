@@ -79,7 +79,16 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
     position = np.full(len(trace), -1, np.int64)
     position[ops.rows] = np.arange(len(ops.rows))
     return Calls(
-        CallTable(*nodes.columns(), types, strides, step=s, node=c, count=count, total_ns=total, self_ns=own),
+        CallTable(
+            **nodes.columns(),
+            types=types,
+            strides=strides,
+            step=s,
+            node=c,
+            count=count,
+            total_ns=total,
+            self_ns=own,
+        ),
         node,
         position,
         operator,
@@ -113,12 +122,16 @@ class _Nodes:
         self.ordinal += ordinal
         return first
 
-    def columns(self) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-        """Each column as int64."""
-        parent, kind, name, shapes, ordinal = (
-            np.array(c, np.int64) for c in (self.parent, self.kind, self.name, self.shapes, self.ordinal)
-        )
-        return parent, kind, name, shapes, ordinal
+    def columns(self) -> dict[str, Int64]:
+        """Each column as int64, by its name in a `CallTable`."""
+        columns = {
+            "parent": self.parent,
+            "kind": self.kind,
+            "name": self.name,
+            "shapes": self.shapes,
+            "ordinal": self.ordinal,
+        }
+        return {name: np.array(column, np.int64) for name, column in columns.items()}
 
 
 def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:

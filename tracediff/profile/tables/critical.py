@@ -33,10 +33,10 @@ SCHEMA = TableSchema(
     "Beside it all time of the same name in the "
     "period: operators without what they call, queues as long as anything waits. Shortening what is not on the path "
     "does not shorten the step.",
-    ("kind", "name"),
-    (Column("critical", "on the path"), Column("total", "in the period")),
-    (Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
-    ("wait_on_stream", "wait_on_cuda_event_record_corr_id"),
+    keys=("kind", "name"),
+    columns=(Column("critical", "on the path"), Column("total", "in the period")),
+    rates=(Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
+    arguments=("wait_on_stream", "wait_on_cuda_event_record_corr_id"),
     events=("name",),
 )
 

@@ -34,8 +34,8 @@ SCHEMA = TableSchema(
     "The period of each GPU by what it waits for, and the host's state meanwhile; with “busy” it adds up to the "
     "period. "
     "A gap lies between two times at which some stream of the GPU runs; it counts where most of it was spent.",
-    ("gpu", "waits_for", "state"),
-    (Column("time", "time"), Column("gaps", "gaps", "count")),
+    keys=("gpu", "waits_for", "state"),
+    columns=(Column("time", "time"), Column("gaps", "gaps", "count")),
 )  # fmt: skip
 
 

@@ -33,9 +33,9 @@ SCHEMA = TableSchema(
     "Calls with which the host waits for the GPU, by where they are made: the operators around them, outermost first, "
     "the three innermost Python functions "
     "with a source line, the innermost annotation. Empty: not recorded, or none is around.",
-    ("call", "operators", "python", "annotation"),
-    (Column("time", "time"), Column("calls", "calls", "count")),
-    (Rate("mean_us", "µs each", "time", "calls", 1e-3),),
+    keys=("call", "operators", "python", "annotation"),
+    columns=(Column("time", "time"), Column("calls", "calls", "count")),
+    rates=(Rate("mean_us", "µs each", "time", "calls", 1e-3),),
 )  # fmt: skip
 
 
