@@ -298,9 +298,9 @@ def _inputs_finding(comparison: Comparison, code: str, calls: dict[str, list[int
         code,
         f"{plural(many, 'operator call')} get inputs {what}",
         f"Same operators, same shapes: {times} a step.",
-        delta,
-        delta,
-        evidence,
+        delta_us=delta,
+        weight_us=delta,
+        evidence=evidence,
     )
 
 

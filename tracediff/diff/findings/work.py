@@ -82,7 +82,16 @@ def fused(comparison: Comparison) -> list[Finding]:
         f"{change(us(control), us(test))} a step."
     )
     evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in _largest(groups))
-    return [Finding("fused", title, detail, us(test - control), _weight(comparison, test - control), evidence)]
+    return [
+        Finding(
+            "fused",
+            title,
+            detail,
+            delta_us=us(test - control),
+            weight_us=_weight(comparison, test - control),
+            evidence=evidence,
+        )
+    ]
 
 
 def _fusion_name(group: Group, into: bool) -> str:
@@ -111,14 +120,32 @@ def swapped(comparison: Comparison) -> list[Finding]:
         if _matters(comparison, delta):
             detail = f"Other kernels than before in {ops}: {times}."
             title = f"other {family} kernels: {time(abs(us(delta)))} {_more(delta)}"
-            found.append(Finding("algorithm-swap", title, detail, us(delta), _weight(comparison, delta), evidence))
+            found.append(
+                Finding(
+                    "algorithm-swap",
+                    title,
+                    detail,
+                    delta_us=us(delta),
+                    weight_us=_weight(comparison, delta),
+                    evidence=evidence,
+                )
+            )
         elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
             detail = (
                 f"Other kernels in {ops}, which take as long as before ({times}): the library picked other "
                 f"algorithms. That is no cause."
             )
             title = "convolution kernels changed their names, not their time"
-            found.append(Finding("cudnn-choice", title, detail, us(delta), _weight(comparison, delta), evidence))
+            found.append(
+                Finding(
+                    "cudnn-choice",
+                    title,
+                    detail,
+                    delta_us=us(delta),
+                    weight_us=_weight(comparison, delta),
+                    evidence=evidence,
+                )
+            )
     return found
 
 
@@ -156,7 +183,9 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
             f"The same kernel below the same {plural(len(groups), 'call')}: {change(us(control), us(test))} a step."
         )
         evidence = tuple(_evidence(comparison, g, g.call or g.name) for g in _largest(groups))
-        found.append(Finding(code, title, detail, us(delta), _weight(comparison, delta), evidence))
+        found.append(
+            Finding(code, title, detail, delta_us=us(delta), weight_us=_weight(comparison, delta), evidence=evidence)
+        )
     return sorted(found, key=lambda f: -abs(f.delta_us))[:SHOWN]
 
 
@@ -188,7 +217,11 @@ def counts(comparison: Comparison) -> list[Finding]:
     evidence = tuple(
         Evidence(n, comparison.number(e[0]), comparison.number(e[1]), us(e[2]), us(e[3])) for n, e in largest
     )
-    return [Finding("count-change", title, detail, us(delta), _weight(comparison, delta), evidence)]
+    return [
+        Finding(
+            "count-change", title, detail, delta_us=us(delta), weight_us=_weight(comparison, delta), evidence=evidence
+        )
+    ]
 
 
 def copies(comparison: Comparison) -> list[Finding]:
@@ -208,9 +241,9 @@ def copies(comparison: Comparison) -> list[Finding]:
                     "new-copies",
                     title,
                     detail,
-                    us(op.total_delta),
-                    _weight(comparison, op.total_delta),
-                    (evidence_of(comparison, op),),
+                    delta_us=us(op.total_delta),
+                    weight_us=_weight(comparison, op.total_delta),
+                    evidence=(evidence_of(comparison, op),),
                 )
             )
     return found
