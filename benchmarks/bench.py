@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 
 import tile
@@ -179,6 +179,7 @@ class Row:
 
     what: str
     asked: str
+    _: KW_ONLY
     ours: str
     against: str
     measured: str
@@ -194,7 +195,13 @@ HEADER = "| | asked | ours | against | measured |\n|---|---|---|---|---|"
 
 def faster(what: str, least: float | None, than: str, ours: Cost, other: Cost) -> Row:
     """Our wall time against another's; ``least`` is how many times faster we should be."""
-    row = Row(what, f"≥ {least:g} × faster than {than}" if least else f"(against {than})", str(ours), str(other), "–")
+    row = Row(
+        what,
+        f"≥ {least:g} × faster than {than}" if least else f"(against {than})",
+        ours=str(ours),
+        against=str(other),
+        measured="–",
+    )
     if ours.fault or other.fault:
         return row
     ratio = other.wall / ours.wall
@@ -204,8 +211,15 @@ def faster(what: str, least: float | None, than: str, ours: Cost, other: Cost) -
 def at_most(what: str, asked: str, ours: Cost, against: str, value: float, limit: float | None, unit: str) -> Row:
     """A value of ours against a limit."""
     if ours.fault or value != value:
-        return Row(what, asked, str(ours), against, "–")
-    return Row(what, asked, str(ours), against, f"{value:.2f} {unit}", None if limit is None else value <= limit)
+        return Row(what, asked, ours=str(ours), against=against, measured="–")
+    return Row(
+        what,
+        asked,
+        ours=str(ours),
+        against=against,
+        measured=f"{value:.2f} {unit}",
+        holds=None if limit is None else value <= limit,
+    )
 
 
 def rows_of(

@@ -25,7 +25,7 @@ BELOW_AXIS = 48
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Palette:
     """Colours by meaning.
 
@@ -67,32 +67,32 @@ class Palette:
 PARTS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#7A6FC0", "#B98B5E", "#8FD3C8", "#C5B26B", "#9AA83A")
 PALETTES = {
     "light": Palette(
-        "#B3B9C1",
-        "#8F3F77",
-        "#0072B2",
-        "#D55E00",
-        "#4D5763",
-        "#9AA1A9",
-        "#1F2530",
-        "#5A6270",
-        "#E3E6EA",
-        "#FFFFFF",
-        "#E6E9ED",
-        PARTS,
+        control="#B3B9C1",
+        test="#8F3F77",
+        faster="#0072B2",
+        slower="#D55E00",
+        neutral="#4D5763",
+        quiet="#9AA1A9",
+        text="#1F2530",
+        muted="#5A6270",
+        grid="#E3E6EA",
+        paper="#FFFFFF",
+        middle="#E6E9ED",
+        parts=PARTS,
     ),
     "dark": Palette(
-        "#737C88",
-        "#E9B3D6",
-        "#4FA9E6",
-        "#F07C35",
-        "#C3CAD3",
-        "#8C949E",
-        "#E8EBEF",
-        "#A9B1BC",
-        "#363D47",
-        "#171B21",
-        "#343A43",
-        PARTS,
+        control="#737C88",
+        test="#E9B3D6",
+        faster="#4FA9E6",
+        slower="#F07C35",
+        neutral="#C3CAD3",
+        quiet="#8C949E",
+        text="#E8EBEF",
+        muted="#A9B1BC",
+        grid="#363D47",
+        paper="#171B21",
+        middle="#343A43",
+        parts=PARTS,
     ),
 }
 

@@ -69,7 +69,7 @@ class StepEvents:
     left_out: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Placed:
     """n events of a trace where they are shown.
 
@@ -167,7 +167,7 @@ def _placed(trace: Trace, rows: Int64, window: tuple[int, int]) -> Placed:
     all_rows, ends = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     level = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
     start, end = (np.clip(times, *window) - window[0] for times in (trace.ts[all_rows], ends))
-    return Placed(all_rows, gpu[all_rows], _threads(trace, all_rows), level, start, end)
+    return Placed(rows=all_rows, gpu=gpu[all_rows], thread=_threads(trace, all_rows), level=level, start=start, end=end)
 
 
 def _threads(trace: Trace, rows: Int64) -> Int64:

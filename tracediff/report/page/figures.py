@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tracediff import charts
@@ -39,6 +39,7 @@ class Chart:
     name: str
     title: str
     subtitle: str
+    _: KW_ONLY
     figure: dict[str, Any] | None = None
     dark: list[list[Any]] = field(default_factory=list)
     height: int = 0
