@@ -208,7 +208,7 @@ def faster(what: str, least: float | None, than: str, ours: Cost, other: Cost) -
     return replace(row, measured=f"{ratio:.1f} × faster", holds=None if least is None else ratio >= least)
 
 
-def at_most(what: str, asked: str, ours: Cost, against: str, value: float, limit: float | None, unit: str) -> Row:
+def at_most(what: str, asked: str, *, ours: Cost, against: str, value: float, limit: float | None, unit: str) -> Row:
     """A value of ours against a limit."""
     if ours.fault or value != value:
         return Row(what, asked, ours=str(ours), against=against, measured="–")
@@ -251,34 +251,56 @@ def rows_of(
         at_most(
             "load, peak memory",
             "≤ 0.7 × the JSON",
-            loaded,
-            f"{size / 1e6:.0f} MB of JSON",
-            loaded.peak / size,
-            0.7,
-            "× the JSON",
+            ours=loaded,
+            against=f"{size / 1e6:.0f} MB of JSON",
+            value=loaded.peak / size,
+            limit=0.7,
+            unit="× the JSON",
         ),
         at_most(
             "compare, peak memory",
             "≤ 0.7 × the JSON",
-            compared,
-            f"{both / 1e6:.0f} MB of JSON",
-            compared.peak / both,
-            0.7,
-            "× the JSON",
+            ours=compared,
+            against=f"{both / 1e6:.0f} MB of JSON",
+            value=compared.peak / both,
+            limit=0.7,
+            unit="× the JSON",
         ),
         at_most(
             "load",
             "≤ 4 × the parse floor",
-            loaded,
-            str(floor),
-            loaded.wall / (floor.wall or float("nan")),
-            None if floor.fault else 4,
-            "× the floor",
+            ours=loaded,
+            against=str(floor),
+            value=loaded.wall / (floor.wall or float("nan")),
+            limit=None if floor.fault else 4,
+            unit="× the floor",
         ),
-        at_most("`tracediff --help`", "< 0.3 s of CPU", helped, "", helped.cpu, 0.3, "s of CPU"),
-        at_most("compare of two 1 MB files", "< 1.2 s of CPU", compared_small, "", compared_small.cpu, 1.2, "s of CPU"),
         at_most(
-            "load and profile", "", profiled, str(loaded), profiled.wall / (loaded.wall or float("nan")), None, "× load"
+            "`tracediff --help`",
+            "< 0.3 s of CPU",
+            ours=helped,
+            against="",
+            value=helped.cpu,
+            limit=0.3,
+            unit="s of CPU",
+        ),
+        at_most(
+            "compare of two 1 MB files",
+            "< 1.2 s of CPU",
+            ours=compared_small,
+            against="",
+            value=compared_small.cpu,
+            limit=1.2,
+            unit="s of CPU",
+        ),
+        at_most(
+            "load and profile",
+            "",
+            ours=profiled,
+            against=str(loaded),
+            value=profiled.wall / (loaded.wall or float("nan")),
+            limit=None,
+            unit="× load",
         ),
         faster(f"load of one tile, {one.stat().st_size / 1e6:.0f} MB", None, "HTA's parse", loaded_one, hta_one),
     ]

@@ -135,7 +135,7 @@ def merge(
     works: dict[Key, Work] = {}
     for (profile, used, weight), table in zip(weighted, tables, strict=True):
         tree.places.append(_merge_nodes(tree, known, profile, used, weight))
-        _merge_work(tree, works, profile, table, tree.places[-1], used, weight)
+        _merge_work(tree, works, profile, table=table, places=tree.places[-1], used=used, weight=weight)
     _label(tree)
     return tree
 
@@ -210,6 +210,7 @@ def _merge_work(
     tree: CallTree,
     works: dict[Key, Work],
     profile: Profile,
+    *,
     table: WorkTable,
     places: list[int],
     used: list[int],

@@ -190,10 +190,10 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
         match = _waited(
             of,
             collective,
-            clock,
-            ordered,
-            max((p.origin.world_size or 0 for fs in run.ranks.values() for p in fs), default=0),
-            len(ranks),
+            clocks=clock,
+            kinds=ordered,
+            world=max((p.origin.world_size or 0 for fs in run.ranks.values() for p in fs), default=0),
+            ranks=len(ranks),
         )
         held.append((run, of, match))
         weights = [weight_of[id(p)] for fs in run.ranks.values() for p in fs]
@@ -303,7 +303,7 @@ def _possible(of: Operations, collective: Int64, clocks: Clocks) -> Int64:
 
 
 def _waited(
-    of: Operations, collective: Int64, clocks: Clocks, kinds: list[CollectiveKind], world: int, ranks: int
+    of: Operations, collective: Int64, *, clocks: Clocks, kinds: list[CollectiveKind], world: int, ranks: int
 ) -> Matched:
     """Waits and arrivals on one clock."""
     m = len(collective)

@@ -118,7 +118,7 @@ def _with_rests(boxes: list[Box], kept: list[bool]) -> list[Box]:
 
 
 def arrays(
-    comparison: Comparison, boxes: list[Box], of: Palette, unit_us: float, heads: bool, told: Callable[[int], str]
+    comparison: Comparison, boxes: list[Box], *, of: Palette, unit_us: float, heads: bool, told: Callable[[int], str]
 ) -> dict[str, Any]:
     """Arguments for `go.Icicle` and `go.Treemap`. A box's value is what its parts leave of it, so that sums close
     without rounding.

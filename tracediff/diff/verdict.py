@@ -68,7 +68,13 @@ class Verdict:
 
 
 def judge(
-    labels: tuple[str, str], step_time: StepTime, scale: int, control: StepAverage, test: StepAverage, judging: Judging
+    labels: tuple[str, str],
+    step_time: StepTime,
+    scale: int,
+    *,
+    control: StepAverage,
+    test: StepAverage,
+    judging: Judging,
 ) -> Verdict:
     """Test the runs' medians, and word what came of it."""
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
@@ -85,7 +91,15 @@ def judge(
     result = _result(found, judging.equivalence_band)
     return Verdict(
         result=result,
-        sentence=_sentence(labels, means, medians, found, result, (len(control.runs), len(test.runs)), judging),
+        sentence=_sentence(
+            labels,
+            means=means,
+            medians=medians,
+            found=found,
+            result=result,
+            runs=(len(control.runs), len(test.runs)),
+            judging=judging,
+        ),
         control_us=means[0],
         test_us=means[1],
         delta_us=step_time.delta / (scale * 1000),
@@ -166,6 +180,7 @@ def _result(found: Estimate, band: float) -> str:
 
 def _sentence(
     labels: tuple[str, str],
+    *,
     means: tuple[float, float],
     medians: tuple[float, float],
     found: Estimate,

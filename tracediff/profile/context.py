@@ -45,7 +45,9 @@ def build_context(trace: Trace, step_marker: str | None, families: Families, not
     gpu = gpu_events(trace, steps, notes)
     lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
     completions = steps.completions(gpu.end, gpu.step)
-    account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"], families)
+    account = step_account(
+        trace, steps, completions, gpu=gpu, ops=lanes["ops"], annotations=lanes["annotations"], families=families
+    )
     calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
     return Context(
         trace=trace,

@@ -44,7 +44,17 @@ def kernel_work(
     stream = trace.integer_column("stream", cat.GPU)[rows]
     place = np.lexsort((gpu.start, stream, gpu.device))
     category, name = _codes(trace, rows)
-    table = _table(gpu.step, node, op & (node >= 0), category, name, shape, place, ns, long)
+    table = _table(
+        step=gpu.step,
+        node=node,
+        has_op=op & (node >= 0),
+        category=category,
+        name=name,
+        launch_shape=shape,
+        place=place,
+        ns=ns,
+        unmatched=long,
+    )
     return table, texts
 
 
@@ -58,19 +68,20 @@ def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
     place = np.lexsort((ops.start[at],))
     category, name = _codes(trace, rows)
     return _table(
-        step,
-        calls.node[at],
-        calls.operator[at],
-        category,
-        name,
-        none,
-        place,
-        ops.self_ns[at],
-        np.zeros(len(at), bool),
+        step=step,
+        node=calls.node[at],
+        has_op=calls.operator[at],
+        category=category,
+        name=name,
+        launch_shape=none,
+        place=place,
+        ns=ops.self_ns[at],
+        unmatched=np.zeros(len(at), bool),
     )
 
 
 def _table(
+    *,
     step: Int64,
     node: Int64,
     has_op: NDArray[np.bool_],

@@ -126,7 +126,7 @@ def step_events(step: TypicalStep, title: str, ids: Ids) -> StepEvents:
     rows, left_out = _chosen(trace, window)
     placed = _placed(trace, rows, window)
     labels = f"step {step.timeline.step}, rank {step.rank}, {step.file.name}"
-    lines = [encoded(event) for event in _events(trace, placed, window[0], title, labels, ids)]
+    lines = [encoded(event) for event in _events(trace, placed, zero=window[0], title=title, labels=labels, ids=ids)]
     return StepEvents(lines, len(rows), left_out)
 
 
@@ -186,7 +186,7 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
     return threads
 
 
-def _events(trace: Trace, placed: Placed, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
+def _events(trace: Trace, placed: Placed, *, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
     keys = list(zip(placed.gpu.tolist(), placed.thread.tolist(), placed.level.tolist(), strict=True))
     tracks, named = _tracks(trace, keys, title, labels, ids)
     yield from named

@@ -54,7 +54,7 @@ def launches(comparison: Comparison, top: int = TOP, *, theme: str = "light") ->
     figure = make_subplots(2, 1, vertical_spacing=70 / (110 + 60 * len(rows)))
     of = palette(theme)
     for side, (name, colour) in enumerate(zip(side_names(comparison), (of.control, of.test), strict=True)):
-        _side(figure, rows, side, name, colour, unit)
+        _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
     ticks = [label(row.name) for row in rows]
     figure.update_yaxes(
         tickmode="array", tickvals=list(range(len(rows))), ticktext=ticks, range=[len(rows) - 0.4, -0.6], showgrid=False
@@ -93,7 +93,7 @@ def _rows(comparison: Comparison, ops: list[Op], top: int) -> list[Calls]:
     return rows
 
 
-def _side(figure: go.Figure, rows: list[Calls], side: int, name: str, colour: str, unit: Unit) -> None:
+def _side(figure: go.Figure, rows: list[Calls], *, side: int, name: str, colour: str, unit: Unit) -> None:
     hovers = [
         f"{row.full}<br>{count_text(row.counts[0])} → {count_text(row.counts[1])} calls"
         f"<br>{time_text(row.us[0])} → {time_text(row.us[1])} ({change_text(row.us[1] - row.us[0])}) per step"

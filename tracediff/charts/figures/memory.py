@@ -53,9 +53,9 @@ def memory(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
             figure,
             row,
             [(which, step, m) for which, step in shown for m in step.timeline.memory if m.device == device],
-            unit,
-            colours,
-            side_names(of),
+            unit=unit,
+            of=colours,
+            names=side_names(of),
         )
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.of(length)])
@@ -73,6 +73,7 @@ def _panel(
     figure: go.Figure,
     row: int,
     curves: list[tuple[int, TypicalStep, Memory]],
+    *,
     unit: Unit,
     of: Palette,
     names: tuple[str, ...],

@@ -51,7 +51,7 @@ def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     gpu = any(side.has_gpu for side in sides)
     names = [column if column == COMMUNICATION else state_label(column, gpu) for column in columns]
     for k, side in enumerate(sides):
-        _map(figure, k + 1, side, cells[k], columns, names, unit)
+        _map(figure, k + 1, side=side, cells=cells[k], columns=columns, names=names, unit=unit)
     colours = palette(theme)
     colorbar = {"ticksuffix": f" {unit.name}", "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
     figure.update_layout(coloraxis={"colorscale": colours.amount, "cmin": 0, "colorbar": colorbar})
@@ -91,7 +91,7 @@ def _columns(cells: list[Cells]) -> list[str]:
 
 
 def _map(
-    figure: go.Figure, row: int, side: Side, cells: Cells, columns: list[str], names: list[str], unit: Unit
+    figure: go.Figure, row: int, *, side: Side, cells: Cells, columns: list[str], names: list[str], unit: Unit
 ) -> None:
     slowest = _slowest(side)
     order = list(cells)

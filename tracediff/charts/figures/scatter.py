@@ -64,7 +64,7 @@ def scatter(
     for kind, marker in _markers(of).items():
         rows = [op for op in shown if _kind(op) == kind]
         if rows:
-            _dots(figure, comparison, kind, rows, unit, ground, marker)
+            _dots(figure, comparison, kind=kind, rows=rows, unit=unit, ground=ground, marker=marker)
     _axes(figure, comparison, unit, ends)
     return finish(figure, theme, _title(shown, device, band), _subtitle(comparison, ops), 560)
 
@@ -92,6 +92,7 @@ def _kind(op: Op) -> str:
 def _dots(
     figure: go.Figure,
     comparison: Comparison,
+    *,
     kind: str,
     rows: list[Op],
     unit: Unit,

@@ -56,7 +56,9 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     totals = list(accumulate((c.delta for c in changes), initial=ends[0]))
     unit = unit_for(ends)
     figure = go.Figure()
-    _totals(figure, ends, len(changes) + 1, unit, side_names(comparison), (of.control, of.test))
+    _totals(
+        figure, ends=ends, last=len(changes) + 1, unit=unit, names=side_names(comparison), colours=(of.control, of.test)
+    )
     _bars(figure, changes, totals, unit, (of.faster, of.slower))
     _connect(figure, [*totals, ends[1]], unit, of.muted)
     names = ["<b>control</b>", *(label(c.name) for c in changes), "<b>test</b>"]
@@ -113,6 +115,7 @@ def _start(totals: list[float], ends: tuple[float, float]) -> float:
 
 def _totals(
     figure: go.Figure,
+    *,
     ends: tuple[float, float],
     last: int,
     unit: Unit,

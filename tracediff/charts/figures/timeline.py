@@ -63,7 +63,7 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     )
     told: set[str] = set()
     for k, (which, step) in enumerate(shown):
-        _step(figure, k + 1, which, step.timeline, unit, colours, has_gpu(of), told)
+        _step(figure, k + 1, side=which, of_step=step.timeline, unit=unit, of=colours, gpu=has_gpu(of), told=told)
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.of(max(lengths))], showgrid=True, zeroline=False)
@@ -72,7 +72,7 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
 
 
 def _step(
-    figure: go.Figure, row: int, side: int, of_step: Timeline, unit: Unit, of: Palette, gpu: bool, told: set[str]
+    figure: go.Figure, row: int, *, side: int, of_step: Timeline, unit: Unit, of: Palette, gpu: bool, told: set[str]
 ) -> None:
     """The marks of one step, a trace for each kind; a mark's id is its side and event."""
     marks = of_step.marks

@@ -59,14 +59,18 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
     scope, tree = _scope_nodes(ops, scopes_of(trace, ops, annotations))
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     in_step = operator & (step >= 0)
-    node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=True)
+    node, nodes = _number(
+        ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=True
+    )
     if len(nodes.name) > MOST_CALLS:
         notes.add(
             "calls-merged",
             "a step holds so many calls that equal ones of a parent were taken together",
             len(nodes.name),
         )
-        node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=False)
+        node, nodes = _number(
+            ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=False
+        )
     del around, scope, name, shapes  # lanes are long, and memory is what bounds the size of a trace
     rows = np.flatnonzero(in_step)
     types, strides = (
@@ -180,12 +184,12 @@ def _descend(node: Callable[[int, int, int], int], here: int, kind: int, paths: 
 def _number(
     ops: Lane,
     counted: NDArray[np.bool_],
+    *,
     around: Int64,
     scope: Int64,
     step: Int64,
     label: tuple[Codes, Codes],
     scopes: _Nodes,
-    *,
     apart: bool,
 ) -> tuple[Int64, _Nodes]:
     """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the

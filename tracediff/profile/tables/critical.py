@@ -63,7 +63,9 @@ class Labels:
 def table(context: Context) -> TableRows:
     """By kind and match name, so that control and test meet whatever counters and addresses their names carry."""
     of_ops = pieces(context.lanes["ops"])
-    path = critical_path(context.trace, context.steps, context.completions, context.gpu, context.lanes, of_ops)
+    path = critical_path(
+        context.trace, context.steps, context.completions, gpu=context.gpu, lanes=context.lanes, of_ops=of_ops
+    )
     texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
     labels = _labels(context.trace, context.gpu, texts)
     critical, total = list(_on_path(path, labels)), list(_in_period(path, context, of_ops, labels))

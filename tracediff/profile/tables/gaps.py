@@ -64,7 +64,12 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
         context.account
         if whole
         else step_account(
-            context.trace, context.steps, context.completions, gpu, context.lanes["ops"], context.lanes["annotations"]
+            context.trace,
+            context.steps,
+            context.completions,
+            gpu=gpu,
+            ops=context.lanes["ops"],
+            annotations=context.lanes["annotations"],
         )
     )
     queued, collective = _collectives_next(context, gpu), _on_host(context)
