@@ -27,7 +27,7 @@ package: .venv/dev
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt dist/*.whl
-	cd $(SAMPLE) && ../../.venv-wheel/bin/tracediff compare eager compile --json - | ../../.venv-wheel/bin/python -c "import json, sys; assert json.load(sys.stdin)['step_time']['residual_us'] == 0"
+	cd $(SAMPLE) && ../../.venv-wheel/bin/tracediff compare eager compile --json - --html ../../.venv-wheel/report.html | ../../.venv-wheel/bin/python -c "import json, sys; assert json.load(sys.stdin)['step_time']['residual_us'] == 0"
 	rm -rf .venv-wheel
 
 bench: .venv/dev

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 
 import tile
@@ -179,6 +179,7 @@ class Row:
 
     what: str
     asked: str
+    _: KW_ONLY
     ours: str
     against: str
     measured: str
@@ -195,7 +196,11 @@ HEADER = "| | required | tracediff | compared with | measured |\n|---|---|---|--
 def faster(what: str, least: float | None, than: str, ours: Cost, other: Cost) -> Row:
     """Our wall time against another's; ``least`` is how many times faster we should be."""
     row = Row(
-        what, f"≥ {least:g} × faster than {than}" if least else f"(compared with {than})", str(ours), str(other), "–"
+        what,
+        f"≥ {least:g} × faster than {than}" if least else f"(compared with {than})",
+        ours=str(ours),
+        against=str(other),
+        measured="–",
     )
     if ours.fault or other.fault:
         return row
@@ -203,11 +208,18 @@ def faster(what: str, least: float | None, than: str, ours: Cost, other: Cost) -
     return replace(row, measured=f"{ratio:.1f} × faster", holds=None if least is None else ratio >= least)
 
 
-def at_most(what: str, asked: str, ours: Cost, against: str, value: float, limit: float | None, unit: str) -> Row:
+def at_most(what: str, asked: str, *, ours: Cost, against: str, value: float, limit: float | None, unit: str) -> Row:
     """A value of ours against a limit."""
     if ours.fault or value != value:
-        return Row(what, asked, str(ours), against, "–")
-    return Row(what, asked, str(ours), against, f"{value:.2f} {unit}", None if limit is None else value <= limit)
+        return Row(what, asked, ours=str(ours), against=against, measured="–")
+    return Row(
+        what,
+        asked,
+        ours=str(ours),
+        against=against,
+        measured=f"{value:.2f} {unit}",
+        holds=None if limit is None else value <= limit,
+    )
 
 
 def rows_of(
@@ -239,34 +251,56 @@ def rows_of(
         at_most(
             "load, peak memory",
             "≤ 0.7 × the JSON",
-            loaded,
-            f"{size / 1e6:.0f} MB of JSON",
-            loaded.peak / size,
-            0.7,
-            "× the JSON",
+            ours=loaded,
+            against=f"{size / 1e6:.0f} MB of JSON",
+            value=loaded.peak / size,
+            limit=0.7,
+            unit="× the JSON",
         ),
         at_most(
             "compare, peak memory",
             "≤ 0.7 × the JSON",
-            compared,
-            f"{both / 1e6:.0f} MB of JSON",
-            compared.peak / both,
-            0.7,
-            "× the JSON",
+            ours=compared,
+            against=f"{both / 1e6:.0f} MB of JSON",
+            value=compared.peak / both,
+            limit=0.7,
+            unit="× the JSON",
         ),
         at_most(
             "load",
             "≤ 4 × the parse floor",
-            loaded,
-            str(floor),
-            loaded.wall / (floor.wall or float("nan")),
-            None if floor.fault else 4,
-            "× the floor",
+            ours=loaded,
+            against=str(floor),
+            value=loaded.wall / (floor.wall or float("nan")),
+            limit=None if floor.fault else 4,
+            unit="× the floor",
         ),
-        at_most("`tracediff --help`", "< 0.3 s of CPU", helped, "", helped.cpu, 0.3, "s of CPU"),
-        at_most("compare of two 1 MB files", "< 1.2 s of CPU", compared_small, "", compared_small.cpu, 1.2, "s of CPU"),
         at_most(
-            "load and profile", "", profiled, str(loaded), profiled.wall / (loaded.wall or float("nan")), None, "× load"
+            "`tracediff --help`",
+            "< 0.3 s of CPU",
+            ours=helped,
+            against="",
+            value=helped.cpu,
+            limit=0.3,
+            unit="s of CPU",
+        ),
+        at_most(
+            "compare of two 1 MB files",
+            "< 1.2 s of CPU",
+            ours=compared_small,
+            against="",
+            value=compared_small.cpu,
+            limit=1.2,
+            unit="s of CPU",
+        ),
+        at_most(
+            "load and profile",
+            "",
+            ours=profiled,
+            against=str(loaded),
+            value=profiled.wall / (loaded.wall or float("nan")),
+            limit=None,
+            unit="× load",
         ),
         faster(f"load of one tile, {one.stat().st_size / 1e6:.0f} MB", None, "HTA's parse", loaded_one, hta_one),
     ]

@@ -42,6 +42,7 @@ WORTH_A_PROCESS = 4 << 20
 def profile_file(
     file: TraceFile,
     step_marker: str | None = None,
+    *,
     families: Families = DEFAULT,
     selection: Selection | None = None,
     tables: Sequence[str] = (),
@@ -218,7 +219,7 @@ def _attempt(
 ) -> Profile | TracediffError:
     file, selection, beside = one
     try:
-        return profile_file(file, step_marker, families, selection, tables, beside)
+        return profile_file(file, step_marker, families=families, selection=selection, tables=tables, beside=beside)
     except TracediffError as error:
         return error
 

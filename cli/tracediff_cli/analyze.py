@@ -100,7 +100,7 @@ def _of_hta(traces: TraceSet, names: list[str], top: int | None) -> list[Table]:
     out = []
     for section in sections(traces, list(SECTIONS) if "all" in names else [name.strip() for name in names]):
         if section.unavailable:
-            out.append(Table(f"HTA, {section.title}: {section.unavailable}", "", (), 0, ()))
+            out.append(Table(f"HTA, {section.title}: {section.unavailable}", "", heads=(), texts=0, rows=()))
         out += [
             frame_table(f"HTA, {section.title}: {caption}", frame, top if top is not None else 15)
             for caption, frame in section.tables.items()

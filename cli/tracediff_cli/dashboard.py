@@ -87,7 +87,7 @@ def dashboard(
         from tracediff_dashboards.security import is_loopback
         from tracediff_dashboards.server import address, bound
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("dash", "dash_ag_grid", "flask", "werkzeug"):
+        if (error.name or "").partition(".")[0] not in ("cachetools", "dash", "dash_ag_grid", "flask", "werkzeug"):
             raise
         raise TracediffError(
             "dashboard", f"needs {error.name}, which is not installed", "pip install 'torch-tracediff[dashboard]'"

@@ -72,7 +72,7 @@ class Dashboard:
             suppress_callback_exceptions=True,
             serve_locally=True,
             title="tracediff",
-            update_title=None,
+            update_title="",
             index_string=INDEX,
             add_log_handler=False,
         )
@@ -365,7 +365,10 @@ def _progress(load: Load) -> Any:
     if not load.files:
         return ["Looking for traces …"]
     told = f"Read {load.done} of {load.files} file{'s' if load.files > 1 else ''} …"
-    return [told, html.Progress(value=str(load.done), max=str(load.files), **{"aria-label": "files read"})]
+    return [
+        told,
+        html.Progress(value=str(load.done), max=str(load.files), **components.attributes(aria_label="files read")),
+    ]
 
 
 def _nothing_chosen(any_set: bool) -> Any:

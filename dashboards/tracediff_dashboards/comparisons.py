@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from operator import attrgetter
+
+from cachetools import LRUCache, cachedmethod
 
 from tracediff.aggregate.assemble import narrowed
 from tracediff.aggregate.traceset import TraceSet
@@ -14,11 +18,13 @@ from tracediff.diff.verdict import Judging
 from tracediff.ingest.discover import labels_for
 from tracediff_dashboards.filters import View
 from tracediff_dashboards.loading import Load, Loader
-from tracediff_dashboards.lru_cache import Recent
+
+MOST_PAIRS, MOST_PARTS = 8, 24
+"""Comparisons kept, of pairs and of parts of their work."""
 
 
 class Comparisons:
-    """Comparisons of the pairs used last.
+    """Comparisons of the pairs used last. Requests run in threads: two that want the same one make it once.
 
     Attributes:
         loader: what reads their sets. judging: how strictly differences are judged. force: compare all that the
@@ -29,8 +35,9 @@ class Comparisons:
         self.loader = loader
         self.judging = judging
         self.force = force
-        self._whole: Recent[tuple[Comparison, tuple[TraceSet, TraceSet]]] = Recent(8)
-        self._parts: Recent[Comparison] = Recent(24)
+        self._whole: LRUCache[Hashable, tuple[Comparison, tuple[TraceSet, TraceSet]]] = LRUCache(MOST_PAIRS)
+        self._parts: LRUCache[Hashable, Comparison] = LRUCache(MOST_PARTS)
+        self._condition = threading.Condition()
 
     def whole(self, view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]] | Load:
         """The comparison of the view's sets, steps and ranks, and the sets; or the load that has to end first.
@@ -38,25 +45,12 @@ class Comparisons:
         Raises:
             TracediffError: no such set, steps or ranks.
         """
-        of = view.filters
-        key = view.control, view.test, of.steps, of.ranks, view.forced
-        known = self._whole.get(key)
-        if known is not None:
+        with self._condition:
+            known = self._whole.get(_pair_key(view))
+        if known is not None:  # even where its sets are no longer loaded
             return known
         pair = self.loader.pair(view.control, view.test)
-        if isinstance(pair, Load):
-            return pair
-        sets = _told_apart(pair, (view.control, view.test))
-        return self._whole.made(key, lambda: self._compared(sets, view))
-
-    def _compared(self, sets: tuple[TraceSet, TraceSet], view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]]:
-        of = view.filters
-        if of.steps or of.ranks:
-            control, test = (
-                narrowed(traces, of.selection or traces.selection, frozenset(of.ranks) or None) for traces in sets
-            )
-            sets = control, test
-        return compare_sets(*sets, view.forced or self.force, self.judging), sets
+        return pair if isinstance(pair, Load) else self._compared(view, pair)
 
     def ranks(self, view: View) -> list[int]:
         """The ranks that both sets of the view have, chosen or not; none where they are no longer kept."""
@@ -70,11 +64,26 @@ class Comparisons:
             TracediffError: as for `whole`.
         """
         found = self.whole(view)
-        if isinstance(found, Load):
-            return found
-        return self._parts.made(
-            (view.control, view.test, view.filters, view.forced), lambda: only(found[0], view.filters.part)
-        )
+        return found if isinstance(found, Load) else self._part(view, found[0])
+
+    @cachedmethod(
+        attrgetter("_whole"), key=lambda _self, view, _pair: _pair_key(view), condition=attrgetter("_condition")
+    )
+    def _compared(self, view: View, pair: tuple[TraceSet, TraceSet]) -> tuple[Comparison, tuple[TraceSet, TraceSet]]:
+        sets, filters = _told_apart(pair, (view.control, view.test)), view.filters
+        if filters.steps or filters.ranks:
+            control, test = (
+                narrowed(traces, filters.selection or traces.selection, frozenset(filters.ranks) or None)
+                for traces in sets
+            )
+            sets = control, test
+        return compare_sets(*sets, view.forced or self.force, self.judging), sets
+
+    @cachedmethod(
+        attrgetter("_parts"), key=lambda _self, view, _whole: _part_key(view), condition=attrgetter("_condition")
+    )
+    def _part(self, view: View, whole: Comparison) -> Comparison:
+        return only(whole, view.filters.part)
 
 
 def _told_apart(pair: tuple[TraceSet, TraceSet], names: Sequence[str]) -> tuple[TraceSet, TraceSet]:
@@ -83,3 +92,11 @@ def _told_apart(pair: tuple[TraceSet, TraceSet], names: Sequence[str]) -> tuple[
         return pair
     a, b = (replace(traces, label=label) for traces, label in zip(pair, labels_for(names), strict=True))
     return a, b
+
+
+def _pair_key(view: View) -> Hashable:
+    return view.control, view.test, view.filters.steps, view.filters.ranks, view.forced
+
+
+def _part_key(view: View) -> Hashable:
+    return view.control, view.test, view.filters, view.forced

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 LONGEST = 600
 """Characters of a name."""
 MOST_ITEMS = 100
-GRAPH = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "toImage"]}
+GRAPH: dcc.Graph.Config = {
+    "displaylogo": False,
+    "responsive": True,
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "toImage"],
+}
+
+
+def attributes(**values: str) -> dict[str, Any]:
+    """``aria_label="x"`` as the attribute ``aria-label``: dash's types know ``aria-*`` and ``data-*`` by no name."""
+    return {key.replace("_", "-"): value for key, value in values.items()}
 
 
 def name(value: str) -> Any:
@@ -35,7 +44,7 @@ def name(value: str) -> Any:
 
 
 def chart(
-    comparison: Comparison, which: str, theme: str, config: Mapping[str, Any] | None = None, **options: Any
+    comparison: Comparison, which: str, theme: str, config: dcc.Graph.Config | None = None, **options: Any
 ) -> Any:
     """The chart called ``which`` of `tracediff.charts` under its title; where it has nothing to show, the sentence that
     says so.
@@ -46,7 +55,7 @@ def chart(
     return figure(getattr(charts, which)(comparison, theme=theme, **options), which, config)
 
 
-def figure(drawn: go.Figure, key: str, config: Mapping[str, Any] | None = None) -> Any:
+def figure(drawn: go.Figure, key: str, config: dcc.Graph.Config | None = None) -> Any:
     """A figure of `tracediff.charts` with its title as a caption."""
     title, subtitle = caption(drawn)
     if not drawn.data:
@@ -58,7 +67,7 @@ def figure(drawn: go.Figure, key: str, config: Mapping[str, Any] | None = None) 
         config={**GRAPH, **(config or {})},
         style={"height": f"{drawn.layout.height}px"},
     )
-    described = html.Div(graph, role="img", className="chart", **{"aria-label": f"{title}. {subtitle}"})
+    described = html.Div(graph, role="img", className="chart", **attributes(aria_label=f"{title}. {subtitle}"))
     return html.Figure(
         [
             html.Figcaption([html.Strong(title), html.Span(subtitle)], id=f"caption-{key}"),

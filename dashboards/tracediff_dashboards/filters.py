@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from urllib.parse import parse_qs, urlencode
 
 from tracediff.diff.subset import Part
@@ -29,6 +29,7 @@ class Filters:
     """
 
     device: str | None = None
+    _: KW_ONLY
     phases: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
@@ -65,6 +66,7 @@ class View:
     control: str = ""
     test: str = ""
     filters: Filters = field(default_factory=Filters)
+    _: KW_ONLY
     forced: bool = False
     tab: str = TABS[0]
     row: str = ""
@@ -118,21 +120,26 @@ def view_of(search: str | None) -> View:
     ranks = {int(rank) for rank in found.get("rank", ()) if rank.isascii() and rank.isdigit() and len(rank) < 10}
     steps = _one(found, "steps").strip()
     filters = Filters(
-        device if device in ("gpu", "cpu") else None, phases, families, modules, steps, tuple(sorted(ranks))
+        device if device in ("gpu", "cpu") else None,
+        phases=phases,
+        families=families,
+        modules=modules,
+        steps=steps,
+        ranks=tuple(sorted(ranks)),
     )
     tab, size = _one(found, "tab"), _one(found, "size")
     return View(
         _one(found, "control"),
         _one(found, "test"),
         filters,
-        _one(found, "forced") == "1",
-        tab if tab in TABS else TABS[0],
-        _one(found, "row"),
-        size if size in SIZES else SIZES[0],
-        _one(found, "at_control"),
-        _one(found, "at_test"),
-        _window(_one(found, "window")),
-        arranged(found.get("sort", ()), found.get("show", ()), found.get("pin", ()), _one(found, "where")),
+        forced=_one(found, "forced") == "1",
+        tab=tab if tab in TABS else TABS[0],
+        row=_one(found, "row"),
+        size=size if size in SIZES else SIZES[0],
+        at_control=_one(found, "at_control"),
+        at_test=_one(found, "at_test"),
+        window=_window(_one(found, "window")),
+        table=arranged(found.get("sort", ()), found.get("show", ()), found.get("pin", ()), _one(found, "where")),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from dash import dcc, html
 
 from tracediff.diff.comparison import Comparison
+from tracediff_dashboards import components
 from tracediff_dashboards.filters import View
 from tracediff_dashboards.pages import PAGES
 from tracediff_dashboards.sets import is_choosable
@@ -37,7 +38,7 @@ def shell(theme: str) -> Any:
             html.Header(
                 [
                     html.Strong("tracediff"),
-                    html.Nav(id="nav", **{"aria-label": "Pages"}),
+                    html.Nav(id="nav", **components.attributes(aria_label="Pages")),
                     html.Button("Dark", id="theme-button", type="button"),
                 ]
             ),
@@ -66,7 +67,11 @@ def _sets() -> Any:
         [
             _labelled("control", "control", clearable=False),
             html.Button(
-                "⇄", id="swap", type="button", title="Swap control and test", **{"aria-label": "Swap control and test"}
+                "⇄",
+                id="swap",
+                type="button",
+                title="Swap control and test",
+                **components.attributes(aria_label="Swap control and test"),
             ),
             _labelled("test", "test", clearable=False),
             html.Div(
@@ -77,7 +82,7 @@ def _sets() -> Any:
             html.Div(id="notice", role="alert"),
         ],
         className="sets",
-        **{"aria-label": "Sets"},
+        **components.attributes(aria_label="Sets"),
     )
 
 
@@ -95,7 +100,7 @@ def _filters() -> Any:
             html.Button("Clear", id="clear", type="button", title="Take back all filters"),
         ],
         className="filters",
-        **{"aria-label": "Filters"},
+        **components.attributes(aria_label="Filters"),
     )
 
 

@@ -13,11 +13,12 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
+from cachetools import LRUCache
+
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
-from tracediff_dashboards.lru_cache import Recent
 from tracediff_dashboards.sets import Sets
 
 MOST_SETS = 8
@@ -144,7 +145,7 @@ class Loader:
     def __init__(self, sets: Sets, options: LoadOptions | None = None) -> None:
         self.sets = sets
         self.options = options or LoadOptions()
-        self._loaded: Recent[TraceSet] = Recent(MOST_SETS)
+        self._loaded: LRUCache[str, TraceSet] = LRUCache(MOST_SETS)
         self._loads: dict[tuple[str, ...], Load] = {}
         self._lock = threading.Lock()
 
@@ -154,13 +155,14 @@ class Loader:
         Raises:
             TracediffError: there is no such set.
         """
-        a, b = self._loaded.get(control), self._loaded.get(test)
-        if a is not None and b is not None:
-            return a, b
         key = tuple(sorted({control, test}))
+        with self._lock:
+            known = {name: self._loaded[name] for name in key if name in self._loaded}
+        if len(known) == len(key):
+            return known[control], known[test]
         if key in self._loads:
             return self._loads[key]
-        missing = tuple(name for name in key if self._loaded.get(name) is None) or key
+        missing = tuple(name for name in key if name not in known)
         wheres = [
             self.sets.where(name) for name in missing
         ]  # before others wait: a slow disk is none of their business
@@ -194,10 +196,9 @@ class Loader:
     def _run(self, key: tuple[str, ...], load: Load, wheres: Sequence[str]) -> None:
         try:
             used = tuple(self.sets.options.get(name, self.sets.every) for name in load.names)
-            read = load.read(wheres, replace(self.options, sets=used))
-            for name, traces in zip(load.names, read, strict=True):
-                self._loaded.put(name, traces)
+            sets = load.read(wheres, replace(self.options, sets=used))
             with self._lock:
+                self._loaded.update(zip(load.names, sets, strict=True))
                 self._loads.pop(key, None)
         except TracediffError as error:
             load.error = str(error)

@@ -8,20 +8,23 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache, cachedmethod
 
 from tracediff.aggregate.representative_step import TypicalStep
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import TracediffError
+from tracediff.ingest.source import TraceFile
 from tracediff.profile.analyses.launch_chain import Linked, follow
 from tracediff.profile.context import Context
+from tracediff.profile.kernels.families import Families
 from tracediff.profile.model import Profile
 from tracediff.profile.timeline import build_timeline
 from tracediff_dashboards.events import Events
 from tracediff_dashboards.filters import LATEST, Window
-from tracediff_dashboards.lru_cache import Recent
 
 FILES = 6
 """Traces whose events are kept: one a side, of some tabs."""
@@ -107,7 +110,8 @@ class Looking:
 
     def __init__(self, step_marker: str | None = None) -> None:
         self._marker = step_marker
-        self._contexts: Recent[Context] = Recent(FILES)
+        self._contexts: LRUCache[TraceFile, Context] = LRUCache(FILES)
+        self._condition = threading.Condition()
         self._events = Events()
 
     def close(self) -> None:
@@ -174,15 +178,17 @@ class Looking:
 
     def _read(self, traces: TraceSet, profile: Profile) -> Context:
         file = profile.origin.file
-        context = self._contexts.made(
-            (file, self._marker), lambda: self._events.read(file, self._marker, traces.families)
-        )
+        context = self._context(file, traces.families)
         if not (
             np.array_equal(context.completions, profile.completions)
             and np.array_equal(context.steps.numbers, profile.step_numbers)
         ):
             raise TracediffError(str(file), "has changed since it was compared", "start the dashboard again")
         return context
+
+    @cachedmethod(attrgetter("_contexts"), key=lambda _self, file, _families: file, condition=attrgetter("_condition"))
+    def _context(self, file: TraceFile, families: Families) -> Context:
+        return self._events.read(file, self._marker, families)
 
 
 def window_of(moved: Mapping[str, Any] | None, unit_us: float, before: Window | None) -> Window | None:

@@ -110,7 +110,14 @@ def _of_controls(view: View, values: Mapping[str, Any]) -> View:
         return view
     phases, families, modules = (tuple(map(str, values[key] or ())) for key in ("phase", "family", "module"))
     ranks = tuple(sorted(int(rank) for rank in values["rank"] or ()))
-    filters = Filters(values["device"] or None, phases, families, modules, str(values["steps"] or "").strip(), ranks)
+    filters = Filters(
+        values["device"] or None,
+        phases=phases,
+        families=families,
+        modules=modules,
+        steps=str(values["steps"] or "").strip(),
+        ranks=ranks,
+    )
     control, test = (str(values[key] or "") for key in ("control", "test"))
     return replace(
         view,

@@ -352,7 +352,19 @@ def test_a_label_is_no_template(tmp_path):
 def test_ten_thousand_operations_stay_below_the_limit(comparison):
     def one(k, category):
         name = f"void at::native::kernel_{k}<{'float, ' * 150}int>(int)"
-        return Op(f"kernel_{k}", name, "gpu", category, "pointwise", 5, 6, 1000 + k, 2000 + k, 1000 + k, 2000 + k)
+        return Op(
+            name=f"kernel_{k}",
+            raw_name=name,
+            device="gpu",
+            category=category,
+            family="pointwise",
+            control_count=5,
+            test_count=6,
+            control_total=1000 + k,
+            test_total=2000 + k,
+            control_self=1000 + k,
+            test_self=2000 + k,
+        )
 
     many = replace(
         comparison, ops=tuple(one(k, category) for category in ("kernel", "cuda_runtime") for k in range(10_000))

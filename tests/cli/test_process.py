@@ -120,7 +120,7 @@ def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
 
 
 def test_help_and_import_load_nothing_heavy():
-    heavy = "('torch', 'pandas', 'plotly', 'numpy', 'scipy', 'rich')"
+    heavy = "('torch', 'pandas', 'plotly', 'numpy', 'scipy', 'rich', 'jinja2')"
     code = (
         f"import sys, tracediff; from tracediff_cli.main import cli; cli(['--help'], standalone_mode=False); "
         f"print([m for m in {heavy} if m in sys.modules])"
@@ -129,12 +129,12 @@ def test_help_and_import_load_nothing_heavy():
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_terminal_answer_needs_neither_pandas_nor_scipy(tmp_path):
+def test_the_terminal_answer_needs_neither_pandas_nor_scipy_nor_templates(tmp_path):
     fine = str(good(tmp_path))
     code = (
         "import sys; from tracediff_cli.main import cli; "
         f"cli(['compare', {fine!r}, {fine!r}], standalone_mode=False); "
-        "print([m for m in ('torch', 'pandas', 'plotly', 'scipy') if m in sys.modules])"
+        "print([m for m in ('torch', 'pandas', 'plotly', 'scipy', 'jinja2') if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENV, check=True)
     assert result.stdout.splitlines()[-1] == "[]"

@@ -13,11 +13,11 @@ lists = st.lists(names, max_size=4, unique=True).map(tuple)
 filters = st.builds(
     Filters,
     st.sampled_from([None, "gpu", "cpu"]),
-    lists,
-    lists,
-    lists,
-    st.sampled_from(["", "5", "5..10"]),
-    st.sets(st.integers(0, 99)).map(sorted).map(tuple),
+    phases=lists,
+    families=lists,
+    modules=lists,
+    steps=st.sampled_from(["", "5", "5..10"]),
+    ranks=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
 )
 columns = st.lists(st.sampled_from(list(HEADS)), max_size=4, unique=True).map(tuple)
 sorts = columns.map(lambda some: tuple(f"{column}:{ORDERS[len(column) % 2]}" for column in some))
@@ -27,7 +27,15 @@ conditions = st.fixed_dictionaries(
 wheres = st.dictionaries(st.sampled_from(list(HEADS)), conditions, max_size=3).map(where_of)
 tables = st.builds(Arranged, sorts, columns, columns, wheres)
 views = st.builds(
-    View, names, names, filters, st.booleans(), st.sampled_from(TABS), names, st.sampled_from(SIZES), table=tables
+    View,
+    names,
+    names,
+    filters,
+    forced=st.booleans(),
+    tab=st.sampled_from(TABS),
+    row=names,
+    size=st.sampled_from(SIZES),
+    table=tables,
 )
 
 

@@ -13,7 +13,6 @@ from dashboard_runs import events
 from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.filters import Filters, View
 from tracediff_dashboards.loading import CANCELLED, Load, Loader
-from tracediff_dashboards.lru_cache import Recent
 from tracediff_dashboards.sets import Sets
 
 from tracediff.aggregate.snapshot import write_snapshot
@@ -96,27 +95,39 @@ def test_a_load_is_cancelled(loader, monkeypatch):
     assert again.finished.wait(60)
 
 
-def test_what_is_kept_is_made_once_and_the_oldest_goes():
-    recent, made = Recent(2), []
+def test_requests_at_the_same_time_make_a_comparison_once(loader, monkeypatch):
+    loaded(loader, "base", "faster")
+    comparisons, made, got = Comparisons(loader), [], []
     start = threading.Barrier(4)
+
+    def compare(*sets):
+        made.append(sets)
+        time.sleep(0.1)  # so that the others ask while it is made
+        return compare_sets(*sets)
 
     def ask():
         start.wait()
-        recent.made("a", lambda: made.append(1) or "A")
+        got.append(comparisons.whole(View("base", "faster"))[0])
 
+    monkeypatch.setattr("tracediff_dashboards.comparisons.compare_sets", compare)
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert made == [1]
-    recent.put("b", "B")
-    assert recent.get("a") == "A"
-    recent.put("c", "C")
-    assert [recent.get(key) for key in "abc"] == ["A", None, "C"]
-    with pytest.raises(ZeroDivisionError):
-        recent.made("d", lambda: 1 / 0)
-    assert recent.made("d", lambda: "D") == "D"
+    assert len(made) == 1
+    assert len(got) == 4
+    assert all(comparison is got[0] for comparison in got)
+
+
+def test_a_comparison_that_fails_is_tried_again(loader, monkeypatch):
+    loaded(loader, "base", "faster")
+    comparisons = Comparisons(loader)
+    with monkeypatch.context() as broken:
+        broken.setattr("tracediff_dashboards.comparisons.compare_sets", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            comparisons.whole(View("base", "faster"))
+    assert comparisons.whole(View("base", "faster"))[0].step_time.residual == 0
 
 
 def test_a_snapshot_is_a_set_whose_steps_and_ranks_can_be_chosen(tmp_path, runs):

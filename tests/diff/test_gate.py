@@ -135,8 +135,8 @@ def test_a_step_without_an_interval_is_inconclusive_even_where_nothing_changed()
 
 def test_one_op_of_many_needs_more_than_its_interval():
     limit = Limit("op:*", 0.01)
-    assert _judge(limit, Figure("op:a", 100.0, 110.0, (0.02, 0.2), spread=0.01, q=0.2)).result == INCONCLUSIVE
-    assert _judge(limit, Figure("op:a", 100.0, 110.0, (0.02, 0.2), spread=0.01, q=0.01)).result == REGRESSION
+    assert _judge(limit, Figure("op:a", 100.0, 110.0, interval=(0.02, 0.2), spread=0.01, q=0.2)).result == INCONCLUSIVE
+    assert _judge(limit, Figure("op:a", 100.0, 110.0, interval=(0.02, 0.2), spread=0.01, q=0.01)).result == REGRESSION
 
 
 @pytest.mark.parametrize(("runs", "percent"), [(2, 5.8), (3, 3.1), (5, 2.05), (8, 1.5)])

@@ -379,7 +379,19 @@ def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
     crowd = replace(group, control=group.control * 40, test=group.test * 40, call=name)
     groups = tuple(replace(crowd, name=f"{name}{k}", module=f"{k}{name}") for k in range(9_000))
     ops = tuple(
-        Op(f"{k}{name}", f"{name}{k}", "gpu", "kernel", "pointwise", 5, 6, 1000 + k, 2000 + k, 1000 + k, 2000 + k)
+        Op(
+            name=f"{k}{name}",
+            raw_name=f"{name}{k}",
+            device="gpu",
+            category="kernel",
+            family="pointwise",
+            control_count=5,
+            test_count=6,
+            control_total=1000 + k,
+            test_total=2000 + k,
+            control_self=1000 + k,
+            test_self=2000 + k,
+        )
         for k in range(9_000)
     )
     large = replace(comparison, ops=ops, gpu_time=replace(comparison.gpu_time, groups=groups))

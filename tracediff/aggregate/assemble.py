@@ -47,7 +47,7 @@ def arrange(
         recorded.add(rank)
         if ranks is None or rank in ranks:
             _place(runs, profile, rank)
-    arranged = TraceSet(label, list(runs.values()), selection, ())
+    arranged = TraceSet(label=label, runs=list(runs.values()), selection=selection, notes=())
     for profile in arranged.profiles:
         for note in profile.notes:
             collected.add(note.code, note.message, note.count)

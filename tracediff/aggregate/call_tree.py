@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Call:
     name: str
     shapes: str | None
     ordinal: int
+    _: KW_ONLY
     label: str = ""
     types: str | None = None
     strides: str | None = None
@@ -64,6 +65,7 @@ class Work:
     name: str
     launch_shape: str | None
     ordinal: int
+    _: KW_ONLY
     order: int
     count: int = 0
     ns: int = 0
@@ -133,7 +135,7 @@ def merge(
     works: dict[Key, Work] = {}
     for (profile, used, weight), table in zip(weighted, tables, strict=True):
         tree.places.append(_merge_nodes(tree, known, profile, used, weight))
-        _merge_work(tree, works, profile, table, tree.places[-1], used, weight)
+        _merge_work(tree, works, profile, table=table, places=tree.places[-1], used=used, weight=weight)
     _label(tree)
     return tree
 
@@ -208,6 +210,7 @@ def _merge_work(
     tree: CallTree,
     works: dict[Key, Work],
     profile: Profile,
+    *,
     table: WorkTable,
     places: list[int],
     used: list[int],

@@ -51,7 +51,7 @@ class CollectiveWaits:
         return self.waits, self.stragglers, self.steps, self.clocks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Operations:
     """The operations of one run over all its ranks, m of them; times in ns.
 
@@ -73,7 +73,7 @@ class Operations:
     used: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Matched:
     """What each of m operations has of the others.
 
@@ -123,10 +123,10 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
         match = _waited(
             of,
             collective,
-            clock,
-            ordered,
-            max((p.origin.world_size or 0 for fs in run.ranks.values() for p in fs), default=0),
-            len(ranks),
+            clocks=clock,
+            kinds=ordered,
+            world=max((p.origin.world_size or 0 for fs in run.ranks.values() for p in fs), default=0),
+            ranks=len(ranks),
         )
         held.append((run, of, match))
         weights = [weight_of[id(p)] for fs in run.ranks.values() for p in fs]
@@ -175,7 +175,18 @@ def _operations(traces: TraceSet, run: Run, kinds: dict[CollectiveKind, int]) ->
     file, rank, kind, size, step, sequence, start, end, exposed, used = np.array(
         parts and np.concatenate(parts, axis=1), np.int64
     ).reshape(10, -1)
-    return Operations(file, rank, kind, size, step, sequence, start, end, exposed, used.astype(bool))
+    return Operations(
+        file=file,
+        rank=rank,
+        kind=kind,
+        size=size,
+        step=step,
+        sequence=sequence,
+        start=start,
+        end=end,
+        exposed=exposed,
+        used=used.astype(bool),
+    )
 
 
 def _matched(of: Operations, kinds: list[CollectiveKind]) -> Int64:
@@ -225,17 +236,17 @@ def _possible(of: Operations, collective: Int64, clocks: Clocks) -> Int64:
 
 
 def _waited(
-    of: Operations, collective: Int64, clocks: Clocks, kinds: list[CollectiveKind], world: int, ranks: int
+    of: Operations, collective: Int64, *, clocks: Clocks, kinds: list[CollectiveKind], world: int, ranks: int
 ) -> Matched:
     """Waits and arrivals on one clock."""
     m = len(collective)
     match = Matched(
-        collective,
-        np.zeros(m, bool),
-        np.array([k.ranks for k in kinds], np.int64)[of.kind],
-        np.zeros(m, np.int64),
-        np.full(m, -1),
-        np.zeros(m, np.int64),
+        collective=collective,
+        partial=np.zeros(m, bool),
+        ranks=np.array([k.ranks for k in kinds], np.int64)[of.kind],
+        wait=np.zeros(m, np.int64),
+        last=np.full(m, -1),
+        late=np.zeros(m, np.int64),
     )
     some = np.flatnonzero(collective >= 0)
     if not len(some):

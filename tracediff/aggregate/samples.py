@@ -139,9 +139,7 @@ def per_step(traces: TraceSet, category: str, name: str) -> list[StepSum]:
         table, which = profile.ops, _rows_of(profile, category, name)
         return table.step[which], table.count[which], table.self_ns[which]
 
-    return [
-        one for run, rank, profile in _files(traces) for one in _by_step(traces, run, rank, profile, *rows(profile))
-    ]
+    return [one for run, rank, profile in _files(traces) for one in _by_step(traces, run, rank, profile, rows(profile))]
 
 
 def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[Work]) -> list[StepSum]:
@@ -159,7 +157,8 @@ def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[W
         code, first = combined(*keys)
         mine = np.array([key in wanted for key in work_keys(profile, places, [column[first] for column in keys])], bool)
         which = np.flatnonzero(mine[code] & (table.step >= 0))
-        out += _by_step(traces, run, rank, profile, table.step[which], table.count[which], table.total_ns[which])
+        rows = table.step[which], table.count[which], table.total_ns[which]
+        out += _by_step(traces, run, rank, profile, rows)
     return out
 
 
@@ -169,9 +168,10 @@ def _files(traces: TraceSet) -> Iterator[tuple[str, int, Profile]]:
 
 
 def _by_step(
-    traces: TraceSet, run: str, rank: int, profile: Profile, step: Int64, count: Int64, ns: Int64
+    traces: TraceSet, run: str, rank: int, profile: Profile, rows: tuple[Int64, Int64, Int64]
 ) -> Iterator[StepSum]:
-    """The sums of some rows in each used step of a file."""
+    """The sums of ``rows`` (step, count, ns) in each used step of a file."""
+    step, count, ns = rows
     sums = np.zeros((2, len(profile.step_numbers)), np.int64)
     for of, values in zip(sums, (count, ns), strict=True):
         np.add.at(of, step, values)

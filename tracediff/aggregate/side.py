@@ -11,7 +11,7 @@ from tracediff.ingest.health import Note
 from tracediff.ingest.manifest import Manifest
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Side:
     """What one side was made of.
 
@@ -68,21 +68,21 @@ def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
     profiles = traces.profiles
     torch = sorted({p.origin.torch for p in profiles if p.origin.torch})
     return Side(
-        traces.label,
-        tuple(p.origin.file.name for p in profiles),
-        len(traces.runs),
-        tuple(traces.ranks),
-        tuple(traces.steps_used),
-        tuple(traces.steps_recorded),
-        tuple(sorted({g for p in profiles for g in p.origin.gpus})) if traces.has_gpu else (),
-        ", ".join(torch) or None,
-        all(p.whole_file for p in profiles),
-        traces.has_gpu,
-        steps,
-        traces.notes,
-        host_us(traces),
-        communication_us(traces),
-        rank_states(traces),
-        typical_step(traces, steps),
-        traces.manifest,
+        label=traces.label,
+        files=tuple(p.origin.file.name for p in profiles),
+        runs=len(traces.runs),
+        ranks=tuple(traces.ranks),
+        steps_used=tuple(traces.steps_used),
+        steps_recorded=tuple(traces.steps_recorded),
+        gpu=tuple(sorted({g for p in profiles for g in p.origin.gpus})) if traces.has_gpu else (),
+        torch=", ".join(torch) or None,
+        whole_file=all(p.whole_file for p in profiles),
+        has_gpu=traces.has_gpu,
+        steps=steps,
+        notes=traces.notes,
+        host_us=host_us(traces),
+        communication_us=communication_us(traces),
+        rank_states=rank_states(traces),
+        typical=typical_step(traces, steps),
+        manifest=traces.manifest,
     )

@@ -149,7 +149,14 @@ def read_snapshot(
     used = selection or Selection()
     if used == Selection() and isinstance(found.selection, Selection):
         used = found.selection
-    traces = TraceSet(found.label, [run for run in kept if run.ranks], used, (), found.manifest, families)
+    traces = TraceSet(
+        label=found.label,
+        runs=[run for run in kept if run.ranks],
+        selection=used,
+        notes=(),
+        manifest=found.manifest,
+        families=families,
+    )
     notes = Notes()
     for note in (*found.notes, *(n for p in traces.profiles for n in p.notes)):
         notes.add(note.code, note.message, note.count)

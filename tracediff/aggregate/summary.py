@@ -22,7 +22,7 @@ from tracediff.aggregate.tables import set_tables
 from tracediff.aggregate.traceset import TraceSet
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SetSummary:
     """The accounts of one set per step, each with numerators over a denominator of its own.
 
@@ -63,5 +63,11 @@ def summarise(traces: TraceSet) -> SetSummary:
     steps = step_average(traces)
     side = side_of(traces, steps.runs)
     tables, notes = set_tables(traces)
-    side = replace(side, notes=(*side.notes, *notes))
-    return SetSummary(traces, side, steps, kernel_average(traces), op_average(traces), tables)
+    return SetSummary(
+        traces=traces,
+        side=replace(side, notes=(*side.notes, *notes)),
+        steps=steps,
+        kernels=kernel_average(traces),
+        ops=op_average(traces),
+        tables=tables,
+    )

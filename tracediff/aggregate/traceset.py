@@ -20,7 +20,7 @@ class Run:
     ranks: dict[int, list[Profile]] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class TraceSet:
     """One side of a comparison.
 

@@ -10,7 +10,7 @@ from tracediff.diff.findings.finding import Finding
 from tracediff.profile.tables.schema import TableSchema
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Analysis:
     """One set in depth. Counts and times are integer numerators: x / scale events, x / scale nanoseconds, per step.
 

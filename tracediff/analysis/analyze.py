@@ -35,18 +35,18 @@ def analyze_set(traces: TraceSet) -> Analysis:
     members = members_of(items_of(tree, factor, family_of, Origins(traces.manifest), qualified))
     of_step = scale // steps.denominator
     analysis = Analysis(
-        scale,
-        summary.side,
-        of_step * steps.period,
-        tuple(Share(name, of_step * ns) for name, ns in steps.states.items()),
-        of_step * steps.foreign,
-        sum(m.ns for m in members) + unattributed,
-        scale // kernels.denominator * kernels.busy,
-        unattributed,
-        _tensor_cores(members),
-        {view: shares(members, key) for view, key in VIEWS.items()},
-        operations(ops, scale, traces.families),
-        tuple(_scaled(table, scale) for table in summary.tables.values()),
+        scale=scale,
+        side=summary.side,
+        period=of_step * steps.period,
+        states=tuple(Share(name, of_step * ns) for name, ns in steps.states.items()),
+        foreign=of_step * steps.foreign,
+        work=sum(m.ns for m in members) + unattributed,
+        busy=scale // kernels.denominator * kernels.busy,
+        unattributed=unattributed,
+        tensor_cores=_tensor_cores(members),
+        views={view: shares(members, key) for view, key in VIEWS.items()},
+        operations=operations(ops, scale, traces.families),
+        tables=tuple(_scaled(table, scale) for table in summary.tables.values()),
     )
     return replace(analysis, findings=find(analysis))
 

@@ -21,7 +21,7 @@ class Share:
     count: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Operation:
     """One operation, numerators over the analysis' scale; see `tracediff.diff.ops.Op`."""
 
@@ -48,7 +48,16 @@ def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Sha
 def operations(average: OpAverage, scale: int, families: Families) -> tuple[Operation, ...]:
     """All operations of a set, the largest self time first; spellings of one name are one operation."""
     out = [
-        Operation(readable(name), raw, gpu_or_cpu(category), category, families.of_event(category, raw), *entry)
-        for (category, name), (raw, (entry,)) in by_name([average], scale).items()
+        Operation(
+            name=readable(name),
+            raw_name=raw,
+            device=gpu_or_cpu(category),
+            category=category,
+            family=families.of_event(category, raw),
+            count=count,
+            total=total,
+            own=own,
+        )
+        for (category, name), (raw, ((count, total, own),)) in by_name([average], scale).items()
     ]
     return tuple(sorted(out, key=lambda o: (-o.own, o.category, o.raw_name)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracediff.charts.labels import broken, full_name, label
@@ -37,6 +37,7 @@ class Box:
     name: str
     control: int = 0
     test: int = 0
+    _: KW_ONLY
     detail: str = ""
     size: int = 0
 
@@ -72,7 +73,7 @@ def joined(boxes: list[Box]) -> list[Box]:
             at.append(parent)
         else:
             at.append(len(out))
-            out.append(Box(parent, box.name, box.control, box.test, box.detail))
+            out.append(Box(parent, box.name, box.control, box.test, detail=box.detail))
     return out
 
 
@@ -99,19 +100,25 @@ def _with_rests(boxes: list[Box], kept: list[bool]) -> list[Box]:
     for k, box in enumerate(boxes):
         if kept[k]:
             at[k] = len(out)
-            out.append(Box(at.get(box.parent, -1), box.name, box.control, box.test, box.detail, box.size))
+            out.append(Box(at.get(box.parent, -1), box.name, box.control, box.test, detail=box.detail, size=box.size))
         elif kept[box.parent] and box.size:
             rests.setdefault(box.parent, []).append(box)
     for parent, small in rests.items():
         sums = sum(b.control for b in small), sum(b.test for b in small)
         out.append(
-            Box(at[parent], "…", *sums, f"{plural(len(small), 'smaller part')} together", sum(b.size for b in small))
+            Box(
+                at[parent],
+                "…",
+                *sums,
+                detail=f"{plural(len(small), 'smaller part')} together",
+                size=sum(b.size for b in small),
+            )
         )
     return out
 
 
 def arrays(
-    comparison: Comparison, boxes: list[Box], of: Palette, unit_us: float, heads: bool, told: Callable[[int], str]
+    comparison: Comparison, boxes: list[Box], *, of: Palette, unit_us: float, heads: bool, told: Callable[[int], str]
 ) -> dict[str, Any]:
     """Arguments for `go.Icicle` and `go.Treemap`. A box's value is what its parts leave of it, so that sums close
     without rounding.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from tracediff.charts.data_array import data_array
 from tracediff.errors import TracediffError
 
 if TYPE_CHECKING:
@@ -26,16 +27,25 @@ def counts_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figure:
     Raises:
         TracediffError: the frame has not two sides.
     """
-    return _grouped_bars(frame, "_counts", "diff_counts", top, "Counts by name", "count")
+    return _grouped_bars(
+        frame, suffix="_counts", difference="diff_counts", top=top, title="Counts by name", unit="count"
+    )
 
 
 def duration_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figure:
     """Total duration of each name on both sides in µs, and their difference. Arguments as `counts_diff`."""
-    return _grouped_bars(frame, DURATION, "diff_duration", top, "Total duration by name", "total duration (µs)")
+    return _grouped_bars(
+        frame,
+        suffix=DURATION,
+        difference="diff_duration",
+        top=top,
+        title="Total duration by name",
+        unit="total duration (µs)",
+    )
 
 
 def _grouped_bars(
-    frame: pd.DataFrame, suffix: str, difference: str, top: int | None, title: str, unit: str
+    frame: pd.DataFrame, *, suffix: str, difference: str, top: int | None, title: str, unit: str
 ) -> go.Figure:
     import plotly.graph_objects as go
 
@@ -49,7 +59,7 @@ def _grouped_bars(
             name=escape(label, quote=False),
             x=places,
             y=shown[column].tolist(),
-            customdata=names,
+            customdata=data_array(names),
             hovertemplate="%{customdata}<br>%{y:,}",
         )
         for label, column in columns.items()

@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tracediff.aggregate.samples import StepSum
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, label
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import count, time, time_unit
@@ -35,7 +36,7 @@ def name_steps(
         drawn = side[:: max(1, -(-len(side) // MOST))]
         figure.add_box(
             name=SIDES[which],
-            x=[SIDES[which]] * len(drawn),
+            x=data_array([SIDES[which]] * len(drawn)),
             y=[unit.scaled(step.ns / 1000) for step in drawn],
             boxpoints="all",
             jitter=0.5,
@@ -47,10 +48,10 @@ def name_steps(
             },
             line={"color": colours.text, "width": 1},
             fillcolor="rgba(0,0,0,0)",
-            customdata=[
+            customdata=data_array(
                 f"{label(s.run, 40)}, rank {s.rank}, step {s.step}<br>{count(s.count)} ×, {time(s.ns / 1000)}"
                 for s in drawn
-            ],
+            ),
             hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
         )

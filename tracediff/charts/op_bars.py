@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import both_names, choice, label, not_compared, side_names
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
@@ -81,6 +82,7 @@ def op_hover(comparison: Comparison, op: Op) -> str:
 def draw_op_bars(
     comparison: Comparison,
     bars: list[Bar],
+    *,
     order: tuple[int, str, str],
     words: tuple[str, str],
     unit: Unit | None,
@@ -103,27 +105,36 @@ def draw_op_bars(
     names = side_names(comparison)
     figure = go.Figure()
     rows = list(enumerate(shown))
-    _bars(figure, names[0], of.control, "control", [(k, b, b.control) for k, b in rows], unit)
-    _bars(figure, names[1], of.test, "test", [(k, b, b.test) for k, b in rows], unit)
+    _bars(
+        figure, name=names[0], colour=of.control, group="control", rows=[(k, b, b.control) for k, b in rows], unit=unit
+    )
+    _bars(figure, name=names[1], colour=of.test, group="test", rows=[(k, b, b.test) for k, b in rows], unit=unit)
     if unit:
         _bars(
             figure,
-            "difference: slower",
-            colours[0],
-            "difference",
-            [(k, b, b.delta) for k, b in rows if b.delta > 0],
-            unit,
+            name="difference: slower",
+            colour=colours[0],
+            group="difference",
+            rows=[(k, b, b.delta) for k, b in rows if b.delta > 0],
+            unit=unit,
         )
         _bars(
             figure,
-            "difference: faster",
-            colours[1],
-            "difference",
-            [(k, b, b.delta) for k, b in rows if b.delta < 0],
-            unit,
+            name="difference: faster",
+            colour=colours[1],
+            group="difference",
+            rows=[(k, b, b.delta) for k, b in rows if b.delta < 0],
+            unit=unit,
         )
     else:
-        _bars(figure, "difference", colours[0], "difference", [(k, b, b.delta) for k, b in rows], unit)
+        _bars(
+            figure,
+            name="difference",
+            colour=colours[0],
+            group="difference",
+            rows=[(k, b, b.delta) for k, b in rows],
+            unit=unit,
+        )
     ticks = [label(b.op.name) for b in shown]
     figure.update_yaxes(
         tickmode="array",
@@ -143,7 +154,7 @@ def draw_op_bars(
 
 
 def _bars(
-    figure: go.Figure, name: str, colour: str, group: str, rows: list[tuple[int, Bar, float]], unit: Unit | None
+    figure: go.Figure, *, name: str, colour: str, group: str, rows: list[tuple[int, Bar, float]], unit: Unit | None
 ) -> None:
     """One colour of bars; ``rows`` are (place, bar, value)."""
     if not rows:
@@ -155,7 +166,7 @@ def _bars(
         y=[k for k, _, _ in rows],
         x=[unit.scaled(v) if unit else v for _, _, v in rows],
         marker_color=colour,
-        customdata=[b.hover for _, b, _ in rows],
+        customdata=data_array(b.hover for _, b, _ in rows),
         hovertemplate="%{customdata}<extra></extra>",
     )
 

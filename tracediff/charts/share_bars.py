@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import full_name, label
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import part, time, time_unit
@@ -30,7 +31,9 @@ def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme:
         text=[time(us) for _, us in lines],
         textposition="outside",
         cliponaxis=False,
-        customdata=[f"<b>{full_name(name, 240)}</b><br>{time(us)} per step, {part(us, whole)}" for name, us in lines],
+        customdata=data_array(
+            f"<b>{full_name(name, 240)}</b><br>{time(us)} per step, {part(us, whole)}" for name, us in lines
+        ),
         hovertemplate="%{customdata}<extra></extra>",
         showlegend=False,
     )

@@ -25,7 +25,7 @@ BELOW_AXIS = 48
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Palette:
     """Colours by meaning.
 
@@ -67,32 +67,32 @@ class Palette:
 PARTS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#7A6FC0", "#B98B5E", "#8FD3C8", "#C5B26B", "#9AA83A")
 PALETTES = {
     "light": Palette(
-        "#B3B9C1",
-        "#8F3F77",
-        "#0072B2",
-        "#D55E00",
-        "#4D5763",
-        "#9AA1A9",
-        "#1F2530",
-        "#5A6270",
-        "#E3E6EA",
-        "#FFFFFF",
-        "#E6E9ED",
-        PARTS,
+        control="#B3B9C1",
+        test="#8F3F77",
+        faster="#0072B2",
+        slower="#D55E00",
+        neutral="#4D5763",
+        quiet="#9AA1A9",
+        text="#1F2530",
+        muted="#5A6270",
+        grid="#E3E6EA",
+        paper="#FFFFFF",
+        middle="#E6E9ED",
+        parts=PARTS,
     ),
     "dark": Palette(
-        "#737C88",
-        "#E9B3D6",
-        "#4FA9E6",
-        "#F07C35",
-        "#C3CAD3",
-        "#8C949E",
-        "#E8EBEF",
-        "#A9B1BC",
-        "#363D47",
-        "#171B21",
-        "#343A43",
-        PARTS,
+        control="#737C88",
+        test="#E9B3D6",
+        faster="#4FA9E6",
+        slower="#F07C35",
+        neutral="#C3CAD3",
+        quiet="#8C949E",
+        text="#E8EBEF",
+        muted="#A9B1BC",
+        grid="#363D47",
+        paper="#171B21",
+        middle="#343A43",
+        parts=PARTS,
     ),
 }
 
@@ -193,7 +193,10 @@ def finish(figure: go.Figure, theme: str, title: str, subtitle: str = "", height
 
 
 def _has_legend(figure: go.Figure) -> bool:
-    return sum(trace.type in ("bar", "scatter", "box") and trace.showlegend is not False for trace in figure.data) > 1
+    return (
+        sum(trace["type"] in ("bar", "scatter", "box") and trace["showlegend"] is not False for trace in figure.data)
+        > 1
+    )
 
 
 def empty(theme: str, sentence: str) -> go.Figure:
@@ -216,8 +219,16 @@ def empty(theme: str, sentence: str) -> go.Figure:
 
 def caption(figure: go.Figure) -> tuple[str, str]:
     """(title, subtitle) of a figure of `finish` as plain text; of one of `empty` what is missing."""
-    head, _, below = (figure.layout.title.text or figure.layout.annotations[0].text).partition("<br><span")
+    text = str(figure.layout.title.text or figure.layout.annotations[0].text)
+    head, _, below = text.partition("<br><span")
     return _plain(head), _plain(f"<span{below}") if below else ""
+
+
+def height_of(figure: go.Figure) -> int:
+    """Pixels from top to bottom of a figure of `finish` or `empty`."""
+    height = figure.layout.height
+    assert height is not None
+    return int(height)
 
 
 def _plain(markup: str) -> str:

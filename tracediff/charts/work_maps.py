@@ -23,7 +23,9 @@ def box_arguments(
     room for titles.
     """
     unit_us = 0.001 if size == "count" else time_unit([comparison.us(boxes[0].size)]).size
-    return arrays(comparison, boxes, palette(theme), unit_us, heads, amount_text(comparison, size))
+    return arrays(
+        comparison, boxes, of=palette(theme), unit_us=unit_us, heads=heads, told=amount_text(comparison, size)
+    )
 
 
 def amount_text(comparison: Comparison, size: str) -> Callable[[int], str]:

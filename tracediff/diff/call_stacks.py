@@ -13,7 +13,7 @@ from tracediff.profile.kernels.display_names import readable
 from tracediff.profile.kernels.match_names import table_name
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Place:
     """One stack; counts and times (on the host everything below, on the GPU the work's) are numerators over the
     comparison's scale.
@@ -70,7 +70,7 @@ def _placed(occurrences: Iterable[tuple[int, tuple[str, ...], str | None, int, i
     """Occurrences (side, stack, shapes, count, ns) summed, the longest time first."""
     found: dict[tuple[tuple[str, ...], str | None], Place] = {}
     for which, stack, shapes, count, ns in occurrences:
-        place = found.setdefault((stack, shapes), Place(stack, shapes))
+        place = found.setdefault((stack, shapes), Place(stack=stack, shapes=shapes))
         if which == 0:
             place.control_count, place.control_ns = place.control_count + count, place.control_ns + ns
         else:

@@ -8,7 +8,7 @@ from tracediff.aggregate.samples import Samples
 from tracediff.diff.ops import compare_samples
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TestedFamily:
     """One family; times are medians over steps, means over runs, in µs a step.
 
@@ -36,5 +36,16 @@ def compare_families(samples: tuple[Samples, Samples], noise_floor: float) -> tu
     rows = []
     for k, name in enumerate(names):
         word, p, q, relative = tested.line(k)
-        rows.append(TestedFamily(name, means[k][0], means[k][1], word, p, q, relative, tested.interval(k)))
+        rows.append(
+            TestedFamily(
+                name=name,
+                control_us=means[k][0],
+                test_us=means[k][1],
+                time_change=word,
+                p_value=p,
+                q_value=q,
+                relative=relative,
+                interval=tested.interval(k),
+            )
+        )
     return tuple(sorted(rows, key=lambda r: (-abs(r.test_us - r.control_us), r.name)))

@@ -19,7 +19,7 @@ from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.work import UNMATCHED
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Member:
     """Work of one kind on one side; count and ns are numerators over scale.
 
@@ -38,7 +38,7 @@ class Member:
     ns: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Group:
     """Work of both sides that is the same; counts and times are numerators over scale.
 
@@ -251,17 +251,17 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
         else (None, None)
     )
     return Group(
-        level,
-        readable(table_name(largest.work.name)),
-        family,
-        phases.pop() if len(phases) == 1 else "unknown",
-        modules.pop() if len(modules) == 1 else None,
-        members_of(control),
-        members_of(test),
-        ops[0],
-        ops[1],
-        _call(trees[0], shared[0]) if shared else None,
-        (tuple(control), tuple(test)),
+        level=level,
+        name=readable(table_name(largest.work.name)),
+        family=family,
+        phase=phases.pop() if len(phases) == 1 else "unknown",
+        module=modules.pop() if len(modules) == 1 else None,
+        control=members_of(control),
+        test=members_of(test),
+        control_ops=ops[0],
+        test_ops=ops[1],
+        call=_call(trees[0], shared[0]) if shared else None,
+        items=(tuple(control), tuple(test)),
     )
 
 
@@ -281,5 +281,8 @@ def members_of(items: list[Item]) -> tuple[Member, ...]:
         )
         entry[0] += item.count
         entry[1] += item.ns
-    members = [Member(*kind, count, ns) for kind, (count, ns) in sums.items()]
+    members = [
+        Member(name=name, category=category, op=op, family=family, phase=phase, module=module, count=count, ns=ns)
+        for (name, category, op, family, phase, module), (count, ns) in sums.items()
+    ]
     return tuple(sorted(members, key=lambda m: (-m.ns, m.name, m.op or "", m.module or "")))

@@ -21,7 +21,7 @@ HOST_WORK = ("cpu_op", *CALL_CATEGORIES)
 GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Op:
     """One operation on both sides, per step; counts and times are numerators over scale.
 
@@ -98,7 +98,19 @@ def compare_ops(
         varies = any((category, name) in side.varying for side in samples)
         word, p, q, relative = tested.line(k)
         counts, totals, own = zip(control, test, strict=True)
-        op = Op(readable(name), raw, gpu_or_cpu(category), category, family_of(category, raw), *counts, *totals, *own)
+        op = Op(
+            name=readable(name),
+            raw_name=raw,
+            device=gpu_or_cpu(category),
+            category=category,
+            family=family_of(category, raw),
+            control_count=counts[0],
+            test_count=counts[1],
+            control_total=totals[0],
+            test_total=totals[1],
+            control_self=own[0],
+            test_self=own[1],
+        )
         ops.append(
             replace(
                 op,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from statistics import median
 
 import numpy as np
@@ -24,6 +24,7 @@ class State:
     name: str
     control: int
     test: int
+    _: KW_ONLY
     time_change: str = "untested"
     p_value: float | None = None
     q_value: float | None = None
@@ -73,11 +74,21 @@ def compare_step_time(control: StepAverage, test: StepAverage, scale: int, noise
     names = list(dict.fromkeys([*control.states, *test.states]))
     samples = [np.array([_medians(side, n) for n in names]) for side in (control, test)]
     tested = compare_many(samples[0], samples[1], noise_floor)
-    states = tuple(
-        State(n, c * control.states.get(n, 0), t * test.states.get(n, 0), *tested.line(k)[:3], tested.interval(k))
-        for k, n in enumerate(names)
-    )
-    return StepTime(c * control.period, t * test.period, states, c * control.foreign, t * test.foreign)
+    states = []
+    for k, name in enumerate(names):
+        word, p, q, _ = tested.line(k)
+        states.append(
+            State(
+                name,
+                c * control.states.get(name, 0),
+                t * test.states.get(name, 0),
+                time_change=word,
+                p_value=p,
+                q_value=q,
+                interval=tested.interval(k),
+            )
+        )
+    return StepTime(c * control.period, t * test.period, tuple(states), c * control.foreign, t * test.foreign)
 
 
 def _medians(average: StepAverage, state: str) -> list[float]:

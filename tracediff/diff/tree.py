@@ -12,7 +12,7 @@ from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.profile.kernels.display_names import readable
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Node:
     """One call of either side; numerators over the comparison's scale.
 
@@ -61,7 +61,16 @@ def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) 
         assert own is not None
         call = tree.calls[own]
         name = readable(call.name) if call.kind == "op" else call.label
-        nodes.append(Node(parent, nodes[parent].depth + 1 if parent >= 0 else 0, call.kind, name, call.shapes, side))
+        nodes.append(
+            Node(
+                parent=parent,
+                depth=nodes[parent].depth + 1 if parent >= 0 else 0,
+                kind=call.kind,
+                name=name,
+                shapes=call.shapes,
+                side=side,
+            )
+        )
         here = len(nodes) - 1
         for which, node in ((0, a), (1, b)):
             if node is not None:

@@ -34,7 +34,7 @@ class Judging:
     noise_floor: float = 0.01
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Times in µs.
 
@@ -69,7 +69,13 @@ class Verdict:
 
 
 def judge(
-    labels: tuple[str, str], step_time: StepTime, scale: int, control: StepAverage, test: StepAverage, judging: Judging
+    labels: tuple[str, str],
+    step_time: StepTime,
+    scale: int,
+    *,
+    control: StepAverage,
+    test: StepAverage,
+    judging: Judging,
 ) -> Verdict:
     """Test the runs' medians, and word what came of it."""
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
@@ -85,20 +91,30 @@ def judge(
     medians = base, _median_us(test)
     result = _result(found, judging.equivalence_band)
     return Verdict(
-        result,
-        _sentence(labels, means, medians, found, result, (len(control.runs), len(test.runs)), judging),
-        *means,
-        step_time.delta / (scale * 1000),
-        step_time.test / step_time.control if step_time.control else None,
-        *medians,
-        _as_change(base, found.low, found.high) if found.low is not None and found.high is not None else None,
-        found.p,
-        "run",
-        len(control.runs),
-        len(test.runs),
-        base * math.expm1(found.detectable) if found.detectable is not None else None,
-        found.method,
-        inside,
+        result=result,
+        sentence=_sentence(
+            labels,
+            means=means,
+            medians=medians,
+            found=found,
+            result=result,
+            runs=(len(control.runs), len(test.runs)),
+            judging=judging,
+        ),
+        control_us=means[0],
+        test_us=means[1],
+        delta_us=step_time.delta / (scale * 1000),
+        ratio=step_time.test / step_time.control if step_time.control else None,
+        median_control_us=medians[0],
+        median_test_us=medians[1],
+        ci95_us=_as_change(base, found.low, found.high) if found.low is not None and found.high is not None else None,
+        p_value=found.p,
+        unit="run",
+        n_control=len(control.runs),
+        n_test=len(test.runs),
+        min_detectable_us=base * math.expm1(found.detectable) if found.detectable is not None else None,
+        method=found.method,
+        within_runs_us=inside,
     )
 
 
@@ -112,17 +128,20 @@ def refused(
     sentence = f"{labels[0]} and {labels[1]} cannot be compared"
     counts = len(control.runs), len(test.runs)
     return Verdict(
-        "inconclusive",
-        sentence,
-        *means,
-        step_time.delta / (scale * 1000),
-        ratio,
-        *medians,
-        None,
-        None,
-        "run",
-        *counts,
-        None,
+        result="inconclusive",
+        sentence=sentence,
+        control_us=means[0],
+        test_us=means[1],
+        delta_us=step_time.delta / (scale * 1000),
+        ratio=ratio,
+        median_control_us=medians[0],
+        median_test_us=medians[1],
+        ci95_us=None,
+        p_value=None,
+        unit="run",
+        n_control=counts[0],
+        n_test=counts[1],
+        min_detectable_us=None,
     )
 
 
@@ -162,6 +181,7 @@ def _result(found: Estimate, band: float) -> str:
 
 def _sentence(
     labels: tuple[str, str],
+    *,
     means: tuple[float, float],
     medians: tuple[float, float],
     found: Estimate,

@@ -38,7 +38,7 @@ class Argument(NamedTuple):
     default: Any
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Events:
     """The complete events of one rank in columns of equal length n, in the file's order.
 
@@ -101,19 +101,19 @@ def events_of(trace: Trace, arguments: list[Argument]) -> Events:
     tid = np.where(on_gpu & (columns["stream"] >= 0), columns["stream"], tid)  # old profilers write "stream 7"
     iteration = np.full(len(rows), OUTSIDE, np.int64)
     events = Events(
-        trace.names,
-        trace.categories,
-        rows,
-        trace.ts[rows],
-        trace.dur[rows],
-        name,
-        category,
-        iteration,
-        on_gpu,
-        pid,
-        tid,
-        partner,
-        columns,
+        names=trace.names,
+        categories=trace.categories,
+        index=rows,
+        ts=trace.ts[rows],
+        dur=trace.dur[rows],
+        name=name,
+        category=category,
+        iteration=iteration,
+        on_gpu=on_gpu,
+        pid=pid,
+        tid=tid,
+        partner=partner,
+        columns=columns,
     )
     _number(events)
     return events

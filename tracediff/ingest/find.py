@@ -11,7 +11,7 @@ from tracediff.ingest.source import TraceFile
 from tracediff.ingest.trace import Trace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """One event.
 
@@ -58,11 +58,11 @@ def _found(trace: Trace, row: int, first: int) -> Found:
     )
     ts = int(trace.ts[row])
     return Found(
-        trace.file,
-        trace.names[int(trace.name[row])],
-        trace.categories[code],
-        ts - first,
-        ts,
-        int(trace.dur[row]),
-        place,
+        file=trace.file,
+        name=trace.names[int(trace.name[row])],
+        category=trace.categories[code],
+        at_ns=ts - first,
+        ts_ns=ts,
+        dur_ns=int(trace.dur[row]),
+        place=place,
     )

@@ -75,7 +75,7 @@ class Arguments:
     texts: dict[str, Codes] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Trace:
     """One trace file in columns of equal length n, in the file's order.
 

@@ -112,14 +112,14 @@ def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
     driver = next((number for key in DRIVER_VERSIONS if (number := meta.versions.get(key))), None)
     return Origin(
         trace.file,
-        distributed.rank if distributed else None,
-        distributed.world_size if distributed else None,
-        distributed.backend if distributed else None,
-        tuple(dict.fromkeys(names)),
-        tuple(f for f in flags if getattr(meta, f)),
-        str(driver) if driver else None,
-        meta.torch_version,
-        len(used),
+        rank=distributed.rank if distributed else None,
+        world_size=distributed.world_size if distributed else None,
+        backend=distributed.backend if distributed else None,
+        gpus=tuple(dict.fromkeys(names)),
+        flags=tuple(f for f in flags if getattr(meta, f)),
+        driver=str(driver) if driver else None,
+        torch=meta.torch_version,
+        gpu_count=len(used),
     )
 
 
@@ -142,7 +142,7 @@ def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]
     keys: list[Any] = [step, trace.category[rows], trace.name[rows]]  # narrow codes: grouped sorts them as they are
     (s, c, n), (count, total, own) = grouped(keys, [np.broadcast_to(np.int64(1), len(rows)), trace.dur[rows], self_ns])
     c, n = c.astype(np.int64), n.astype(np.int64)
-    return OpTable(s, c, n, count, total, own)
+    return OpTable(step=s, category=c, name=n, count=count, total_ns=total, self_ns=own)
 
 
 def _with_own_texts(trace: Trace, table: CallTable) -> tuple[CallTable, list[str]]:

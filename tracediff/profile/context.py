@@ -15,7 +15,7 @@ from tracediff.profile.placement.steps import Steps, find_steps
 from tracediff.profile.step_states import StepAccount, step_account
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Context:
     """What is known of a file when its tables are made; see the classes of its parts.
 
@@ -45,6 +45,17 @@ def build_context(trace: Trace, step_marker: str | None, families: Families, not
     gpu = gpu_events(trace, steps, notes)
     lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
     completions = steps.completions(gpu.end, gpu.step)
-    account = step_account(trace, steps, completions, gpu, lanes["ops"], lanes["annotations"], families)
+    account = step_account(
+        trace, steps, completions, gpu=gpu, ops=lanes["ops"], annotations=lanes["annotations"], families=families
+    )
     calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
-    return Context(trace, steps, completions, gpu, lanes, account, calls, families)
+    return Context(
+        trace=trace,
+        steps=steps,
+        completions=completions,
+        gpu=gpu,
+        lanes=lanes,
+        account=account,
+        calls=calls,
+        families=families,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Origin:
     """
 
     file: TraceFile
+    _: KW_ONLY
     rank: int | None = None
     world_size: int | None = None
     backend: str | None = None
@@ -37,7 +38,7 @@ class Origin:
     gpu_count: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OpTable:
     """Occurrences by (step, category, name), r rows; step is a position, −1 outside every step.
 
@@ -55,7 +56,7 @@ class OpTable:
     self_ns: Int64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CallTable:
     """The tree of calls (`calls`), k nodes, and r rows by (step, node).
 
@@ -83,7 +84,7 @@ class CallTable:
     self_ns: Int64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkTable:
     """Work by (step, place, kind), r rows: GPU events, or on traces without them the self time of operators.
 
@@ -110,7 +111,7 @@ class WorkTable:
     total_ns: Int64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Marks:
     """m marks in order of row and start.
 
@@ -149,7 +150,7 @@ class Memory:
     from_zero: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Timeline:
     """The period of one step.
 
@@ -205,7 +206,7 @@ class CollectiveKind:
     ranks: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Collectives:
     """The collective operations of one file (`collectives`), k of them in order of start.
 
@@ -228,7 +229,7 @@ class Collectives:
     exposed: Int64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Profile:
     """The accounts of one file. Times in ns, int64.
 

@@ -69,6 +69,7 @@ def step_account(
     trace: Trace,
     steps: Steps,
     completions: Int64,
+    *,
     gpu: GpuEvents,
     ops: Lane,
     annotations: Lane,

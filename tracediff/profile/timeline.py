@@ -33,7 +33,7 @@ MOST_SAMPLES = 600
 """Of the memory allocated on one device."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Spans:
     """Events on their way to marks; columns as in `Marks`, ``name`` a code."""
 
@@ -78,7 +78,13 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     left_out = max(len(streams) - MOST_STREAMS, 0) + max(len(threads) - MOST_THREADS, 0)
     marks = _bounded(_joined(parts, window), [*trace.names, *context.account.names], window[1] - window[0])
     return Timeline(
-        int(context.steps.numbers[position]), *window, tuple(rows), marks, left_out, memory_of(trace, window)
+        step=int(context.steps.numbers[position]),
+        start=window[0],
+        end=window[1],
+        rows=tuple(rows),
+        marks=marks,
+        left_out=left_out,
+        memory=memory_of(trace, window),
     )
 
 
@@ -123,12 +129,12 @@ def _states(context: Context, window: tuple[int, int]) -> Spans:
     kind = np.where(states < len(STATES), states, STATES.index("op"))
     none = np.full(len(states), -1, np.int64)
     return Spans(
-        np.zeros(len(states), np.int64),
-        edges[low:high],
-        edges[low + 1 : high + 1],
-        kind,
-        states + len(context.trace.names),
-        none,
+        row=np.zeros(len(states), np.int64),
+        start=edges[low:high],
+        end=edges[low + 1 : high + 1],
+        kind=kind,
+        name=states + len(context.trace.names),
+        event=none,
     )
 
 
@@ -140,7 +146,12 @@ def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
         kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy")
     )
     return Spans(
-        np.full(len(rows), row), gpu.start[which], gpu.end[which], kind, trace.name[rows].astype(np.int64), rows
+        row=np.full(len(rows), row),
+        start=gpu.start[which],
+        end=gpu.end[which],
+        kind=kind,
+        name=trace.name[rows].astype(np.int64),
+        event=rows,
     )
 
 
@@ -156,7 +167,12 @@ def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], 
         cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op")
     )
     return Spans(
-        np.full(len(rows), row), lane.start[which], lane.end[which], kind, trace.name[rows].astype(np.int64), rows
+        row=np.full(len(rows), row),
+        start=lane.start[which],
+        end=lane.end[which],
+        kind=kind,
+        name=trace.name[rows].astype(np.int64),
+        event=rows,
     )
 
 
@@ -195,21 +211,21 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
     first = np.flatnonzero(new)
     if not len(first):
         none = np.empty(0, np.int64)
-        return Marks(none, none, none, none, (), none, none, none)
+        return Marks(row=none, start=none, end=none, kind=none, name=(), count=none, busy=none, event=none)
     start, end = np.minimum.reduceat(spans.start[order], first), np.maximum.reduceat(spans.end[order], first)
     count = np.diff(np.append(first, len(order)))
     busy = np.add.reduceat(duration[order], first)
     longest = order[first]
     by = np.lexsort((start, row[first]))
     return Marks(
-        row[first][by],
-        start[by],
-        end[by],
-        spans.kind[longest][by],
-        tuple(names[c] for c in spans.name[longest][by].tolist()),
-        count[by],
-        busy[by],
-        spans.event[longest][by],
+        row=row[first][by],
+        start=start[by],
+        end=end[by],
+        kind=spans.kind[longest][by],
+        name=tuple(names[c] for c in spans.name[longest][by].tolist()),
+        count=count[by],
+        busy=busy[by],
+        event=spans.event[longest][by],
     )
 
 

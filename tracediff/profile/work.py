@@ -4,6 +4,8 @@ operators.
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,7 +44,18 @@ def kernel_work(
     shape, texts = _launch_shapes(trace, rows)
     stream = trace.integer_column(ARGUMENT.stream, cat.GPU)[rows]
     place = np.lexsort((gpu.start, stream, gpu.device))
-    table = _table(gpu.step, node, op & (node >= 0), *_codes(trace, rows), shape, place, ns, long)
+    category, name = _codes(trace, rows)
+    table = _table(
+        step=gpu.step,
+        node=node,
+        has_op=op & (node >= 0),
+        category=category,
+        name=name,
+        launch_shape=shape,
+        place=place,
+        ns=ns,
+        unmatched=long,
+    )
     return table, texts
 
 
@@ -54,19 +67,22 @@ def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
     rows = ops.rows[at]
     none = np.full(len(at), -1, np.int64)
     place = np.lexsort((ops.start[at],))
+    category, name = _codes(trace, rows)
     return _table(
-        step,
-        calls.node[at],
-        calls.operator[at],
-        *_codes(trace, rows),
-        none,
-        place,
-        ops.self_ns[at],
-        np.zeros(len(at), bool),
+        step=step,
+        node=calls.node[at],
+        has_op=calls.operator[at],
+        category=category,
+        name=name,
+        launch_shape=none,
+        place=place,
+        ns=ops.self_ns[at],
+        unmatched=np.zeros(len(at), bool),
     )
 
 
 def _table(
+    *,
     step: Int64,
     node: Int64,
     has_op: NDArray[np.bool_],
@@ -93,8 +109,17 @@ def _table(
     total = np.zeros(len(first), np.int64)
     np.add.at(total, code, ns)
     count = np.bincount(code, minlength=len(first)).astype(np.int64)
-    at, below, of, called, shape, among = (c[first] for c in (step, node, category, name, launch_shape, ordinal))
-    return WorkTable(at, below, of, called, shape, among, earliest, count, total)
+    return WorkTable(
+        step=step[first],
+        node=node[first],
+        category=category[first],
+        name=name[first],
+        launch_shape=launch_shape[first],
+        ordinal=ordinal[first],
+        order=earliest,
+        count=count,
+        total_ns=total,
+    )
 
 
 def _codes(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
@@ -104,7 +129,7 @@ def _codes(trace: Trace, rows: Int64) -> tuple[Int64, Int64]:
 
 def empty_work() -> WorkTable:
     """No work at all."""
-    return WorkTable(*(np.zeros(0, np.int64) for _ in range(9)))
+    return WorkTable(**{column.name: np.zeros(0, np.int64) for column in fields(WorkTable)})
 
 
 def _launch_shapes(trace: Trace, rows: Int64) -> tuple[Int64, list[str]]:

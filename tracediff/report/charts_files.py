@@ -11,9 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from tracediff import charts
-from tracediff.charts.theme import NO_BUTTONS, caption
+from tracediff.charts.theme import NO_BUTTONS, caption, height_of
 from tracediff.errors import TracediffError
+from tracediff.report.page.render import render
 from tracediff.write import write_bytes, write_text
 
 if TYPE_CHECKING:
@@ -30,19 +33,6 @@ WIDTH = 1000
 """Of images, in pixels; PNG has twice as many."""
 CONFIG = {"responsive": True, "displaylogo": False, "typesetMath": False, "modeBarButtonsToRemove": list(NO_BUTTONS)}
 """Of plotly.js: a page sends nothing anywhere."""
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{name}</title>
-<script src="{script}"></script>
-</head>
-<body style="margin:0;background:{background}">
-{fragment}
-</body>
-</html>
-"""
 
 
 def write_charts(
@@ -87,11 +77,12 @@ def fragment(figure: go.Figure, name: str) -> str:
 
 def page(figure: go.Figure, name: str) -> str:
     """``figure`` as a page of its own beside SCRIPT."""
-    return PAGE.format(
+    return render(
+        "chart.html.jinja",
         name=name,
         script=SCRIPT,
         background=figure.layout.template.layout.paper_bgcolor,
-        fragment=fragment(figure, name),
+        fragment=Markup(fragment(figure, name)),
     )
 
 
@@ -160,7 +151,7 @@ def image(figure: go.Figure, wanted: str) -> bytes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # plotly's: that a running browser keeps its settings, which is wanted
             content: bytes = figure.to_image(
-                format=wanted, width=WIDTH, height=figure.layout.height, scale=2 if wanted == "png" else 1
+                format=wanted, width=WIDTH, height=height_of(figure), scale=2 if wanted == "png" else 1
             )
     except Exception as error:  # kaleido's and choreographer's errors have no common class
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -23,7 +23,7 @@ LEAST_SD = 0.005
 Seconds = Annotated[float | None, Meta(description="s, of the first run, which finds no compile cache")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VariantRow:
     """One variant of a collection: medians over runs of each run's own figure; null where unknown."""
 
@@ -98,7 +98,7 @@ def collection_table(out: Path) -> CollectionTable:
         if v.variant in manifests:
             rows.append(_row(out / v.folder, manifests[v.variant], manifests.get(base), is_base=v.variant == base))
         else:
-            rows.append(VariantRow(v.variant, failed=v.failed or "its folder is missing"))
+            rows.append(VariantRow(variant=v.variant, failed=v.failed or "its folder is missing"))
     return CollectionTable(facts.name, facts.size, first.environment if first else {}, rows)
 
 
@@ -113,7 +113,7 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
     speedup, low, high = (None, None, None) if is_base or base is None else _speedup(_step_times(base), steps)
     kernels, ops = _counts(folder)
     return VariantRow(
-        manifest.variant,
+        variant=manifest.variant,
         runs=len(runs),
         build_s=runs[0].build_s,
         first_step_s=runs[0].first_step_s,

@@ -25,7 +25,14 @@ def frame_table(title: str, frame: pd.DataFrame, top: int | None = None) -> Tabl
         tuple(_text(value) for value in row)
         for row in whole[[*texts, *numbers]].head(top if top is not None else len(whole)).to_numpy(object)
     )
-    return Table(title, "", tuple(str(c) for c in (*texts, *numbers)), len(texts), rows, len(whole) - len(rows))
+    return Table(
+        title,
+        "",
+        heads=tuple(str(c) for c in (*texts, *numbers)),
+        texts=len(texts),
+        rows=rows,
+        more=len(whole) - len(rows),
+    )
 
 
 def _text(value: object) -> str:

@@ -69,7 +69,7 @@ class StepEvents:
     left_out: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Placed:
     """n events of a trace where they are shown.
 
@@ -126,7 +126,7 @@ def step_events(step: TypicalStep, title: str, ids: Ids) -> StepEvents:
     rows, left_out = _chosen(trace, window)
     placed = _placed(trace, rows, window)
     labels = f"step {step.timeline.step}, rank {step.rank}, {step.file.name}"
-    lines = [encoded(event) for event in _events(trace, placed, window[0], title, labels, ids)]
+    lines = [encoded(event) for event in _events(trace, placed, zero=window[0], title=title, labels=labels, ids=ids)]
     return StepEvents(lines, len(rows), left_out)
 
 
@@ -167,7 +167,7 @@ def _placed(trace: Trace, rows: Int64, window: tuple[int, int]) -> Placed:
     all_rows, ends = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     level = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
     start, end = (np.clip(times, *window) - window[0] for times in (trace.ts[all_rows], ends))
-    return Placed(all_rows, gpu[all_rows], _threads(trace, all_rows), level, start, end)
+    return Placed(rows=all_rows, gpu=gpu[all_rows], thread=_threads(trace, all_rows), level=level, start=start, end=end)
 
 
 def _threads(trace: Trace, rows: Int64) -> Int64:
@@ -186,7 +186,7 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
     return threads
 
 
-def _events(trace: Trace, placed: Placed, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
+def _events(trace: Trace, placed: Placed, *, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
     keys = list(zip(placed.gpu.tolist(), placed.thread.tolist(), placed.level.tolist(), strict=True))
     tracks, named = _tracks(trace, keys, title, labels, ids)
     yield from named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.table_changes import TableDiff
@@ -27,6 +27,7 @@ class Table:
 
     title: str
     about: str
+    _: KW_ONLY
     heads: tuple[str, ...]
     texts: int
     rows: tuple[tuple[str, ...], ...]
@@ -122,7 +123,12 @@ def one_sided(
             )
         )
     return Table(
-        schema.title, schema.about, (*schema.keys, *heads), len(schema.keys), tuple(lines), len(rows) - len(lines)
+        schema.title,
+        schema.about,
+        heads=(*schema.keys, *heads),
+        texts=len(schema.keys),
+        rows=tuple(lines),
+        more=len(rows) - len(lines),
     )
 
 
@@ -154,10 +160,10 @@ def two_sided(
     return Table(
         schema.title,
         schema.about,
-        (*schema.keys, *_in_order(heads, titles, 4)),
-        len(schema.keys),
-        tuple(lines),
-        len(of.rows) - len(lines),
+        heads=(*schema.keys, *_in_order(heads, titles, 4)),
+        texts=len(schema.keys),
+        rows=tuple(lines),
+        more=len(of.rows) - len(lines),
     )
 
 

@@ -62,7 +62,7 @@ def render(
     )
     if not comparison.was_refused:
         parts.append(_step_table(comparison))
-        parts += _work(comparison, device, sort, top, by, tables)
+        parts += _work(comparison, device=device, sort=sort, top=top, by=by, tables=tables)
         parts += _findings(comparison, top if top is not None else FINDINGS)
     parts += _remarks("Health of the traces", sections.health_lines(comparison))
     return Group(*parts)
@@ -83,7 +83,7 @@ def show(
 
 
 def _work(
-    comparison: Comparison, device: str | None, sort: str, top: int | None, by: str | None, tables: bool
+    comparison: Comparison, *, device: str | None, sort: str, top: int | None, by: str | None, tables: bool
 ) -> list[RenderableType]:
     """The tables of what changed."""
     if tables:
@@ -102,7 +102,7 @@ def _view(comparison: Comparison, by: str, top: int) -> RenderableType:
     unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
     table = _table("", unit, with_counts=True)
     for row in rows:
-        _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True)
+        _add(table, row, unit=unit, largest=max(abs(r.delta_us) for r in rows), with_counts=True)
     remarks = [
         sections.matched_line(comparison),
         sections.tensor_core_line(comparison),
@@ -135,7 +135,7 @@ def _step_table(comparison: Comparison) -> RenderableType:
     unit = time_unit([us(step.control), us(step.test)])
     table = _table("Where the step went", unit, with_counts=False)
     for row in rows:
-        _add(table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=False)
+        _add(table, row, unit=unit, largest=max(abs(r.delta_us) for r in rows), with_counts=False)
     closing = CLOSING.replace("0", f"{step.residual / comparison.scale:g}")
     table.add_row(
         Text("step", style="bold"),
@@ -161,7 +161,12 @@ def _changes(comparison: Comparison, device: str, sort: str, top: int) -> Render
     table = _table("", unit, with_counts=True, with_words=any(r.word for r in rows))
     for row in rows:
         _add(
-            table, row, unit, max(abs(r.delta_us) for r in rows), with_counts=True, with_words=any(r.word for r in rows)
+            table,
+            row,
+            unit=unit,
+            largest=max(abs(r.delta_us) for r in rows),
+            with_counts=True,
+            with_words=any(r.word for r in rows),
         )
     lines: list[RenderableType] = [Text(title, style="bold"), _no_wider(table, rows)]
     remark = [f"{more:,} more (--top)"] if more else []
@@ -206,7 +211,7 @@ def _table(title: str, unit: Unit, with_counts: bool, with_words: bool = False) 
     return table
 
 
-def _add(table: Table, row: Row, unit: Unit, largest: float, with_counts: bool, with_words: bool = False) -> None:
+def _add(table: Table, row: Row, *, unit: Unit, largest: float, with_counts: bool, with_words: bool = False) -> None:
     width = BAR if with_counts else len(CLOSING)
     colour = FASTER if row.delta_us < 0 else SLOWER
     cells: list[RenderableType] = [Text(printable(f"  {row.name}"))]

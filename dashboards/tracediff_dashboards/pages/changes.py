@@ -8,6 +8,7 @@ from dash import dcc, html
 from dash_ag_grid import AgGrid
 
 from tracediff.formatting import Unit, time_unit
+from tracediff_dashboards import components
 from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, usual
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View
@@ -45,7 +46,7 @@ def page(shown: Shown) -> list[Any]:
         inline=True,
         className="tabs",
     )
-    head = [html.H1("Changes"), html.Div(tabs, role="group", **{"aria-label": "What is listed"})]
+    head = [html.H1("Changes"), html.Div(tabs, role="group", **components.attributes(aria_label="What is listed"))]
     if not listed:
         return [*head, _empty(shown), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
     chosen = next((one for one in listed if one.key == shown.view.row), None)
@@ -54,7 +55,7 @@ def page(shown: Shown) -> list[Any]:
         id="details",
         className="details",
         tabIndex=-1,
-        **{"aria-label": "The chosen row", "aria-live": "polite"},
+        **components.attributes(aria_label="The chosen row", aria_live="polite"),
     )
     return [
         *head,

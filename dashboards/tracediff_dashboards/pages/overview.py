@@ -91,7 +91,7 @@ def _finding(shown: Shown, finding: Finding) -> Any:
     return html.Article(
         [*body, html.P([html.Code(finding.code), " · ", link], className="facts")],
         className="finding",
-        **{"data-code": finding.code},
+        **components.attributes(data_code=finding.code),
     )
 
 

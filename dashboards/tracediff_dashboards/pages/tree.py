@@ -18,7 +18,7 @@ def page(shown: Shown) -> list[Any]:
     size = dcc.RadioItems(id="size", options=options, value=shown.view.size, inline=True, className="tabs")
     return [
         html.H1("Call tree"),
-        html.Div(size, role="group", **{"aria-label": "What the boxes are as large as"}),
+        html.Div(size, role="group", **components.attributes(aria_label="What the boxes are as large as")),
         html.P("A click on a box goes into it; the bar at the top leads back out.", className="facts"),
         components.chart(shown.comparison, "tree", shown.theme, size=shown.view.size),
     ]

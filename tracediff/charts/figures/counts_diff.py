@@ -25,4 +25,6 @@ def counts_diff(
     ]
     of = palette(theme)
     what = f"Count of {'GPU work' if device == 'gpu' else 'operators and calls'}"
-    return draw_op_bars(comparison, bars, (top, sort, theme), (what, "changed"), None, [of.neutral, of.neutral])
+    return draw_op_bars(
+        comparison, bars, order=(top, sort, theme), words=(what, "changed"), unit=None, colours=[of.neutral, of.neutral]
+    )

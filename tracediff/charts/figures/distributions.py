@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import label, side_names, sides_of
 from tracediff.charts.theme import empty, faint, finish, palette
 from tracediff.diff.comparison import Comparison
@@ -57,10 +58,10 @@ def distributions(of: Comparison | Analysis, *, theme: str = "light") -> go.Figu
             },
             line={"color": colours.text, "width": 1.2},
             fillcolor=faint((colours.control, colours.test)[which], 0.3),
-            customdata=[
+            customdata=data_array(
                 f"{label(name, 80)}<br>step {step.number}, rank {step.rank}<br>{time(step.period_ns / 1000)}"
                 for step in drawn
-            ],
+            ),
             hovertemplate="%{customdata}<extra></extra>",
         )
         shown.add(which)

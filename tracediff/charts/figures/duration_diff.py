@@ -45,4 +45,11 @@ def duration_diff(
     of = palette(theme)
     unit = time_unit(v for b in bars for v in (b.control, b.test))
     what = "GPU time" if device == "gpu" else f"{time} time on the CPU"
-    return draw_op_bars(comparison, bars, (top, sort, theme), (what, "changed"), unit, [of.change(1), of.change(-1)])
+    return draw_op_bars(
+        comparison,
+        bars,
+        order=(top, sort, theme),
+        words=(what, "changed"),
+        unit=unit,
+        colours=[of.change(1), of.change(-1)],
+    )

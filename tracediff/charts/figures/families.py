@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, label, not_compared
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.views import Sum, summed
@@ -48,7 +49,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
             insidetextanchor="middle",
             textangle=0,
             insidetextfont={"color": "#1F2530"},
-            customdata=[hover] * 2,
+            customdata=data_array([hover] * 2),
             hovertemplate="%{customdata}<extra></extra>",
         )
     labels = [label(side.label, 24) for side in (comparison.control, comparison.test)]

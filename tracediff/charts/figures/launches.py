@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import both_names, full_name, label, not_compared, side_names
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import Unit, change, counts, signed_time, time_unit
@@ -43,7 +44,7 @@ def launches(comparison: Comparison, top: int = TOP, *, theme: str = "light") ->
     figure = make_subplots(2, 1, vertical_spacing=70 / (110 + 60 * len(rows)))
     of = palette(theme)
     for side, (name, colour) in enumerate(zip(side_names(comparison), (of.control, of.test), strict=True)):
-        _side(figure, rows, side, name, colour, unit)
+        _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
     ticks = [label(row.name) for row in rows]
     figure.update_yaxes(
         tickmode="array", tickvals=list(range(len(rows))), ticktext=ticks, range=[len(rows) - 0.4, -0.6], showgrid=False
@@ -82,7 +83,7 @@ def _rows(comparison: Comparison, ops: list[Op], top: int) -> list[Calls]:
     return rows
 
 
-def _side(figure: go.Figure, rows: list[Calls], side: int, name: str, colour: str, unit: Unit) -> None:
+def _side(figure: go.Figure, rows: list[Calls], *, side: int, name: str, colour: str, unit: Unit) -> None:
     hovers = [
         f"{row.full}<br>{counts(row.counts[0], row.counts[1])} calls"
         f"<br>{change(row.us[0], row.us[1])} ({signed_time(row.us[1] - row.us[0])}) per step"
@@ -98,7 +99,7 @@ def _side(figure: go.Figure, rows: list[Calls], side: int, name: str, colour: st
             y=list(range(len(rows))),
             x=values,
             marker_color=colour,
-            customdata=hovers,
+            customdata=data_array(hovers),
             hovertemplate="%{customdata}<extra></extra>",
             row=panel,
             col=1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import in_which, label, side_names, sides_of
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import byte_unit, size, time, time_unit
@@ -52,9 +53,9 @@ def memory(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
             figure,
             row,
             [(which, step, m) for which, step in shown for m in step.timeline.memory if m.device == device],
-            unit,
-            colours,
-            side_names(of),
+            unit=unit,
+            of=colours,
+            names=side_names(of),
         )
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.scaled(length)])
@@ -72,6 +73,7 @@ def _panel(
     figure: go.Figure,
     row: int,
     curves: list[tuple[int, TypicalStep, Memory]],
+    *,
     unit: Unit,
     of: Palette,
     names: tuple[str, ...],
@@ -84,14 +86,14 @@ def _panel(
         figure.add_scatter(
             name=names[which],
             legendgroup=str(which),
-            showlegend=not any(trace.legendgroup == str(which) for trace in figure.data),
+            showlegend=not any(trace["legendgroup"] == str(which) for trace in figure.data),
             x=[unit.scaled(t) for t in times],
             y=[byte.scaled(a) for a in amounts],
             mode="lines",
             line={"shape": "hv", "width": 2, "color": (of.control, of.test)[which]},
-            customdata=[
+            customdata=data_array(
                 f"{size(a)}{in_which(which, len(names))} at {time(t)}" for a, t in zip(amounts, times, strict=True)
-            ],
+            ),
             hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,

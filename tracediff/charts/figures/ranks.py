@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import in_which, label, side_names, sides_of, state_label
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import plural, time, time_unit
@@ -40,12 +41,17 @@ def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     rows = [max(len(side), 1) for side in cells]
     gap = min(0.15, 1.2 / (1 + min(sum(rows), 60)))
     figure = make_subplots(
-        len(sides), 1, shared_xaxes=True, vertical_spacing=gap, row_heights=rows, subplot_titles=side_names(of)
+        len(sides),
+        1,
+        shared_xaxes=True,
+        vertical_spacing=gap,
+        row_heights=[float(n) for n in rows],
+        subplot_titles=list(side_names(of)),
     )
     gpu = any(side.has_gpu for side in sides)
     names = [column if column == COMMUNICATION else state_label(column, gpu) for column in columns]
     for k, side in enumerate(sides):
-        _map(figure, k + 1, side, cells[k], columns, names, unit)
+        _map(figure, k + 1, side=side, cells=cells[k], columns=columns, names=names, unit=unit)
     colours = palette(theme)
     colorbar = {"ticksuffix": f" {unit.name}", "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
     figure.update_layout(coloraxis={"colorscale": colours.amount, "cmin": 0, "colorbar": colorbar})
@@ -85,7 +91,7 @@ def _columns(cells: list[Cells]) -> list[str]:
 
 
 def _map(
-    figure: go.Figure, row: int, side: Side, cells: Cells, columns: list[str], names: list[str], unit: Unit
+    figure: go.Figure, row: int, *, side: Side, cells: Cells, columns: list[str], names: list[str], unit: Unit
 ) -> None:
     slowest = _slowest(side)
     order = list(cells)
@@ -93,20 +99,20 @@ def _map(
         f"rank {rank}" + (f", slowest of {plural(slowest[rank], 'step')}" if slowest[rank] else "") for rank in order
     ]
     figure.add_heatmap(
-        z=[[unit.scaled(cells[r][c]) if c in cells[r] else None for c in columns] for r in order],
+        z=data_array([unit.scaled(cells[r][c]) if c in cells[r] else None for c in columns] for r in order),
         x=list(range(len(columns))),
         y=list(range(len(order))),
         coloraxis="coloraxis",
         xgap=1,
         ygap=1,
         hoverongaps=False,
-        customdata=[
+        customdata=data_array(
             [
                 f"<b>{ticks[i]}</b><br>{label(name, 80)}<br>{time(cells[r].get(c, 0.0))} per step"
                 for c, name in zip(columns, names, strict=True)
             ]
             for i, r in enumerate(order)
-        ],
+        ),
         hovertemplate="%{customdata}<extra></extra>",
         row=row,
         col=1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import both_names, label, not_compared, side_names
 from tracediff.charts.op_bars import ops_of, which_device
 from tracediff.charts.theme import empty, faint, finish, palette
@@ -55,7 +56,7 @@ def scatter(
     for kind, marker in _markers(of).items():
         rows = [op for op in shown if _kind(op) == kind]
         if rows:
-            _dots(figure, comparison, kind, rows, unit, ground, marker)
+            _dots(figure, comparison, kind=kind, rows=rows, unit=unit, ground=ground, marker=marker)
     _axes(figure, comparison, unit, ends)
     return finish(figure, theme, _title(shown, device, band), _subtitle(comparison, ops), 560)
 
@@ -83,6 +84,7 @@ def _kind(op: Op) -> str:
 def _dots(
     figure: go.Figure,
     comparison: Comparison,
+    *,
     kind: str,
     rows: list[Op],
     unit: Unit,
@@ -97,7 +99,7 @@ def _dots(
         x=[unit.scaled(max(us(op.control_self), ground)) for op in rows],
         y=[unit.scaled(max(us(op.test_self), ground)) for op in rows],
         marker={"size": 9, "opacity": 0.85, "line": {"width": 1.3, "color": marker["color"]}, **marker},
-        customdata=[_hover(comparison, op) for op in rows],
+        customdata=data_array(_hover(comparison, op) for op in rows),
         hovertemplate="%{customdata}<extra></extra>",
     )
 
@@ -137,7 +139,7 @@ def _equality(figure: go.Figure, ends: tuple[float, float], band: float, of: Pal
 def _axes(figure: go.Figure, comparison: Comparison, unit: Unit, ends: tuple[float, float]) -> None:
     names = side_names(comparison)
     span = [math.log10(unit.scaled(end)) for end in ends]
-    common = {
+    common: dict[str, Any] = {
         "type": "log",
         "range": span,
         "dtick": 1,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import has_gpu, label, not_compared, side_names, state_label
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import signed_percent, signed_time, time, time_unit
@@ -46,7 +47,9 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     totals = list(accumulate((c.delta for c in changes), initial=ends[0]))
     unit = time_unit(ends)
     figure = go.Figure()
-    _totals(figure, ends, len(changes) + 1, unit, side_names(comparison), (of.control, of.test))
+    _totals(
+        figure, ends=ends, last=len(changes) + 1, unit=unit, names=side_names(comparison), colours=(of.control, of.test)
+    )
     _bars(figure, changes, totals, unit, (of.faster, of.slower))
     _connect(figure, [*totals, ends[1]], unit, of.muted)
     names = ["<b>control</b>", *(label(c.name) for c in changes), "<b>test</b>"]
@@ -103,6 +106,7 @@ def _start(totals: list[float], ends: tuple[float, float]) -> float:
 
 def _totals(
     figure: go.Figure,
+    *,
     ends: tuple[float, float],
     last: int,
     unit: Unit,
@@ -120,7 +124,7 @@ def _totals(
             cliponaxis=False,
             text=[unit.text(value)],
             textposition="outside",
-            customdata=[f"{name}<br>{time(value)} per step"],
+            customdata=data_array([f"{name}<br>{time(value)} per step"]),
             hovertemplate="%{customdata}<extra></extra>",
         )
 
@@ -139,9 +143,9 @@ def _bars(figure: go.Figure, changes: list[Change], totals: list[float], unit: U
             text=[f"{unit.signed(c.delta)} {unit.name}" for _, _, c in rows],
             textposition="outside",
             cliponaxis=False,
-            customdata=[
+            customdata=data_array(
                 [label(c.name, 120), time(c.control_us), time(c.test_us), signed_time(c.delta)] for _, _, c in rows
-            ],
+            ),
             hovertemplate="<b>%{customdata[0]}</b><br>control %{customdata[1]}<br>test %{customdata[2]}<br>change "
             "%{customdata[3]} per step<extra></extra>",
         )
@@ -155,7 +159,12 @@ def _connect(figure: go.Figure, levels: list[float], unit: Unit, colour: str) ->
         x += [unit.scaled(level), unit.scaled(level), None]
         y += [k, k + 1, None]
     figure.add_scatter(
-        x=x, y=y, mode="lines", line={"color": colour, "width": 1, "dash": "dot"}, hoverinfo="skip", showlegend=False
+        x=data_array(x),
+        y=data_array(y),
+        mode="lines",
+        line={"color": colour, "width": 1, "dash": "dot"},
+        hoverinfo="skip",
+        showlegend=False,
     )
 
 

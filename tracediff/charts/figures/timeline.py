@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of, state_label
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import plural, time, time_unit
@@ -43,11 +44,16 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     titles = [side_names(of)[which] for which, _ in shown]
     gap = 46 / (ROW * sum(heights) + 46)
     figure = make_subplots(
-        len(shown), 1, shared_xaxes=True, vertical_spacing=gap, row_heights=heights, subplot_titles=titles
+        len(shown),
+        1,
+        shared_xaxes=True,
+        vertical_spacing=gap,
+        row_heights=[float(n) for n in heights],
+        subplot_titles=titles,
     )
     told: set[str] = set()
     for k, (which, step) in enumerate(shown):
-        _step(figure, k + 1, which, step.timeline, unit, colours, has_gpu(of), told)
+        _step(figure, k + 1, side=which, of_step=step.timeline, unit=unit, of=colours, gpu=has_gpu(of), told=told)
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
@@ -56,7 +62,7 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
 
 
 def _step(
-    figure: go.Figure, row: int, side: int, of_step: Timeline, unit: Unit, of: Palette, gpu: bool, told: set[str]
+    figure: go.Figure, row: int, *, side: int, of_step: Timeline, unit: Unit, of: Palette, gpu: bool, told: set[str]
 ) -> None:
     """The marks of one step, a trace for each kind; a mark's id is its side and event."""
     marks = of_step.marks
@@ -76,7 +82,7 @@ def _step(
             y=[int(marks.row[i]) for i in which],
             width=0.86,
             marker={"color": colours[kind], "line": {"width": 0}},
-            customdata=[_hover(of_step, i, gpu) for i in which],
+            customdata=data_array(_hover(of_step, i, gpu) for i in which),
             ids=[
                 f"{side}:{marks.event[i] if marks.event[i] >= 0 else f'state {i}'}" for i in which
             ],  # equal ids would be drawn once

@@ -51,7 +51,7 @@ def _on_host(comparison: Comparison, size: str) -> list[Box]:
     for n in nodes:
         own = (n.control_count, n.test_count) if size == "count" else (n.control_host, n.test_host)
         boxes.append(
-            Box(n.parent + 1, n.name, *(own if n.kind == "op" else (0, 0)), f"{n.kind} {n.shapes or ''}".strip())
+            Box(n.parent + 1, n.name, *(own if n.kind == "op" else (0, 0)), detail=f"{n.kind} {n.shapes or ''}".strip())
         )
     for k in range(len(boxes) - 1, 0, -1):
         above = boxes[k].parent
@@ -68,7 +68,8 @@ def _calls(comparison: Comparison) -> list[Box]:
     boxes = [Box(-1, WHOLE, whole[0], whole[1])]
     nodes = merge_trees(comparison.trees, comparison.pairing, scale)
     boxes += [
-        Box(n.parent + 1, n.name, n.control_work, n.test_work, f"{n.kind} {n.shapes or ''}".strip()) for n in nodes
+        Box(n.parent + 1, n.name, n.control_work, n.test_work, detail=f"{n.kind} {n.shapes or ''}".strip())
+        for n in nodes
     ]
     known = [sum(n.control_work for n in nodes if n.parent < 0), sum(n.test_work for n in nodes if n.parent < 0)]
     if whole != known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from tracediff.diff.findings.kinds import FindingKind
 
@@ -33,6 +33,7 @@ class Finding:
     kind: FindingKind
     title: str
     detail: str
+    _: KW_ONLY
     delta_us: float = 0.0
     weight_us: float = 0.0
     evidence: tuple[Evidence, ...] = field(default=())

@@ -303,9 +303,9 @@ def _inputs_finding(comparison: Comparison, kind: FindingKind, calls: dict[str, 
         kind,
         f"{plural(many, 'operator call')} get inputs {what}",
         f"Same operators, same shapes: {times} a step.",
-        delta,
-        delta,
-        evidence,
+        delta_us=delta,
+        weight_us=delta,
+        evidence=evidence,
     )
 
 

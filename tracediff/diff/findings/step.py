@@ -93,9 +93,9 @@ def _state(comparison: Comparison, names: tuple[str, ...], kind: FindingKind, wh
             kind,
             title,
             f"That is {whole}. {advice}",
-            us(delta),
-            us(delta),
-            (Evidence(what, None, None, us(control), us(test)),),
+            delta_us=us(delta),
+            weight_us=us(delta),
+            evidence=(Evidence(what, None, None, us(control), us(test)),),
         )
     ]
 
@@ -158,7 +158,7 @@ def new_sync(comparison: Comparison) -> list[Finding]:
         Evidence(op.raw_name, number(op.control_count), number(op.test_count), us(op.control_total), us(op.test_total))
         for op in calls[:5]
     )
-    return [Finding(kinds.NEW_SYNC, title, detail, delta, delta, evidence)]
+    return [Finding(kinds.NEW_SYNC, title, detail, delta_us=delta, weight_us=delta, evidence=evidence)]
 
 
 def outlier_steps(comparison: Comparison) -> list[Finding]:

@@ -85,7 +85,16 @@ def fused(comparison: Comparison) -> list[Finding]:
         f"{change(us(control), us(test))} a step."
     )
     evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in _largest(groups))
-    return [Finding(kinds.FUSED, title, detail, us(test - control), _weight(comparison, test - control), evidence)]
+    return [
+        Finding(
+            kinds.FUSED,
+            title,
+            detail,
+            delta_us=us(test - control),
+            weight_us=_weight(comparison, test - control),
+            evidence=evidence,
+        )
+    ]
 
 
 def _fusion_name(group: Group, into: bool) -> str:
@@ -114,14 +123,32 @@ def swapped(comparison: Comparison) -> list[Finding]:
         if _matters(comparison, delta):
             detail = f"Other kernels than before in {ops}: {times}."
             title = f"other {family} kernels: {time(abs(us(delta)))} {_more(delta)}"
-            found.append(Finding(kinds.ALGORITHM_SWAP, title, detail, us(delta), _weight(comparison, delta), evidence))
+            found.append(
+                Finding(
+                    kinds.ALGORITHM_SWAP,
+                    title,
+                    detail,
+                    delta_us=us(delta),
+                    weight_us=_weight(comparison, delta),
+                    evidence=evidence,
+                )
+            )
         elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
             detail = (
                 f"Other kernels in {ops}, which take as long as before ({times}): the library picked other "
                 f"algorithms. That is no cause."
             )
             title = "convolution kernels changed their names, not their time"
-            found.append(Finding(kinds.CUDNN_CHOICE, title, detail, us(delta), _weight(comparison, delta), evidence))
+            found.append(
+                Finding(
+                    kinds.CUDNN_CHOICE,
+                    title,
+                    detail,
+                    delta_us=us(delta),
+                    weight_us=_weight(comparison, delta),
+                    evidence=evidence,
+                )
+            )
     return found
 
 
@@ -159,7 +186,9 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
             f"The same kernel below the same {plural(len(groups), 'call')}: {change(us(control), us(test))} a step."
         )
         evidence = tuple(_evidence(comparison, g, g.call or g.name) for g in _largest(groups))
-        found.append(Finding(kind, title, detail, us(delta), _weight(comparison, delta), evidence))
+        found.append(
+            Finding(kind, title, detail, delta_us=us(delta), weight_us=_weight(comparison, delta), evidence=evidence)
+        )
     return sorted(found, key=lambda f: -abs(f.delta_us))[:SHOWN]
 
 
@@ -191,7 +220,16 @@ def counts(comparison: Comparison) -> list[Finding]:
     evidence = tuple(
         Evidence(n, comparison.number(e[0]), comparison.number(e[1]), us(e[2]), us(e[3])) for n, e in largest
     )
-    return [Finding(kinds.COUNT_CHANGE, title, detail, us(delta), _weight(comparison, delta), evidence)]
+    return [
+        Finding(
+            kinds.COUNT_CHANGE,
+            title,
+            detail,
+            delta_us=us(delta),
+            weight_us=_weight(comparison, delta),
+            evidence=evidence,
+        )
+    ]
 
 
 def copies(comparison: Comparison) -> list[Finding]:
@@ -211,9 +249,9 @@ def copies(comparison: Comparison) -> list[Finding]:
                     kinds.NEW_COPIES,
                     title,
                     detail,
-                    us(op.total_delta),
-                    _weight(comparison, op.total_delta),
-                    (evidence_of(comparison, op),),
+                    delta_us=us(op.total_delta),
+                    weight_us=_weight(comparison, op.total_delta),
+                    evidence=(evidence_of(comparison, op),),
                 )
             )
     return found

@@ -28,7 +28,7 @@ SHOWN = 5
 TIME, CALLS, FLOP, BYTES = (COLUMNS.index(name) for name in ("time", "calls", "flop", "bytes"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Same:
     """Calls of equal work that both sides make.
 
@@ -66,7 +66,7 @@ def _same(row: TableRowDiff) -> Same | None:
         return None
     control, test = (tuple(n * calls / side[CALLS] for n in side) for side in (row.control, row.test))
     kind, shapes, dtype = row.key
-    return Same(kind, shapes, dtype, calls, control, test)
+    return Same(kind=kind, shapes=shapes, dtype=dtype, calls=calls, control=control, test=test)
 
 
 def _sides(work: list[Same]) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
@@ -98,9 +98,9 @@ def _finding(comparison: Comparison, kind: str, dtype: str, work: list[Same], wh
         kinds.EFFICIENCY,
         title,
         detail,
-        delta,
-        delta * _busy(comparison),
-        tuple(_evidence(comparison, w) for w in largest),
+        delta_us=delta,
+        weight_us=delta * _busy(comparison),
+        evidence=tuple(_evidence(comparison, w) for w in largest),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import median
 
@@ -38,6 +38,7 @@ class Figure:
     subject: str
     control: float | None
     test: float | None
+    _: KW_ONLY
     interval: Interval | None = None
     exact: bool = False
     spread: float | None = None
@@ -84,7 +85,7 @@ def _step(comparison: Comparison) -> Figure:
         "step",
         base,
         verdict.median_test_us,
-        interval,
+        interval=interval,
         spread=spread_of_step(verdict),
         why="how much runs differ is unknown",
     )
@@ -134,7 +135,12 @@ def _time(subject: str, control: float, test: float, interval: Interval | None, 
     runs = comparison.control.runs, comparison.test.runs
     spread = spread_of_interval(interval, *runs) if interval else None
     return Figure(
-        subject, control, test, interval, spread=spread, why="" if interval else _why_untested(control, test, runs)
+        subject,
+        control,
+        test,
+        interval=interval,
+        spread=spread,
+        why="" if interval else _why_untested(control, test, runs),
     )
 
 

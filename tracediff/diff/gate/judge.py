@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import date
 
 from tracediff.diff.comparison import Comparison
@@ -49,6 +49,7 @@ class Judged:
     limit: Limit
     figure: Figure
     result: str
+    _: KW_ONLY
     why: str = ""
     settle: str = ""
     waiver: Waiver | None = None
@@ -133,7 +134,7 @@ def _waived(judged: Judged, waivers: Sequence[Waiver], today: date) -> Judged:
 def _judge(limit: Limit, figure: Figure) -> Judged:
     control, test = figure.control, figure.test
     if control is None or test is None:
-        return Judged(limit, figure, INCONCLUSIVE, figure.why, REMEDIES[limit.kind])
+        return Judged(limit, figure, INCONCLUSIVE, why=figure.why, settle=REMEDIES[limit.kind])
     if figure.exact:
         return Judged(limit, figure, REGRESSION if test - control > limit.bound(control) else PASS)
     if figure.interval is not None:
@@ -141,15 +142,15 @@ def _judge(limit: Limit, figure: Figure) -> Judged:
     if limit.kind != "step" and (test == 0 or control == test):
         return Judged(limit, figure, PASS)
     if max(control, test) < LEAST_US <= limit.absolute and limit.kind != "step":
-        return Judged(limit, figure, PASS, figure.why)
-    return Judged(limit, figure, INCONCLUSIVE, figure.why, _settle_untested(limit, figure))
+        return Judged(limit, figure, PASS, why=figure.why)
+    return Judged(limit, figure, INCONCLUSIVE, why=figure.why, settle=_settle_untested(limit, figure))
 
 
 def _judge_interval(limit: Limit, figure: Figure, control: float, interval: Interval) -> Judged:
     result = on_interval(limit, control, interval)
     if result == REGRESSION and figure.q is not None and figure.q > LEVEL:
         why = f"one of many may change as much by chance (q = {figure.q:.2f})"
-        return Judged(limit, figure, INCONCLUSIVE, why, "limit this one by its name, or take more runs")
+        return Judged(limit, figure, INCONCLUSIVE, why=why, settle="limit this one by its name, or take more runs")
     return Judged(
         limit, figure, result, settle=_settle(limit, figure, control, interval) if result == INCONCLUSIVE else ""
     )

@@ -18,7 +18,7 @@ FamilyOf = Callable[[str, str | None], str]
 FUSED_LIST = re.compile(r"(?:^|_)fused_(?P<ops>.+?)(?:_\d+)?$")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Item:
     """Equal work of one side at one place.
 
@@ -76,16 +76,16 @@ def items_of(
             launches[work.name] += 1
         items.append(
             Item(
-                work,
-                (work.category, name, (work.launch_shape or "") if is_generated(work.name) else ""),
-                name,
-                op,
-                family_of(work.name, op),
-                phases[work.node] if inside else "unknown",
-                (origin and origin.module) or (modules[work.node] if inside else None),
-                origin.ops if origin else fused_list(name),
-                factor * work.count,
-                factor * work.ns,
+                work=work,
+                match=(work.category, name, (work.launch_shape or "") if is_generated(work.name) else ""),
+                name=name,
+                op=op,
+                family=family_of(work.name, op),
+                phase=phases[work.node] if inside else "unknown",
+                module=(origin and origin.module) or (modules[work.node] if inside else None),
+                fused=origin.ops if origin else fused_list(name),
+                count=factor * work.count,
+                ns=factor * work.ns,
             )
         )
     return items

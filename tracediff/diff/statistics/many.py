@@ -25,7 +25,7 @@ NOISE_FLOOR = 0.01
 SAME_BAND = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tested:
     """What testing says of many numbers, k of them.
 
@@ -77,7 +77,14 @@ def compare_many(control: Floats, test: Floats, noise_floor: float = NOISE_FLOOR
         q[tested] = _adjusted(p[tested])
     columns = zip(effect.tolist(), q.tolist(), reach.tolist(), tested.tolist(), strict=True)
     words = tuple(_word(e, x, r, noise_floor) if t else "untested" for e, x, r, t in columns)
-    return Tested(effect, p, q, words, float(np.median(effect[tested])) if tested.any() else 0.0, reach)
+    return Tested(
+        effect=effect,
+        p=p,
+        q=q,
+        verdict=words,
+        common=float(np.median(effect[tested])) if tested.any() else 0.0,
+        reach=reach,
+    )
 
 
 def _moderated(control: Floats, test: Floats) -> tuple[Floats, Floats]:

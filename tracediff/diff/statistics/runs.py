@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from statistics import fmean, median, stdev
 
 LEAST_SD = 0.005
@@ -31,6 +31,7 @@ class Estimate:
     """
 
     effect: float
+    _: KW_ONLY
     low: float | None = None
     high: float | None = None
     p: float | None = None
@@ -88,7 +89,14 @@ def _spread_alike(a: Sequence[float], b: Sequence[float]) -> bool:
 def _interval(effect: float, error: float, df: float, method: str) -> Estimate:
     reach = quantile_t(1 - LEVEL / 2, df) * error
     detectable = (quantile_t(1 - LEVEL / 2, df) + quantile_t(POWER, df)) * error
-    return Estimate(effect, effect - reach, effect + reach, two_sided_p(effect / error, df), detectable, method)
+    return Estimate(
+        effect,
+        low=effect - reach,
+        high=effect + reach,
+        p=two_sided_p(effect / error, df),
+        detectable=detectable,
+        method=method,
+    )
 
 
 def _prediction(control: Sequence[float], test: Sequence[float]) -> Estimate:
@@ -111,11 +119,11 @@ def _wider_t(control: Sequence[float], test: Sequence[float]) -> Estimate:
     both = _interval(effect, welch, df, "t"), _interval(effect, student, n + m - 2, "t")
     return Estimate(
         effect,
-        min(e.low for e in both if e.low is not None),
-        max(e.high for e in both if e.high is not None),
-        max(e.p for e in both if e.p is not None),
-        max(e.detectable for e in both if e.detectable is not None),
-        "t",
+        low=min(e.low for e in both if e.low is not None),
+        high=max(e.high for e in both if e.high is not None),
+        p=max(e.p for e in both if e.p is not None),
+        detectable=max(e.detectable for e in both if e.detectable is not None),
+        method="t",
     )
 
 
@@ -142,7 +150,7 @@ def _ranks(control: Sequence[float], test: Sequence[float]) -> Estimate:
     low, high = min(differences[k - 1], effect - floor), max(differences[-k], effect + floor)
     p = max(_mann_whitney(control, test), two_sided_p(effect / (LEAST_SD * math.sqrt(1 / n + 1 / m)), n + m - 2))
     detectable = _wider_t(control, test).detectable
-    return Estimate(effect, low, high, p, detectable, "ranks")
+    return Estimate(effect, low=low, high=high, p=p, detectable=detectable, method="ranks")
 
 
 def _mann_whitney(control: Sequence[float], test: Sequence[float]) -> float:

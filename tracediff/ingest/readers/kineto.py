@@ -105,9 +105,9 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
     categories = list(decoder.categories)
     _note_unread(notes, columns, categories, list(decoder.phases))
     return Trace(
-        file,
-        meta,
-        notes.list(),
+        file=file,
+        meta=meta,
+        notes=notes.list(),
         **columns,
         names=names,
         categories=categories,

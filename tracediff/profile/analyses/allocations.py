@@ -22,7 +22,7 @@ FROM_ZERO = " (above the file's start)"
 """Of devices whose changes alone are told (torch before 1.11)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Allocations:
     """What the allocator of one device did: m events in order of time. A level is how many of them have happened, 0 …
     m.
@@ -98,7 +98,16 @@ def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) ->
     reserved = np.concatenate(([0], np.where(reserved == MISSING, 0, reserved)))
     name = DEVICE_NAMES.get(kind, f"device type {kind}" if kind != MISSING else "device")
     return Allocations(
-        name, number, rows, trace.ts[rows], change, allocated, reserved, told, address, np.sort(trace.ts[failed])
+        kind=name,
+        number=number,
+        rows=rows,
+        at=trace.ts[rows],
+        change=change,
+        allocated=allocated,
+        reserved=reserved,
+        told=told,
+        address=address,
+        failed=np.sort(trace.ts[failed]),
     )
 
 

@@ -4,6 +4,7 @@ is, how large, and what hides it.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -64,8 +65,8 @@ def first_collectives(context: Context, notes: Notes) -> Collectives:
         f"collective operations beyond a file's first {MOST} are not matched over ranks",
         max(len(found.kind) - MOST, 0),
     )
-    columns = (found.kind, found.step, found.sequence, found.size, found.start, found.end, found.exposed)
-    return Collectives(found.kinds, *(column[:MOST] for column in columns))
+    columns = (field.name for field in fields(Collectives) if field.name != "kinds")
+    return Collectives(kinds=found.kinds, **{column: getattr(found, column)[:MOST] for column in columns})
 
 
 def collectives(context: Context) -> Collectives:
@@ -92,8 +93,16 @@ def collectives(context: Context) -> Collectives:
     step = np.concatenate((gpu.step[at], context.steps.of(trace.ts[host])))
     base = trace.meta.base_time_nanoseconds or 0
     order = np.lexsort((end, start))
-    columns = (kind, step, sequence, size, start + base, end + base, exposed)
-    return Collectives(kinds, *(column[order] for column in columns))
+    return Collectives(
+        kinds=kinds,
+        kind=kind[order],
+        step=step[order],
+        sequence=sequence[order],
+        size=size[order],
+        start=start[order] + base,
+        end=end[order] + base,
+        exposed=exposed[order],
+    )
 
 
 def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:

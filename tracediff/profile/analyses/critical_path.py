@@ -31,7 +31,7 @@ WHOLE = -1
 """In place of a thread: the host as one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CriticalPath:
     """The path of all steps, p spans that tile their periods.
 
@@ -91,7 +91,7 @@ class _Path:
 
 
 def critical_path(
-    trace: Trace, steps: Steps, completions: Int64, gpu: GpuEvents, lanes: dict[str, Lane], of_ops: Pieces
+    trace: Trace, steps: Steps, completions: Int64, *, gpu: GpuEvents, lanes: dict[str, Lane], of_ops: Pieces
 ) -> CriticalPath:
     """The path of every step of a file; ``of_ops`` are the `pieces` of its operators and calls."""
     ops = lanes["ops"]
@@ -100,7 +100,7 @@ def critical_path(
     device = device_of(
         trace, gpu, ops, np.array([rank[c] for c in codes.tolist()], np.int64)[np.searchsorted(codes, ops.thread)]
     )
-    host = _host(trace, steps, lanes, of_ops, rank, gpu, device)
+    host = _host(trace, steps, lanes, of_ops=of_ops, rank=rank, gpu=gpu, device=device)
     ends: dict[
         tuple[int, int], int
     ] = {}  # (step, end) → the event of that step that ends then, of several the last in order
@@ -108,11 +108,11 @@ def critical_path(
         ends[0 if steps.whole_file else s, device.end[k]] = k
     path = _Path()
     for step, (low, high) in enumerate(pairwise(completions.tolist())):
-        _walk(path, step, low, high, ends.get((step, high), -1), device, host)
+        _walk(path, step=step, low=low, time=high, k=ends.get((step, high), -1), device=device, host=host)
     return _spans(path, completions, device, host)
 
 
-def _walk(path: _Path, step: int, low: int, time: int, k: int, device: Device, host: Host) -> None:
+def _walk(path: _Path, *, step: int, low: int, time: int, k: int, device: Device, host: Host) -> None:
     """Walk back from ``time``, at the GPU event ``k`` or where that is −1 on the host, to the start ``low`` of the
     period.
     """
@@ -163,7 +163,13 @@ def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> Criti
     queued = np.empty(len(start), np.int64)
     queued[device.event] = np.where(returned == ALWAYS, last, returned)
     return CriticalPath(
-        steps[lasting], what[lasting], of[lasting], begin[lasting], stop[lasting], host.paintings, queued
+        step=steps[lasting],
+        what=what[lasting],
+        of=of[lasting],
+        start=begin[lasting],
+        end=stop[lasting],
+        paintings=host.paintings,
+        queued=queued,
     )
 
 
@@ -187,6 +193,7 @@ def _host(
     trace: Trace,
     steps: Steps,
     lanes: dict[str, Lane],
+    *,
     of_ops: Pieces,
     rank: dict[int, int],
     gpu: GpuEvents,

@@ -34,7 +34,7 @@ class StreamWait:
     recorded: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sync:
     """A record of a wait (category cuda_sync).
 
@@ -52,7 +52,7 @@ class Sync:
     recorded: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Device:
     """The GPU events of a file in an order that does not depend on that of the file: by end, start, stream, name and
     launch.
@@ -174,22 +174,22 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
         told = _told(trace, launched, before)
     shared = (np.bincount(launch[known], minlength=1)[np.maximum(launch, 0)] > 1).tolist()
     return Device(
-        order,
-        starts,
-        ends,
-        of,
-        launches,
-        since,
-        back,
-        prior,
-        cause,
-        crossed,
-        told,
-        shared,
-        long,
-        long_end,
-        waits,
-        streams,
+        event=order,
+        start=starts,
+        end=ends,
+        stream=of,
+        launch=launches,
+        launched=since,
+        returned=back,
+        before=prior,
+        cause=cause,
+        crossed=crossed,
+        told=told,
+        shared=shared,
+        lasting=long,
+        lasting_end=long_end,
+        waits=waits,
+        streams=streams,
     )
 
 
@@ -258,12 +258,12 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...]) -> list[Sync]:
         call, recording = calls.get(correlation, -1), calls.get(record) if record != MISSING else None
         out.append(
             Sync(
-                call,
-                int(trace.ts[call if call >= 0 else row]),
-                device,
-                stream,
-                target,
-                None if recording is None else int(trace.ts[recording]),
+                call=call,
+                time=int(trace.ts[call if call >= 0 else row]),
+                device=device,
+                stream=stream,
+                target=target,
+                recorded=None if recording is None else int(trace.ts[recording]),
             )
         )
     return out

@@ -13,7 +13,7 @@ MOST = 50
 """GPU events of one launch that are told."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Linked:
     """One event.
 
@@ -61,4 +61,11 @@ def _linked(context: Context, row: int, what: str) -> Linked:
         if int(trace.category[row]) in cat.GPU
         else f"thread {tid}"
     )
-    return Linked(row, what, trace.names[int(trace.name[row])], place, int(trace.ts[row]), int(trace.dur[row]))
+    return Linked(
+        event=row,
+        what=what,
+        name=trace.names[int(trace.name[row])],
+        place=place,
+        start=int(trace.ts[row]),
+        dur=int(trace.dur[row]),
+    )

@@ -59,14 +59,18 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
     scope, tree = _scope_nodes(ops, scopes_of(trace, ops, annotations))
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     in_step = operator & (step >= 0)
-    node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=True)
+    node, nodes = _number(
+        ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=True
+    )
     if len(nodes.name) > MOST_CALLS:
         notes.add(
             "calls-merged",
             "a step holds so many calls that equal ones of a parent were taken together",
             len(nodes.name),
         )
-        node, nodes = _number(ops, in_step, around, scope, step, (name, shapes), tree, apart=False)
+        node, nodes = _number(
+            ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=False
+        )
     del around, scope, name, shapes  # lanes are long, and memory is what bounds the size of a trace
     rows = np.flatnonzero(in_step)
     types, strides = (
@@ -79,7 +83,16 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
     position = np.full(len(trace), -1, np.int64)
     position[ops.rows] = np.arange(len(ops.rows))
     return Calls(
-        CallTable(*nodes.columns(), types, strides, step=s, node=c, count=count, total_ns=total, self_ns=own),
+        CallTable(
+            **nodes.columns(),
+            types=types,
+            strides=strides,
+            step=s,
+            node=c,
+            count=count,
+            total_ns=total,
+            self_ns=own,
+        ),
         node,
         position,
         operator,
@@ -113,12 +126,16 @@ class _Nodes:
         self.ordinal += ordinal
         return first
 
-    def columns(self) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-        """Each column as int64."""
-        parent, kind, name, shapes, ordinal = (
-            np.array(c, np.int64) for c in (self.parent, self.kind, self.name, self.shapes, self.ordinal)
-        )
-        return parent, kind, name, shapes, ordinal
+    def columns(self) -> dict[str, Int64]:
+        """Each column as int64, by its name in a `CallTable`."""
+        columns = {
+            "parent": self.parent,
+            "kind": self.kind,
+            "name": self.name,
+            "shapes": self.shapes,
+            "ordinal": self.ordinal,
+        }
+        return {name: np.array(column, np.int64) for name, column in columns.items()}
 
 
 def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
@@ -167,12 +184,12 @@ def _descend(node: Callable[[int, int, int], int], here: int, kind: int, paths: 
 def _number(
     ops: Lane,
     counted: NDArray[np.bool_],
+    *,
     around: Int64,
     scope: Int64,
     step: Int64,
     label: tuple[Codes, Codes],
     scopes: _Nodes,
-    *,
     apart: bool,
 ) -> tuple[Int64, _Nodes]:
     """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the

@@ -18,7 +18,7 @@ SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GpuEvents:
     """The GPU events of one file, g of them.
 
@@ -62,7 +62,9 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     )
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
     device = trace.integer_column(ARGUMENT.device, cat.GPU)[rows]
-    return GpuEvents(rows, trace.ts[rows], trace.ts[rows] + trace.dur[rows], device, launch, step)
+    return GpuEvents(
+        rows=rows, start=trace.ts[rows], end=trace.ts[rows] + trace.dur[rows], device=device, launch=launch, step=step
+    )
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:

@@ -19,7 +19,7 @@ LANES = {"ops": cat.OPS, "annotations": (cat.ANNOTATION,), "python": (cat.PYTHON
 BLOCK = 1 << 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Lane:
     """All scopes of one kind of lane, thread by thread, outer before inner.
 
@@ -67,7 +67,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     self_ns = end - start
     inner = parent >= 0
     np.subtract.at(self_ns, parent[inner], (end - start)[inner])
-    return Lane(rows, thread, start, end, parent, depth, self_ns)
+    return Lane(rows=rows, thread=thread, start=start, end=end, parent=parent, depth=depth, self_ns=self_ns)
 
 
 def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64]:

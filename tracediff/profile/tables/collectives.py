@@ -17,8 +17,8 @@ SCHEMA = TableSchema(
     "no operator on the host); overlapped: one does. Algorithm bandwidth is size over time; bus bandwidth corrects it "
     "for the operation and the number of "
     "ranks, so that it compares with the speed of the links.",
-    ("collective", "group", "dtype", "size"),
-    (
+    keys=("collective", "group", "dtype", "size"),
+    columns=(
         Column("time", "time"),
         Column("exposed", "exposed"),
         Column("overlapped", "overlapped"),
@@ -28,12 +28,12 @@ SCHEMA = TableSchema(
         Column("bus", "over the bus", "bytes"),
         Column("bus_time", "time of known bus size"),
     ),
-    (
+    rates=(
         Rate("mean_us", "µs each", "time", "operations", 1e-3),
         Rate("algorithm_gb_s", "algorithm GB/s", "moved", "moved_time"),
         Rate("bus_gb_s", "bus GB/s", "bus", "bus_time"),
     ),
-    (
+    arguments=(
         "Collective name",
         "In msg nelems",
         "Out msg nelems",

@@ -20,10 +20,10 @@ SCHEMA = TableSchema(
     "Copies and memsets",
     "Copies by direction and kind of memory as recorded (vendors name kinds differently), and memsets. The rate is "
     "bytes over the time of the copies.",
-    ("direction", "memory"),
-    (Column("time", "time"), Column("copies", "copies", "count"), Column("size", "size", "bytes")),
-    (Rate("rate_gb_s", "GB/s", "size", "time"),),
-    (ARGUMENT.size,),
+    keys=("direction", "memory"),
+    columns=(Column("time", "time"), Column("copies", "copies", "count"), Column("size", "size", "bytes")),
+    rates=(Rate("rate_gb_s", "GB/s", "size", "time"),),
+    arguments=(ARGUMENT.size,),
 )  # fmt: skip
 
 

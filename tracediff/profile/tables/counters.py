@@ -24,10 +24,14 @@ SCHEMA = TableSchema(
     "Counters",
     "Values of counters over the period: a sample holds until the next of its series. The mean is over the time for "
     "which a value is known.",
-    ("counter", "series"),
-    (Column("known", "known"), Column("integral", "value × ns", "count"), Column("samples", "samples", "count")),
-    (Rate("mean", "mean", "integral", "known"),),
-)  # fmt: skip
+    keys=("counter", "series"),
+    columns=(
+        Column("known", "known"),
+        Column("integral", "value × ns", "count"),
+        Column("samples", "samples", "count"),
+    ),
+    rates=(Rate("mean", "mean", "integral", "known"),),
+)
 
 
 def table(context: Context) -> TableRows:

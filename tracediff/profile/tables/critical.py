@@ -34,10 +34,10 @@ SCHEMA = TableSchema(
     "Beside it all time of the same name in the "
     "period: operators without what they call, queues as long as anything waits. Shortening what is not on the path "
     "does not shorten the step.",
-    ("kind", "name"),
-    (Column("critical", "on the path"), Column("total", "in the period")),
-    (Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
-    (ARGUMENT.awaited_stream, ARGUMENT.awaited_record),
+    keys=("kind", "name"),
+    columns=(Column("critical", "on the path"), Column("total", "in the period")),
+    rates=(Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
+    arguments=(ARGUMENT.awaited_stream, ARGUMENT.awaited_record),
     events=("name",),
 )
 
@@ -64,7 +64,9 @@ class Labels:
 def table(context: Context) -> TableRows:
     """By kind and match name, so that control and test meet whatever counters and addresses their names carry."""
     of_ops = pieces(context.lanes["ops"])
-    path = critical_path(context.trace, context.steps, context.completions, context.gpu, context.lanes, of_ops)
+    path = critical_path(
+        context.trace, context.steps, context.completions, gpu=context.gpu, lanes=context.lanes, of_ops=of_ops
+    )
     texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
     labels = _labels(context.trace, context.gpu, texts)
     critical, total = list(_on_path(path, labels)), list(_in_period(path, context, of_ops, labels))

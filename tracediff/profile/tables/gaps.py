@@ -32,8 +32,8 @@ SCHEMA = TableSchema(
     "The period of each GPU by what it waits for, and the host's state meanwhile; with “busy” it adds up to the "
     "period. "
     "A gap lies between two times at which some stream of the GPU runs; it counts where most of it was spent.",
-    ("gpu", "waits_for", "state"),
-    (Column("time", "time"), Column("gaps", "gaps", "count")),
+    keys=("gpu", "waits_for", "state"),
+    columns=(Column("time", "time"), Column("gaps", "gaps", "count")),
 )  # fmt: skip
 
 
@@ -62,7 +62,12 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
         context.account
         if whole
         else step_account(
-            context.trace, context.steps, context.completions, gpu, context.lanes["ops"], context.lanes["annotations"]
+            context.trace,
+            context.steps,
+            context.completions,
+            gpu=gpu,
+            ops=context.lanes["ops"],
+            annotations=context.lanes["annotations"],
         )
     )
     queued, collective = _collectives_next(context, gpu), _on_host(context)

@@ -21,8 +21,8 @@ SCHEMA = TableSchema(
     "Host time of operators and runtime calls by the module they belong to, forward and backward: self are those of "
     "the module itself, "
     "total with the modules inside it. Calls are those of the module, forward.",
-    ("module",),
-    (
+    keys=("module",),
+    columns=(
         Column("self", "self"),
         Column("total", "total"),
         Column("operators", "operators", "count"),

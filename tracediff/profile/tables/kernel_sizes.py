@@ -20,8 +20,8 @@ SCHEMA = TableSchema(
     "kernel_sizes",
     "Kernels by duration",
     "How many kernels last how long, and the time they take together; copies and memsets are none.",
-    ("duration",),
-    (Column("time", "time"), Column("kernels", "kernels", "count")),
+    keys=("duration",),
+    columns=(Column("time", "time"), Column("kernels", "kernels", "count")),
 )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ SCHEMA = TableSchema(
     "Calls that start work on the GPU: their time on the host; how long their work waits between the call's return "
     "and its begin; how long it runs. "
     "Short: work that runs for less time than its launch took.",
-    ("call",),
-    (
+    keys=("call",),
+    columns=(
         Column("host", "on the host"),
         Column("launches", "launches", "count"),
         Column("delay", "queue delay"),
@@ -23,7 +23,7 @@ SCHEMA = TableSchema(
         Column("events", "events", "count"),
         Column("short", "short", "count"),
     ),
-    (
+    rates=(
         Rate("host_mean_us", "host µs each", "host", "launches", 1e-3),
         Rate("delay_mean_us", "delay µs each", "delay", "events", 1e-3),
     ),

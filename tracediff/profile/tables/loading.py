@@ -16,9 +16,9 @@ SCHEMA = TableSchema(
     "Data loading",
     "Annotations of DataLoaders: how long they are open, and for how much of that the step's state is data_loading: "
     "nothing runs on the GPU or waits there.",
-    ("annotation",),
-    (Column("exposed", "exposed"), Column("time", "time"), Column("calls", "calls", "count")),
-    (Rate("mean_us", "µs each", "time", "calls", 1e-3),),
+    keys=("annotation",),
+    columns=(Column("exposed", "exposed"), Column("time", "time"), Column("calls", "calls", "count")),
+    rates=(Rate("mean_us", "µs each", "time", "calls", 1e-3),),
 )  # fmt: skip
 
 

@@ -18,8 +18,8 @@ SCHEMA = TableSchema(
     "end, and what was allocated and freed. "
     "Churn: bytes allocated in a step by peak. Needs profile_memory=True; of reserved memory the host and profilers "
     "before torch 1.11 tell nothing (0).",
-    ("device",),
-    (
+    keys=("device",),
+    columns=(
         Column("peak", "peak allocated", "bytes"),
         Column("reserved", "peak reserved", "bytes"),
         Column("end", "at the end", "bytes"),
@@ -29,8 +29,8 @@ SCHEMA = TableSchema(
         Column("frees", "frees", "count"),
         Column("failed", "out of memory", "count"),
     ),
-    (Rate("churn", "churn", "allocated", "peak"),),
-    ("Total Reserved",),
+    rates=(Rate("churn", "churn", "allocated", "peak"),),
+    arguments=("Total Reserved",),
 )
 
 

@@ -25,8 +25,8 @@ SCHEMA = TableSchema(
     "Bytes and blocks that are allocated when a device's most are in a step, by the innermost operator that allocated "
     "them and did more than allocate, "
     "its phase and its module; they add up to the peak. Allocated: all that was in the step, held at the peak or not.",
-    ("device", "phase", "operator", "module"),
-    (Column("held", "held at the peak", "bytes"), Column("blocks", "blocks", "count"),
+    keys=("device", "phase", "operator", "module"),
+    columns=(Column("held", "held at the peak", "bytes"), Column("blocks", "blocks", "count"),
      Column("allocated", "allocated", "bytes"), Column("allocations", "allocations", "count")),
     arguments=("Addr",),
 )  # fmt: skip

@@ -16,9 +16,9 @@ SCHEMA = TableSchema(
     "Python functions",
     "Time in Python functions on all threads: self is in none that they call, total counts every level of a recursion. "
     "Operators and calls are no Python functions: what they take is in the function around them.",
-    ("function", "kind"),
-    (Column("self", "self"), Column("total", "total"), Column("calls", "calls", "count")),
-    (Rate("mean_us", "µs each", "total", "calls", 1e-3),),
+    keys=("function", "kind"),
+    columns=(Column("self", "self"), Column("total", "total"), Column("calls", "calls", "count")),
+    rates=(Rate("mean_us", "µs each", "total", "calls", 1e-3),),
 )  # fmt: skip
 
 

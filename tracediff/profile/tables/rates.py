@@ -38,8 +38,8 @@ SCHEMA = TableSchema(
     "Work is that of the innermost operator with a formula; a dash: the trace does not tell, or there is no formula. "
     "Time is that of GPU events, without a GPU of the operator itself; on matrix or vector units: where names of "
     "kernels say so, and not of Winograd or FFT.",
-    ("work", "shapes", "dtype"),
-    (
+    keys=("work", "shapes", "dtype"),
+    columns=(
         Column("time", "time"),
         Column("calls", "calls", "count"),
         Column("flop", "work", "flop"),
@@ -49,9 +49,9 @@ SCHEMA = TableSchema(
         Column("matrix", "on matrix units"),
         Column("vector", "on vector units"),
     ),
-    (Rate("tflop_s", "TFLOP/s", "flop", "flop_time", 1e-3), Rate("gb_s", "GB/s", "bytes", "bytes_time")),
-    ("Concrete Inputs",),
-    (Part("part_of_peak", "of peak", part_of_peak),),
+    rates=(Rate("tflop_s", "TFLOP/s", "flop", "flop_time", 1e-3), Rate("gb_s", "GB/s", "bytes", "bytes_time")),
+    arguments=("Concrete Inputs",),
+    parts=(Part("part_of_peak", "of peak", part_of_peak),),
 )
 
 NOT_RECORDED = "shapes not recorded"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -72,6 +72,7 @@ class TableSchema:
     name: str
     title: str
     about: str
+    _: KW_ONLY
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
     rates: tuple[Rate, ...] = ()

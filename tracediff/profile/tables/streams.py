@@ -21,14 +21,14 @@ SCHEMA = TableSchema(
     "Streams",
     "GPU events by stream: busy is their union, sum their durations added; of “all streams” both are the GPU's. "
     "Behind others: launched work has not begun, its stream is idle, and another stream of the GPU runs.",
-    ("gpu", "stream"),
-    (
+    keys=("gpu", "stream"),
+    columns=(
         Column("busy", "busy"),
         Column("sum", "sum"),
         Column("behind", "behind others"),
         Column("events", "events", "count"),
     ),
-    (Rate("concurrency", "sum / busy", "sum", "busy"),),
+    rates=(Rate("concurrency", "sum / busy", "sum", "busy"),),
 )
 
 

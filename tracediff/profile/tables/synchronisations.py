@@ -33,9 +33,9 @@ SCHEMA = TableSchema(
     "Calls with which the host waits for the GPU, by where they are made: the operators around them, outermost first, "
     "the three innermost Python functions "
     "with a source line, the innermost annotation. Empty: not recorded, or none is around.",
-    ("call", "operators", "python", "annotation"),
-    (Column("time", "time"), Column("calls", "calls", "count")),
-    (Rate("mean_us", "µs each", "time", "calls", 1e-3),),
+    keys=("call", "operators", "python", "annotation"),
+    columns=(Column("time", "time"), Column("calls", "calls", "count")),
+    rates=(Rate("mean_us", "µs each", "time", "calls", 1e-3),),
 )  # fmt: skip
 
 
@@ -48,14 +48,16 @@ def table(context: Context) -> TableRows:
     keys = [
         (call, trace.names),
         _operators(trace, context.calls, np.where(step >= 0, context.calls.node[at], -1)),
-        _innermost(trace, context.lanes["python"], SOURCE_LINE.search, ops, at, FRAMES),
-        _innermost(trace, context.lanes["annotations"], lambda name: not PROFILER_STEP.match(name), ops, at, 1),
+        _innermost(trace, context.lanes["python"], says=SOURCE_LINE.search, ops=ops, at=at, most=FRAMES),
+        _innermost(
+            trace, context.lanes["annotations"], says=lambda name: not PROFILER_STEP.match(name), ops=ops, at=at, most=1
+        ),
     ]
     return summed(step, keys, [trace.dur[ops.rows[at]], np.ones(len(at), np.int64)])
 
 
 def _innermost(
-    trace: Trace, lane: Lane, says: Callable[[str], object], ops: Lane, at: Int64, most: int
+    trace: Trace, lane: Lane, *, says: Callable[[str], object], ops: Lane, at: Int64, most: int
 ) -> tuple[Int64, list[str]]:
     """(code of the innermost ``most`` scopes of ``lane`` whose name ``says`` so around each of the ops ``at``, what the
     codes stand for).

@@ -83,7 +83,7 @@ def _states(analysis: Analysis) -> Table:
     unit = time_unit([analysis.us(analysis.period)])
     rows = [(state_label(s.name, gpu), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.period)) for s in states]
     rows.append(("step", unit.plain(analysis.us(analysis.period)), _part(sum(s.ns for s in states), analysis.period)))
-    return Table("Where the step goes", "", ("state", f"time ({unit.name})", "part"), 1, tuple(rows))
+    return Table("Where the step goes", "", heads=("state", f"time ({unit.name})", "part"), texts=1, rows=tuple(rows))
 
 
 def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: int) -> Table:
@@ -102,10 +102,10 @@ def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: 
     return Table(
         title,
         "",
-        ("name", "family", "count", f"self ({unit.name})", "total", "of the step"),
-        2,
-        shown,
-        len(rows) - len(shown),
+        heads=("name", "family", "count", f"self ({unit.name})", "total", "of the step"),
+        texts=2,
+        rows=shown,
+        more=len(rows) - len(shown),
     )
 
 
@@ -115,7 +115,14 @@ def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], to
         (s.name, count(analysis.number(s.count)), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.work))
         for s in rows[:top]
     )
-    return Table(title, "", (view, "count", f"time ({unit.name})", "part"), 1, shown, len(rows) - len(shown))
+    return Table(
+        title,
+        "",
+        heads=(view, "count", f"time ({unit.name})", "part"),
+        texts=1,
+        rows=shown,
+        more=len(rows) - len(shown),
+    )
 
 
 def _part(ns: int, of: int) -> str:

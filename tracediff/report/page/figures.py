@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tracediff import charts
-from tracediff.charts.theme import caption
+from tracediff.charts.theme import caption, height_of
+from tracediff.report.page.tables import encoded
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis
     from tracediff.diff.comparison import Comparison
 
+MOST_BYTES = 2_000_000
+"""Of the data of a page's charts as JSON."""
 TOP = 30
 """Pixels above a chart without its title, for the titles of its panels."""
 
@@ -25,17 +28,54 @@ class Chart:
     """One chart of the page.
 
     Attributes:
+        name: in `tracediff.charts`.
         title, subtitle: plain text; where the chart has nothing to show, the title says why.
         figure: what plotly.js draws, in light colours; None where there is nothing to show.
         dark: [path, value] of all that differs in dark colours.
         height: in pixels.
+        is_too_large: its data are not in the page, which had no room for them.
     """
 
+    name: str
     title: str
     subtitle: str
-    figure: dict[str, Any] | None
-    dark: list[list[Any]]
-    height: int
+    _: KW_ONLY
+    figure: dict[str, Any] | None = None
+    dark: list[list[Any]] = field(default_factory=list)
+    height: int = 0
+    is_too_large: bool = False
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the page's script draws."""
+        assert self.figure is not None
+        return {"data": self.figure["data"], "layout": self.figure["layout"], "dark": self.dark}
+
+
+@dataclass(frozen=True)
+class PageCharts:
+    """The charts of a page. Attributes: charts: by name. data: of those that have any. size: bytes of them as JSON."""
+
+    charts: dict[str, Chart]
+    data: dict[str, Any]
+    size: int
+
+
+def page_charts(of: Comparison | Analysis, names: Iterable[str]) -> PageCharts:
+    """The charts called ``names``; one whose data would take more than is left of MOST_BYTES is marked as too large."""
+    shown: dict[str, Chart] = {}
+    data: dict[str, Any] = {}
+    size = 0
+    for name in names:
+        shown[name] = one = chart(of, name)
+        if one.figure is None:
+            continue
+        length = len(encoded(one.data))
+        if size + length > MOST_BYTES:
+            shown[name] = replace(one, is_too_large=True)
+        else:
+            data[name], size = one.data, size + length
+    return PageCharts(shown, data, size)
 
 
 def chart(of: Comparison | Analysis, name: str) -> Chart:
@@ -43,19 +83,25 @@ def chart(of: Comparison | Analysis, name: str) -> Chart:
     draw = getattr(charts, name)
     light, dark = draw(of, theme="light"), draw(of, theme="dark")
     if not light.data:
-        return Chart(*caption(light), None, [], 0)
+        return Chart(name, *caption(light))
     title, subtitle = caption(light)
     for figure in (light, dark):
         untitled(figure)
     both = [json.loads(figure.to_json()) for figure in (light, dark)]
-    return Chart(title, subtitle, both[0], list(_differences(both[0], both[1], [])), light.layout.height)
+    return Chart(
+        name,
+        title,
+        subtitle,
+        figure=both[0],
+        dark=list(_differences(both[0], both[1], [])),
+        height=height_of(light),
+    )
 
 
 def untitled(figure: go.Figure) -> None:
     """Take away the title, which the page tells as a heading, and its room."""
-    figure.update_layout(
-        title=None, height=int(figure.layout.height - figure.layout.margin.t + TOP), margin={"t": TOP, "l": 4, "r": 4}
-    )
+    height = height_of(figure) - (figure.layout.margin.t or 0) + TOP
+    figure.update_layout(title=None, height=int(height), margin={"t": TOP, "l": 4, "r": 4})
 
 
 def _differences(light: Any, dark: Any, path: list[str | int]) -> Iterator[list[Any]]:

@@ -1,0 +1,44 @@
+"""The page's templates: whatever enters them is text, shown letter by letter."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from tracediff.errors import printable
+from tracediff.report.table import LONGEST as LONGEST_CELL
+
+LONGEST = 400
+"""Characters of a name in a sentence."""
+
+
+def render(template: str, **context: Any) -> str:
+    """``template`` of the folder ``templates`` with ``context`` filled in; HTML in it is escaped unless it is `Markup`.
+
+    Raises:
+        jinja2.UndefinedError: the template uses a name that ``context`` does not have.
+    """
+    return _environment().get_template(template).render(context)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=PackageLoader("tracediff.report.page"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["text"] = text
+    environment.globals["LONGEST_CELL"] = LONGEST_CELL
+    return environment
+
+
+def text(value: str, longest: int = LONGEST) -> str:
+    """``value`` on one line, in its own direction, its middle left out where it is longer than ``longest``."""
+    if len(value) > longest:
+        value = f"{value[: longest // 2]} … {value[-longest // 2 :]}"
+    return printable(value)
