@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from build_trace import document, op, step, write
+from interrupts import heed_interrupts
 
 ROOT = Path(__file__).resolve().parents[2]
 ENV = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
@@ -110,6 +111,7 @@ def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
         text=True,
         env=ENV,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
     time.sleep(1.0)
     os.killpg(process.pid, signal.SIGINT)
