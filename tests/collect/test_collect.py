@@ -14,7 +14,7 @@ from tracediff.ingest.manifest import read_collection, read_manifest
 from tracediff.load_options import LoadOptions
 from tracediff.report.collection import collection_table
 
-pytest.importorskip("torch", reason="torch is not installed (extra collect)")
+pytestmark = pytest.mark.torch
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ["--device", "cpu", "--wait", "0", "--warmup", "1", "--active", "3", "--timed", "3"]
 

@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 from build_trace import document, op, step, write
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from scipy.stats import mannwhitneyu
 
 from tracediff.diff.compare import compare_sets
@@ -75,7 +76,7 @@ values = st.floats(-2, 2).map(lambda x: round(x, 4))
 samples = st.lists(values, min_size=1, max_size=9)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(samples, samples, st.booleans(), st.sampled_from([None, 0.02]))
 def test_swapping_the_sides_negates_the_effect(control, test, paired, assumed):
     there = estimate(control, test, paired=paired, assumed_cv=assumed)
@@ -88,7 +89,7 @@ def test_swapping_the_sides_negates_the_effect(control, test, paired, assumed):
         )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(samples, samples, st.booleans())
 def test_every_number_is_finite_and_the_interval_holds_the_effect(control, test, paired):
     one = estimate(control, test, paired=paired)
@@ -100,7 +101,7 @@ def test_every_number_is_finite_and_the_interval_holds_the_effect(control, test,
         assert one.high - one.low > 0
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(samples, samples, st.booleans())
 def test_interval_and_p_agree(control, test, paired):
     """Where the interval excludes 0, p is at most .05, except for the Mann–Whitney p of ties, which is cautious."""
