@@ -65,6 +65,7 @@ def test_real_pairs_differ_by_the_same(pair, tmp_path):
         assert answer([saved[0], pair[1]]) == answer([pair[0], saved[1]]) == answer(pair)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", OWN, ids="-".join)
 def test_sample_pairs_differ_by_the_same(pair, tmp_path):
     pair = [SAMPLES / name for name in pair]

@@ -41,6 +41,7 @@ def run(*arguments):
     return subprocess.run([sys.executable, "-m", "tracediff_cli", "export", *arguments], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_each_chart_is_a_page_and_json(folders, tmp_path):
     out = tmp_path / "charts"
     done = run(*folders, "--charts", str(out), "--chart-theme", "dark")

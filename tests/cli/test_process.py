@@ -58,6 +58,7 @@ def bad_inputs(folder):
     }
 
 
+@pytest.mark.slow
 def test_every_bad_input_is_one_line_with_file_reason_and_remedy(tmp_path):
     fine = good(tmp_path)
     for name, reason in bad_inputs(tmp_path).items():
@@ -88,6 +89,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
     small = write(

@@ -34,6 +34,7 @@ def test_a_missing_extra_is_named(runs, monkeypatch):
     assert refused(runs).endswith("pip install 'torch-tracediff[dashboard]'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("guarded", "asked", "status"),
     [(False, signal.SIGINT, 0), (True, signal.SIGINT, 0), (False, signal.SIGTERM, 128 + signal.SIGTERM)],

@@ -48,6 +48,7 @@ def attempt(read: Callable[..., Trace], content: bytes) -> Trace | TracediffErro
         return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["kineto", "compact", "list"])
 def test_a_trace_cut_off_anywhere_is_read_up_to_the_cut_or_refused(read, codes, layout: str) -> None:
     content = text(document(SMALL, distributedInfo={"rank": 1}), layout)
@@ -293,6 +294,7 @@ def test_events_behind_a_false_end_of_the_list_are_counted(read, codes) -> None:
     assert codes(found)["damaged"] == 19
 
 
+@pytest.mark.slow
 def test_a_stray_bracket_between_events_is_no_end(read, codes) -> None:
     for layout in ("list", "compact"):
         content = text(document(MANY), layout)
