@@ -198,7 +198,7 @@ ALL_FLAGS = {"record_shapes", "with_stack", "profile_memory"}
     ("how", "scopes", "detail", "flags"),
     [
         ("modules", {"module:body.0", "module:head"}, "all", ALL_FLAGS),
-        ("fx", {"fx:body_0", "fx:head", "fx:x"}, "timing", set()),
+        ("fx", {"fx:body_0", "fx:head", "fx:x"}, "timing", {"record_shapes"}),
     ],
 )
 def test_annotations_give_scopes_and_detail_chooses_the_profiler_options(tmp_path, how, scopes, detail, flags):
