@@ -1,16 +1,28 @@
-# Two commands: `make demo` shows an answer, `make test` runs the whole suite. Everything lives in .venv.
+# `make demo` shows an answer, `make quick` checks a change in about a minute, `make test` runs the whole suite.
+# Everything is installed into .venv: the library (core), the tools (dev, without torch), torch and HTA (full).
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 SAMPLE := sample_traces/vit
 
-.PHONY: demo test traces lint package bench samples tables schemas screenshots clean
+.PHONY: demo quick test thorough traces lint package bench samples tables schemas screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
 
-test: .venv/dev
-	$(BIN)/python -m pytest
+# Lint, and the tests that need neither torch, HTA, Chromium nor the real traces; the last line counts the tests left out.
+quick: lint
+	$(PYTEST) $(PARALLEL) -m "not (browser or hta or slow or torch or traces)"
+
+# The whole suite, on all processors. Tests whose needs are not met are skipped.
+test: .venv/full
+	$(PYTEST) $(PARALLEL)
+
+# The whole suite with five times as many examples of each property; a failing one is shrunk.
+thorough: .venv/full
+	$(PYTEST) $(PARALLEL) --hypothesis-profile=thorough
 
 # The published traces of other projects that the tests read, into tests/data; needs the network.
 traces:
@@ -18,6 +30,7 @@ traces:
 
 lint: .venv/dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check -q .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -30,17 +43,21 @@ package: .venv/dev
 	cd $(SAMPLE) && ../../.venv-wheel/bin/tracediff compare eager compile --json - --html ../../.venv-wheel/report.html | ../../.venv-wheel/bin/python -c "import json, sys; assert json.load(sys.stdin)['step_time']['residual_us'] == 0"
 	rm -rf .venv-wheel
 
-bench: .venv/dev
+bench: .venv/full
 	$(BIN)/python benchmarks/bench.py --hta-runs 2 --write
 
 # The collector's own traces and tables: minutes of compiling.
-samples: .venv/dev
+samples: .venv/full
 	$(BIN)/tracediff collect --workload vit --size tiny --variant eager --variant compile --repeats 2 --active 4 --overwrite -o sample_traces/vit
 	$(BIN)/tracediff collect --workload graph-breaks --size tiny --variant eager --variant compile --repeats 2 --active 4 --overwrite -o sample_traces/graph-breaks
 	$(BIN)/tracediff collect --workload ensemble --size tiny --variant loop --variant vmap --repeats 2 --active 4 --overwrite -o sample_traces/ensemble
 
-tables: .venv/dev
+tables: .venv/full
 	$(BIN)/python benchmarks/tables.py --size tiny --out docs/workload-results.md
+
+# The published schemas of the JSON documents, from their types.
+schemas: .venv/dev
+	$(BIN)/python -m tracediff.report.json_schema docs/reference
 
 # Every chart and the report, light and dark, wide and narrow; needs Chromium.
 screenshots: .venv/dev
@@ -56,5 +73,9 @@ clean:
 	touch $@
 
 .venv/dev: .venv/core
-	$(PIP) install -q -c constraints.txt -e ".[collect,hta,onnx]" --group dev
+	$(PIP) install -q -c constraints.txt -e . --group dev
+	touch $@
+
+.venv/full: .venv/dev
+	$(PIP) install -q -c constraints.txt -e ".[collect,hta,onnx]"
 	touch $@

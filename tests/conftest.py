@@ -1,9 +1,6 @@
-"""Settings of the whole suite: no test depends on how fast the machine is, and property tests draw the same examples on
-every run.
-"""
+"""Settings and fixtures of the whole suite."""
 
-from browser import browser, visit  # noqa: F401  # fixtures for the whole suite
-from hypothesis import HealthCheck, settings
-
-settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("suite")
+import properties  # noqa: F401  # loads the profile of property tests
+from browser import browser, visit  # noqa: F401
+from deselected import pytest_deselected, pytest_testnodedown  # noqa: F401
+from needs import pytest_collection_modifyitems, pytest_runtest_protocol  # noqa: F401

@@ -3,8 +3,7 @@
 They are in the folder that TRACEDIFF_TRACES names, else in ``../shared/traces`` beside the repository where that
 exists, else in ``tests/data``, which
 ``make traces`` fills from the projects that published them (tests/traces.toml). Tests that need them carry
-`needs_traces`, which skips them with the reason
-where the folder is absent.
+`needs_traces`.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ PAIRS = [
 ]
 """Control and test of real comparisons: each pair is one program twice, or two variants of it."""
 
-needs_traces = pytest.mark.skipif(
-    not FILES, reason=f"no real traces in {FOLDER}: run `make traces`, or set TRACEDIFF_TRACES to their folder"
-)
+needs_traces = pytest.mark.traces
 
 
 def trace(name: str) -> Path:

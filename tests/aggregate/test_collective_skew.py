@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from build_trace import call, document, kernel, op, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from traces import FOLDER, needs_traces
 
 from tracediff.aggregate.clock_sync import rank_clocks
@@ -128,7 +129,7 @@ def test_where_two_come_last_within_their_uncertainty_it_is_unclear(tmp_path):
     assert all(not v["last"] for k, v in rows.items() if k != (UNCLEAR,))
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(25)
 @given(st.integers(0, 1 << 30), st.lists(st.integers(-4000, 4000), min_size=3, max_size=3), st.booleans())
 def test_a_constant_offset_of_a_clock_changes_nothing(tmp_path_factory, seed, offsets, numbered):
     draw = random.Random(seed)
@@ -263,8 +264,8 @@ def test_of_eight_real_ranks_the_seventh_is_late():
     assert found.notes == ()
 
 
+@pytest.mark.torch
 def test_two_ranks_that_the_collector_recorded(tmp_path):
-    pytest.importorskip("torch")
     command = [
         sys.executable,
         "-m",

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import traces
 from build_trace import call, document, kernel, op, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from properties import examples
 from random_traces import trace_events
 
 from tracediff.aggregate import snapshot, snapshot_columns
@@ -34,7 +35,10 @@ from tracediff.report.to_json import to_json
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 REAL = [*traces.PAIRS, ("dlrm_8ranks", "dlrm_8ranks"), ("hta_sampled", "dlrm_8ranks")]
 OWN = [("vit/eager", "vit/compile"), ("graph-breaks/eager", "graph-breaks/compile"), ("ensemble/loop", "ensemble/vmap")]
-SETS = [*sorted({f.parent for f in traces.FILES}), *sorted(p.parent for p in SAMPLES.glob("*/*/manifest.json"))]
+SETS = [
+    *(pytest.param(folder, marks=traces.needs_traces) for folder in sorted({f.parent for f in traces.FILES})),
+    *sorted(p.parent for p in SAMPLES.glob("*/*/manifest.json")),
+]
 LARGEST = 300_000
 
 
@@ -61,6 +65,7 @@ def test_real_pairs_differ_by_the_same(pair, tmp_path):
         assert answer([saved[0], pair[1]]) == answer([pair[0], saved[1]]) == answer(pair)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", OWN, ids="-".join)
 def test_sample_pairs_differ_by_the_same(pair, tmp_path):
     pair = [SAMPLES / name for name in pair]
@@ -83,9 +88,7 @@ def test_steps_and_ranks_are_chosen_as_of_traces(name, used, tmp_path):
     assert answer(snapshots_of(pair, tmp_path), used) == answer(pair, used)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@examples(40)
 @given(trace_events(), trace_events())
 def test_any_pair_differs_by_the_same(tmp_path, a, b):
     pair = [

@@ -160,6 +160,7 @@ def test_the_command_writes_each_format(tmp_path):
     assert "Largest changes" not in both
 
 
+@pytest.mark.hta
 @needs_traces
 def test_analyses_of_hta_stand_beside_ours():
     done = CliRunner().invoke(

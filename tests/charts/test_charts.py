@@ -349,6 +349,7 @@ def test_a_label_is_no_template(tmp_path):
             assert "%{x}" not in (data.hovertemplate or "")
 
 
+@pytest.mark.slow
 def test_ten_thousand_operations_stay_below_the_limit(comparison):
     def one(k, category):
         name = f"void at::native::kernel_{k}<{'float, ' * 150}int>(int)"

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +41,7 @@ def run(*arguments):
     return subprocess.run([sys.executable, "-m", "tracediff_cli", "export", *arguments], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_each_chart_is_a_page_and_json(folders, tmp_path):
     out = tmp_path / "charts"
     done = run(*folders, "--charts", str(out), "--chart-theme", "dark")
@@ -82,12 +82,7 @@ def test_without_kaleido_the_command_says_so_in_one_line(folders, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-needs_chromium = pytest.mark.skipif(
-    not (shutil.which("chromium") or shutil.which("google-chrome")), reason="no Chromium here: .ci/run installs it"
-)
-
-
-@needs_chromium
+@pytest.mark.browser
 def test_markdown_with_images_links_to_them(folders, tmp_path):
     target = tmp_path / "my answer.md"
     result = CliRunner().invoke(cli, ["compare", *folders, "--markdown", str(target), "--images", "svg"])
@@ -121,7 +116,7 @@ def test_images_need_a_file_to_stand_beside(folders):
         assert "--markdown FILE" in result.output
 
 
-@needs_chromium
+@pytest.mark.browser
 def test_images_are_written(folders, tmp_path):
     written = write_charts(
         tracediff.compare(*folders).comparison, tmp_path, ["png", "svg", "pdf"], names=["step_waterfall"]

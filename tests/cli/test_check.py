@@ -193,6 +193,7 @@ def test_refused_sets_are_never_judged(tmp_path, base):
         assert (out["exit_code"], set(results(out).values())) == (3, {"inconclusive"})
 
 
+@pytest.mark.slow
 def test_memory_and_graph_breaks_come_from_the_manifests(tmp_path):
     limits = ["--limit", "memory=2%,16MB", "--limit", "graph-breaks=0", "--max-regression", "200%"]
     out = found(EAGER, COMPILED, *limits)
@@ -206,6 +207,7 @@ def test_memory_and_graph_breaks_come_from_the_manifests(tmp_path):
     assert results(found(bare, bare, *limits))["memory"] == "inconclusive"
 
 
+@pytest.mark.slow
 def test_a_snapshot_knows_the_memory_too(tmp_path):
     snapshot = tmp_path / "base.tdprof.gz"
     CliRunner().invoke(cli, ["snapshot", EAGER, "-o", str(snapshot)], catch_exceptions=False, standalone_mode=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from build_trace import document, op, step, write
+from interrupts import heed_interrupts
 
 ROOT = Path(__file__).resolve().parents[2]
 ENV = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
@@ -57,6 +58,7 @@ def bad_inputs(folder):
     }
 
 
+@pytest.mark.slow
 def test_every_bad_input_is_one_line_with_file_reason_and_remedy(tmp_path):
     fine = good(tmp_path)
     for name, reason in bad_inputs(tmp_path).items():
@@ -87,6 +89,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
     small = write(
@@ -110,6 +113,7 @@ def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
         text=True,
         env=ENV,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
     time.sleep(1.0)
     os.killpg(process.pid, signal.SIGINT)

@@ -30,6 +30,7 @@ def base(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_compare_and_export_take_it(base):
     from_traces = run("compare", EAGER, COMPILED, "--json", "-", "--step", "ctrl=5..6").stdout
     assert run("compare", base, COMPILED, "--json", "-", "--step", "ctrl=5..6").stdout == from_traces
@@ -39,6 +40,7 @@ def test_compare_and_export_take_it(base):
     assert run("compare", base, COMPILED).stdout == run("compare", EAGER, COMPILED).stdout
 
 
+@pytest.mark.slow
 def test_the_library_takes_it(base):
     loaded = tracediff.load(base, label="before", skip_first=3)
     assert (loaded.label, loaded.steps_used) == ("before", loaded.steps_recorded[3:])
@@ -62,6 +64,7 @@ def test_options(base, tmp_path):
     assert run("snapshot", base, "-o", "-").stdout_bytes == base.read_bytes()
 
 
+@pytest.mark.slow
 def test_own_families_are_those_of_the_time_it_was_made(tmp_path):
     rules, out = tmp_path / "families.toml", tmp_path / "own.tdprof.gz"
     rules.write_text('[[family]]\nname = "mine"\npatterns = ["^aten::mm$"]\n')

@@ -14,7 +14,7 @@ from tracediff.ingest.manifest import read_collection, read_manifest
 from tracediff.load_options import LoadOptions
 from tracediff.report.collection import collection_table
 
-pytest.importorskip("torch", reason="torch is not installed (extra collect)")
+pytestmark = pytest.mark.torch
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ["--device", "cpu", "--wait", "0", "--warmup", "1", "--active", "3", "--timed", "3"]
 
@@ -71,33 +71,28 @@ def collect(folder, *arguments, **environment):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env, check=False)
 
 
-def test_an_a_a_collection_has_equal_counts_and_complete_manifests(tmp_path):
-    result = collect(
-        tmp_path,
-        "train.py",
-        "--variant",
-        "eager",
-        "--variant",
-        "eager@again",
-        "-o",
-        "out",
-        "--repeats",
-        "2",
-        *SHORT,
-        "--",
-        "6",
-    )
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    """A collection of two runs each of eager, the same again, and script; and what was written to standard output."""
+    folder = tmp_path_factory.mktemp("collected")
+    variants = [word for variant in ("eager", "eager@again", "script") for word in ("--variant", variant)]
+    result = collect(folder, "train.py", *variants, "-o", "out", "--repeats", "2", *SHORT, "--", "6")
     assert result.returncode == 0, result.stderr
-    assert "eager@again" in result.stdout
-    control, test = load_sets([tmp_path / "out" / "eager", tmp_path / "out" / "eager@again"])
+    return folder / "out", result.stdout
+
+
+def test_an_a_a_collection_has_equal_counts_and_complete_manifests(collected):
+    out, shown = collected
+    assert "eager@again" in shown
+    control, test = load_sets([out / "eager", out / "eager@again"])
     comparison = compare_sets(control, test)
     assert {op.counts_change for op in comparison.ops} == {"unchanged"}
     assert (len(control.runs), control.notes) == (2, ())
     assert {r.code for r in comparison.comparability.reasons} <= {"contended"}  # this machine may be busy
-    manifest = read_manifest(tmp_path / "out" / "eager@again")
+    manifest = read_manifest(out / "eager@again")
     assert [r.run for r in manifest.runs] == [1, 2]
-    runs = read_manifest(tmp_path / "out" / "eager").runs
-    assert all(run.order == order for run, order in zip(runs, (1, 4), strict=True) if run.attempts == 1)  # ABBA
+    runs = read_manifest(out / "eager").runs
+    assert all(run.order == order for run, order in zip(runs, (1, 6), strict=True) if run.attempts == 1)  # ABCCBA
     assert all(len(r.unprofiled_steps) == len(r.profiled_steps) == 3 for r in manifest.runs)
     assert manifest.modules == {
         "Net_0": "",
@@ -196,21 +191,23 @@ def test_overwrite_replaces_a_collection(tmp_path):
     assert len(list((tmp_path / "out").rglob("*.gz"))) == 1
 
 
+ALL_FLAGS = {"record_shapes", "with_stack", "profile_memory"}
+
+
 @pytest.mark.parametrize(
-    ("how", "scopes"), [("modules", {"module:body.0", "module:head"}), ("fx", {"fx:body_0", "fx:head", "fx:x"})]
+    ("how", "scopes", "detail", "flags"),
+    [
+        ("modules", {"module:body.0", "module:head"}, "all", ALL_FLAGS),
+        ("fx", {"fx:body_0", "fx:head", "fx:x"}, "timing", {"record_shapes"}),
+    ],
 )
-def test_annotations_give_scopes(tmp_path, how, scopes):
-    result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--annotate", how, *SHORT)
+def test_annotations_give_scopes_and_detail_chooses_the_profiler_options(tmp_path, how, scopes, detail, flags):
+    options = ["--repeats", "1", "--annotate", how, "--detail", detail]
+    result = collect(tmp_path, "train.py", "-o", "out", *options, *SHORT)
     assert result.returncode == 0, result.stderr
     (traces,) = load_sets([tmp_path / "out" / "eager"])
     assert scopes <= {name for p in traces.profiles for name in p.names}
-
-
-def test_detail_chooses_the_profiler_options(tmp_path):
-    result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--detail", "all", *SHORT)
-    assert result.returncode == 0, result.stderr
-    (traces,) = load_sets([tmp_path / "out"])
-    assert set(traces.profiles[0].origin.flags) >= {"record_shapes", "with_stack", "profile_memory"}
+    assert ALL_FLAGS & set(traces.profiles[0].origin.flags) == flags
 
 
 WAITS = """
@@ -237,10 +234,9 @@ def test_a_run_that_loses_the_processor_while_it_is_recorded_is_collected_again(
     assert read_manifest(tmp_path / "out" / "eager").runs[1].attempts > 1
 
 
-def test_the_table_tells_what_each_variant_costs(tmp_path):
-    collect(tmp_path, "train.py", "--variant", "eager", "--variant", "script", "-o", "out", "--repeats", "2", *SHORT)
-    table = collection_table(tmp_path / "out")
-    eager, script = table.rows
+def test_the_table_tells_what_each_variant_costs(collected):
+    table = collection_table(collected[0])
+    eager, _, script = table.rows
     assert (eager.variant, eager.runs, eager.speedup, eager.graph_breaks) == ("eager", 2, None, None)
     assert script.speedup == pytest.approx(eager.step_us / script.step_us, rel=0.5)
     assert script.speedup_low < script.speedup < script.speedup_high

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from tracediff.collect.schema import occupancy
 
 from tracediff.collect.driver import ATTEMPTS, Collection
+from tracediff.collect.measure import occupancy
 from tracediff.collect.variant import parse_variant
 from tracediff.ingest.manifest import read_manifest
 

@@ -9,7 +9,7 @@ import pytest
 from tracediff.aggregate.averages import op_average
 from tracediff.engine import load_sets
 
-torch = pytest.importorskip("torch", reason="torch is not installed (extra collect)")
+torch = pytest.importorskip("torch")
 
 LOOP = """
 import sys, torch

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed (extra collect)")
+torch = pytest.importorskip("torch")
 
 from tracediff.collect.variant import parse_variant  # noqa: E402
 from tracediff.collect.workloads import NAMES, workload  # noqa: E402

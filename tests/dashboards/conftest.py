@@ -18,7 +18,7 @@ def runs(tmp_path_factory):
     return make_runs(tmp_path_factory.mktemp("runs"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def dashboard(runs):
     """A dashboard over the folder, behind a server on a free port; ``url`` is where."""
     made = make_app(Sets(root=runs))

@@ -1,6 +1,5 @@
 """``tracediff dashboard``: what it takes, what it refuses, and that it serves."""
 
-import os
 import re
 import signal
 import subprocess
@@ -10,6 +9,7 @@ import urllib.request
 
 import pytest
 from click.testing import CliRunner
+from interrupts import heed_interrupts
 from tracediff_cli.main import cli
 
 
@@ -34,6 +34,7 @@ def test_a_missing_extra_is_named(runs, monkeypatch):
     assert refused(runs).endswith("pip install 'torch-tracediff[dashboard]'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("guarded", "asked", "status"),
     [(False, signal.SIGINT, 0), (True, signal.SIGINT, 0), (False, signal.SIGTERM, 128 + signal.SIGTERM)],
@@ -52,7 +53,9 @@ def test_it_serves_until_it_is_interrupted(runs, guarded, asked, status):
         "0",
         *options,
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+    )
     try:
         line = process.stdout.readline()
         port = re.search(r":(\d+)/", line)[1]

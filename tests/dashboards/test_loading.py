@@ -177,6 +177,7 @@ def started(load):
     raise AssertionError("it starts no processes")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("how", ["cancelled", "killed"])
 def test_nothing_is_left_of_a_load_that_ends_early(large, how):

@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 import traces
 from build_trace import document, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from properties import examples
 from random_traces import trace_events
 
 from tracediff.diff.compare import compare_sets
@@ -123,9 +124,7 @@ def test_a_real_file_against_itself_differs_by_nothing(name):
     assert {(o.counts_change, o.time_change) for o in comparison.ops} <= {("unchanged", "untested")}
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@examples(60)
 @given(trace_events(), trace_events())
 def test_any_pair_closes_and_mirrors(tmp_path, a, b):
     paths = [

@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 from build_trace import document, op, step, write
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from scipy.stats import mannwhitneyu
 
 from tracediff.diff.compare import compare_sets
@@ -40,11 +41,13 @@ def share_found(seed, n, m, times, effect=0.0, disturbed=0.0):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 5, 8])
 def test_equal_sides_are_told_apart_in_at_most_six_per_cent(n):
     assert share_found(100 + n, n, n, 2000) <= BOUND
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 8])
 def test_so_they_are_where_whole_runs_were_disturbed(n):
     assert share_found(200 + n, n, n, 2000, disturbed=0.1) <= BOUND
@@ -55,6 +58,7 @@ def test_one_run_against_many_of_its_kind_is_told_apart_in_at_most_six_per_cent(
     assert share_found(300 + n, 1, n, 2000) <= BOUND
 
 
+@pytest.mark.slow
 def test_five_per_cent_is_found_by_five_runs_a_side():
     assert share_found(400, 5, 5, 3000, effect=math.log(1.05)) >= 0.9
 
@@ -63,6 +67,7 @@ def test_ranks_find_among_disturbed_runs_what_a_t_would_miss():
     assert share_found(500, 8, 8, 1000, effect=math.log(1.05), disturbed=0.1) >= 0.45  # Welch's t finds 27 % of such
 
 
+@pytest.mark.slow
 def test_what_is_called_detectable_is_found_in_four_of_five():
     random = np.random.default_rng(600)
     detectable = np.median(
@@ -75,7 +80,7 @@ values = st.floats(-2, 2).map(lambda x: round(x, 4))
 samples = st.lists(values, min_size=1, max_size=9)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(samples, samples, st.booleans(), st.sampled_from([None, 0.02]))
 def test_swapping_the_sides_negates_the_effect(control, test, paired, assumed):
     there = estimate(control, test, paired=paired, assumed_cv=assumed)
@@ -88,7 +93,7 @@ def test_swapping_the_sides_negates_the_effect(control, test, paired, assumed):
         )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(samples, samples, st.booleans())
 def test_every_number_is_finite_and_the_interval_holds_the_effect(control, test, paired):
     one = estimate(control, test, paired=paired)
@@ -100,7 +105,7 @@ def test_every_number_is_finite_and_the_interval_holds_the_effect(control, test,
         assert one.high - one.low > 0
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(samples, samples, st.booleans())
 def test_interval_and_p_agree(control, test, paired):
     """Where the interval excludes 0, p is at most .05, except for the Mann–Whitney p of ties, which is cautious."""
@@ -174,6 +179,7 @@ def flagged(tested):
     return [k for k, word in enumerate(tested.verdict) if word in ("faster", "slower")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [3, 5])
 def test_of_equal_sides_any_of_300_operators_is_flagged_in_at_most_six_per_cent(runs):
     random = np.random.default_rng(800 + runs)

@@ -20,6 +20,7 @@ from traces import FOLDER, NAMES, needs_traces, trace
 from tracediff.hta import analysis
 
 pytestmark = [
+    pytest.mark.hta,
     needs_traces,
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning", "ignore:.*inplace"
@@ -37,10 +38,6 @@ Load = Callable[..., Any]
 @pytest.fixture(scope="module", autouse=True)
 def quiet() -> Iterator[None]:
     """No figures, though one analysis always shows one, and no words."""
-    hta = pytest.importorskip(
-        "hta", reason="Holistic Trace Analysis is not installed: pip install 'traceinsight>=0.6.1'"
-    )
-    assert hta
     logging.getLogger("hta").setLevel(logging.CRITICAL)
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
         patch.setattr("plotly.graph_objects.Figure.show", lambda *_, **__: None)

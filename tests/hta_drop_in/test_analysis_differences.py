@@ -23,9 +23,10 @@ from tracediff.errors import TracediffError
 from tracediff.hta import SECTIONS, analysis, sections
 
 pytestmark = [
+    pytest.mark.hta,
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::RuntimeWarning", "ignore:.*inplace"
-    )
+    ),
 ]
 PANDAS_3 = int(pd.__version__.split(".")[0]) >= 3
 
@@ -33,7 +34,6 @@ PANDAS_3 = int(pd.__version__.split(".")[0]) >= 3
 @pytest.fixture(scope="module", autouse=True)
 def quiet() -> Iterator[None]:
     """No figures, though one analysis always shows one, and no words."""
-    pytest.importorskip("hta", reason="Holistic Trace Analysis is not installed: pip install 'traceinsight>=0.6.1'")
     logging.getLogger("hta").setLevel(logging.CRITICAL)
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
         patch.setattr("plotly.graph_objects.Figure.show", lambda *_, **__: None)

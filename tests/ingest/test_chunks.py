@@ -22,8 +22,9 @@ from build_trace import (
     step,
     text,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from traces import needs_traces, trace
 
 from tracediff.errors import TracediffError
@@ -70,7 +71,7 @@ def test_the_layout_makes_no_difference(read, layout: str) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("events", [EVENTS, NESTED_LISTS], ids=["all kinds", "lists of objects"])
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(data=st.data())
 def test_the_chunk_size_makes_no_difference(
     read, layout: str, events: list[dict[str, Any]], data: st.DataObject
@@ -93,7 +94,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(
     args=st.lists(
         st.dictionaries(st.sampled_from(["a", "b", "c{", "traceEvents", "ph"]), JSON, max_size=4),
@@ -212,7 +212,6 @@ def test_metadata_beyond_all_bounds_is_refused_in_front_and_left_out_behind(
     assert codes(found) == {"tail-damaged": 1}
 
 
-@settings(deadline=None)
 @given(value=JSON)
 def test_the_end_of_a_value_is_found_in_any_json(value: Any) -> None:
     for written in (json.dumps([value]), json.dumps({"a": value}, indent=1)):
@@ -222,7 +221,6 @@ def test_the_end_of_a_value_is_found_in_any_json(value: Any) -> None:
         assert value_end(written.encode()[:-1], 0) == -1
 
 
-@settings(deadline=None)
 @given(items=st.lists(JSON.map(lambda v: [v]) | JSON.map(lambda v: {"k": v}), max_size=6))
 def test_the_items_of_a_list_and_its_end_are_found(items: list[Any]) -> None:
     written = json.dumps(items).encode()[1:]

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import pytest
 from build_trace import LAYOUTS, call, document, kernel, op, process_name, rows, step, text
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import chunks, salvage
@@ -47,6 +48,7 @@ def attempt(read: Callable[..., Trace], content: bytes) -> Trace | TracediffErro
         return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["kineto", "compact", "list"])
 def test_a_trace_cut_off_anywhere_is_read_up_to_the_cut_or_refused(read, codes, layout: str) -> None:
     content = text(document(SMALL, distributedInfo={"rank": 1}), layout)
@@ -62,7 +64,7 @@ def test_a_trace_cut_off_anywhere_is_read_up_to_the_cut_or_refused(read, codes, 
         assert codes(found) == {"truncated": 1}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(cut=st.integers(1000, 4000), chunk=st.integers(20, 500), layout=st.sampled_from(sorted(LAYOUTS)))
 def test_a_cut_is_found_whatever_the_chunk(read, codes, cut: int, chunk: int, layout: str) -> None:
     content = text(document(MANY), layout)[:cut]
@@ -292,6 +294,7 @@ def test_events_behind_a_false_end_of_the_list_are_counted(read, codes) -> None:
     assert codes(found)["damaged"] == 19
 
 
+@pytest.mark.slow
 def test_a_stray_bracket_between_events_is_no_end(read, codes) -> None:
     for layout in ("list", "compact"):
         content = text(document(MANY), layout)

@@ -38,7 +38,6 @@ p.export_chrome_trace(sys.argv[1] + "/trace.json")
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """A folder with trace.json, recorded with shapes, and et.json of the same run."""
-    pytest.importorskip("torch", reason="torch is not installed (extra collect)")
     folder = tmp_path_factory.mktemp("recorded")
     subprocess.run([sys.executable, "-c", RECORD, str(folder)], check=True, capture_output=True)
     return folder
@@ -65,6 +64,7 @@ def notes(traces):
     return {n.message: n.count for n in traces.notes if n.code == EXECUTION_TRACE}
 
 
+@pytest.mark.torch
 def test_inputs_are_those_that_the_profiler_would_have_written(recorded, tmp_path):
     observed = TraceFile(str(recorded / "et.json"))
     assert is_execution_trace(observed)
@@ -76,6 +76,7 @@ def test_inputs_are_those_that_the_profiler_would_have_written(recorded, tmp_pat
     assert sum(one[1] is not None for one in expected) > 50
 
 
+@pytest.mark.torch
 def test_a_folder_with_an_execution_trace_loads_and_says_what_was_taken_from_it(recorded, tmp_path):
     (whole,) = load_sets([recorded])
     assert notes(whole) == {"execution traces lie beside the traces: shapes come from them where a trace has none": 1}

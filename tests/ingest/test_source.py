@@ -130,7 +130,7 @@ def refused(path: Path | str, reason: str, kind: type[TracediffError] = Tracedif
     [
         (b"", "the file is empty"),
         (b" \n\t ", "the file is empty"),
-        (gzip.compress(b""), "the file is empty"),
+        (gzip.compress(b"", mtime=0), "the file is empty"),
         (b"\xef\xbb\xbf", "the file is empty"),
         (b"hello", "text, not Kineto JSON"),
         (b"\x0a\x12\x08\x01\x10\x02\x1a\xff\xfe\x80" * 50, "binary (a protobuf trace?)"),

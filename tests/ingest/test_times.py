@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 import numpy as np
 import pytest
 from build_trace import document, event, op, text
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tracediff.errors import TracediffError
@@ -23,20 +23,17 @@ THOUSANDTHS = st.integers(-(EXACT_US - 1) * 1000, (EXACT_US - 1) * 1000)
 """Nanoseconds below the bound under which float64 microseconds are exact."""
 
 
-@settings(deadline=None)
 @given(ns=st.lists(THOUSANDTHS, min_size=1))
 def test_floats_below_the_bound_are_exact(ns: list[int]) -> None:
     written = [f"{Decimal(n) / 1000:.3f}" for n in ns]
     assert from_numbers([float(w) for w in written]).tolist() == ns
 
 
-@settings(deadline=None)
 @given(us=st.lists(st.integers(1 - LARGEST_US, LARGEST_US - 1), min_size=1))
 def test_whole_microseconds_are_exact(us: list[int]) -> None:
     assert from_numbers(us).tolist() == [u * 1000 for u in us]
 
 
-@settings(deadline=None)
 @given(us=st.decimals(1 - LARGEST_US, LARGEST_US - 1, places=3), form=st.sampled_from(["{}", '"{}"', "{:.6f}", "{:E}"]))
 def test_text_is_exact_whatever_its_form(us: Decimal, form: str) -> None:
     assert from_text([form.format(us).encode()]).tolist() == [nanoseconds(str(us))]
@@ -108,7 +105,6 @@ SMALL = st.decimals(0, 10**9, places=3)
 
 
 @pytest.mark.parametrize("spelling", ["number", "text"])
-@settings(deadline=None)
 @given(
     starts=st.lists(EPOCH | SMALL | EPOCH.map(int), min_size=1, max_size=20), dur=SMALL, chunk=st.integers(200, 3000)
 )

@@ -2,8 +2,9 @@
 
 import traces
 from build_trace import BACKWARD, call, document, kernel, memcpy, op, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from random_traces import trace_events
 
 from tracediff.aggregate.averages import call_tree, kernel_average, op_average, step_average
@@ -96,9 +97,7 @@ def told(tree):
     return calls, sorted(map(repr, ((path(w.node), w.category, w.name, w.ordinal, w.count, w.ns) for w in tree.work)))
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@examples(40)
 @given(trace_events(), st.randoms())
 def test_the_order_of_events_does_not_matter(tmp_path, events, random):
     before = averages(write(tmp_path / "trace.json", document(events), layout="compact"))

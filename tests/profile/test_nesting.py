@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import traces
 from build_trace import BACKWARD, document, op, python, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from tracediff.ingest.health import Notes
 from tracediff.ingest.read import read_trace
@@ -49,7 +50,7 @@ def test_a_scope_that_outlasts_the_one_around_it_is_cut_and_said(tmp_path):
 scopes = st.tuples(st.integers(0, 30), st.integers(0, 20), st.sampled_from("abc"))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100)
 @given(st.lists(scopes, min_size=1, max_size=25))
 def test_self_times_add_up_to_the_roots_whatever_overlaps(tmp_path, drawn):
     _, built, _ = self_times(tmp_path, [op(name, ts, dur) for ts, dur, name in drawn])

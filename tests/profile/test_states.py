@@ -2,8 +2,9 @@
 
 import profile_reference
 from build_trace import BACKWARD, annotation, call, document, kernel, memcpy, op, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from random_traces import trace_events
 
 from tracediff.engine import profile_file
@@ -126,9 +127,7 @@ def test_a_file_without_steps_is_one_step(tmp_path):
     }
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@examples(60)
 @given(trace_events(), st.randoms())
 def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, random):
     random.shuffle(events)

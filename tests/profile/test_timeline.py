@@ -7,8 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 from build_trace import BACKWARD, annotation, call, document, kernel, memory, op, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from random_traces import trace_events
 from traces import FILES, NAMES, needs_traces
 
@@ -97,7 +98,7 @@ def test_the_typical_step_is_the_used_one_nearest_to_the_median(tmp_path):
     assert [s.profiles[0].timeline.step for s in (one, other)] == [1, 2]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(60)
 @given(events=trace_events(), order=st.randoms(use_true_random=False))
 def test_marks_hold_every_event_and_the_order_of_the_file_does_not_matter(tmp_path, events, order):
     profile = profile_of(tmp_path, events)

@@ -372,6 +372,7 @@ def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(
     assert len(rows(page, "ops")) < 60
 
 
+@pytest.mark.slow
 def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     name = "漢<" * 400

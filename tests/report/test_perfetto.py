@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from build_trace import PROCESS, annotation, call, document, kernel, memory, op, python, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
+from properties import examples
 from random_traces import trace_events
 from traces import needs_traces, trace
 
@@ -192,7 +193,7 @@ def test_sample_pairs(pair, tmp_path):
     check_all(*merged(str(control), str(test), tmp_path))
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(25)
 @given(control=trace_events(), test=trace_events())
 def test_random_traces(control, test, tmp_path):
     check_all(*merged(*sets(tmp_path, control, test), tmp_path))

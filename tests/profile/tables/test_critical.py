@@ -6,8 +6,9 @@ import critical_reference
 import numpy as np
 import pytest
 from build_trace import BACKWARD, annotation, call, document, event, kernel, memcpy, op, python, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from random_traces import trace_events
 from traces import FILES, NAMES, needs_traces, trace
 
@@ -299,9 +300,7 @@ def test_generated_kernels_meet_whatever_their_counter(tmp_path):
     assert ("gpu_compute", "triton_poi_fused_add") in path_of(tmp_path, events)
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@examples(150)
 @given(trace_events(), st.booleans(), st.booleans(), st.randoms())
 def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, backward, waits, random):
     for one in events:

@@ -4,8 +4,9 @@ hand.
 
 import pytest
 from build_trace import BACKWARD, annotation, call, kernel, op, python, step
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from random_traces import trace_events
 from table_rows import first_step, measured, profile_with, rows_of
 
@@ -118,9 +119,7 @@ def test_what_was_not_recorded_has_no_rows(tmp_path, name):
     assert measured(tmp_path, [step(1, 0, 10), op("aten::mm", 1, 2)], name) == {}
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@examples(40)
 @given(trace_events(), st.randoms())
 def test_the_order_of_the_file_changes_nothing_and_exposed_loading_is_the_state(tmp_path, events, random):
     names = ("synchronisations", "loading")

@@ -1,9 +1,12 @@
 """Launches and copies on traces whose answer can be told by hand (µs in the events, ns and counts in the tables)."""
 
+from random import Random
+
 import pytest
 from build_trace import call, document, kernel, memcpy, memset, op, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from properties import examples
 from random_traces import trace_events
 
 from tracediff.aggregate.tables import table_average
@@ -16,7 +19,8 @@ from tracediff.profile.tables import OF_FILES
 
 def tables_of(folder, events, *names):
     file = TraceFile(str(write(folder / "trace.json", document(events))))
-    return [profile_file(file, tables=names).tables[name] for name in names]
+    tables = profile_file(file, tables=names).tables
+    return [tables[name] for name in names]
 
 
 def rows_of(table):
@@ -74,7 +78,18 @@ def test_copies_by_direction_and_kind_of_memory(tmp_path):
     }
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+BOTH_AT_ONCE = [
+    step(1, 0, 10),
+    op("aten::add", 1, 2),
+    call("cudaLaunchKernel", 1, 1, correlation=1),
+    memcpy("Memcpy HtoD (Pageable -> Device)", 2, 0, correlation=1),
+    kernel("add", 2, 0, correlation=1),
+]
+"""An operator whose copy and kernel begin together."""
+
+
+@examples(40)
+@example(events=BOTH_AT_ONCE, order=Random(0))
 @given(events=trace_events(), order=st.randoms(use_true_random=False))
 def test_the_order_of_events_does_not_matter_to_any_table(tmp_path, events, order):
     tables = [rows_of(t) for t in tables_of(tmp_path, events, *OF_FILES)]

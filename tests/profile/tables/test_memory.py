@@ -10,8 +10,9 @@ from collections import defaultdict
 
 import pytest
 from build_trace import BACKWARD, annotation, document, memory, op, python, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from traces import needs_traces, trace
 
 from tracediff.aggregate.tables import table_average
@@ -202,7 +203,7 @@ def replayed(events):
     return found
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200)
 @given(events=allocating(), order=st.randoms(use_true_random=False))
 def test_as_a_plain_replay_whatever_the_order_of_the_file(tmp_path, events, order):
     if not any(e["name"] == "[memory]" for e in events):
@@ -240,8 +241,8 @@ p.export_chrome_trace(sys.argv[1])
 """
 
 
+@pytest.mark.torch
 def test_known_allocations_recorded_here(tmp_path):
-    pytest.importorskip("torch", reason="torch is not installed (extra collect)")
     path = tmp_path / "trace.json"
     subprocess.run([sys.executable, "-c", RECORD, str(path)], check=True, capture_output=True)
     (profile,) = load_sets([path], LoadOptions(tables=BOTH))[0].profiles

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import traces
 from build_trace import call, document, kernel, memcpy, op, step, write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from random_traces import trace_events
 
 from tracediff.aggregate.tables import table_average
@@ -227,6 +228,22 @@ def test_damaged_sizes_are_unknown(tmp_path, text):
     assert (key, row["flop_time"]) == (("matrix product", "shapes not recorded", ""), 0)
 
 
+def test_a_call_that_copies_first_counts_once_at_its_work(tmp_path):
+    rows = rates_of(
+        tmp_path,
+        [
+            step(1, 0, 100),
+            op("aten::add", 1, 40, **inputs([3, 4], [3, 4])),
+            *launched(3, 7, 1, "Memcpy HtoD (Pageable -> Device)", memcpy),
+            *launched(13, 7, 2, "add"),
+        ],
+    )
+    assert {key: (row["calls"], row["bytes"], row["time"]) for key, row in rows.items()} == {
+        ("aten::add", "", ""): (0, 0, 7_000),
+        ("aten::add", "3×4", "float32"): (1, 3 * 12 * 4, 7_000),
+    }
+
+
 def test_sizes_beyond_belief_do_not_overflow(tmp_path):
     (row,) = rates_of(
         tmp_path,
@@ -235,7 +252,7 @@ def test_sizes_beyond_belief_do_not_overflow(tmp_path):
     assert (row["flop"], row["flop_time"], row["bytes_time"]) == (0, 0, 0)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60)
 @given(events=trace_events(), gpu=st.booleans())
 def test_times_sum_to_the_kernel_account_or_to_self_times(tmp_path, events, gpu):
     events = [e for e in events if gpu or e["cat"] not in ("kernel", "gpu_memcpy", "gpu_memset")]

@@ -1,6 +1,7 @@
 """The tables of every real trace close with the accounts; where HTA tables the same, the numbers are equal."""
 
 import logging
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -79,9 +80,7 @@ def test_the_modules_of_a_real_step_hold_their_parts():
 @pytest.fixture(scope="module")
 def hta():
     """HTA's analysis of one trace, without its log and its bars."""
-    module = pytest.importorskip(
-        "hta.trace_analysis", reason="Holistic Trace Analysis is not installed: pip install 'traceinsight>=0.6.1'"
-    )
+    module = import_module("hta.trace_analysis")
     logging.getLogger("hta").setLevel(logging.CRITICAL)
     return lambda name: module.TraceAnalysis(trace_files={0: str(traces.trace(name))}, trace_dir="/")
 

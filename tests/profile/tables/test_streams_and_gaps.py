@@ -1,10 +1,13 @@
 """Streams, sizes of kernels and gaps, on traces whose answer can be told by hand and against a plain sweep µs by µs."""
 
+from random import Random
+
 import profile_reference as reference
 import pytest
-from build_trace import annotation, call, document, kernel, memcpy, op, step, write
-from hypothesis import HealthCheck, given, settings
+from build_trace import BACKWARD, annotation, call, document, kernel, memcpy, op, step, write
+from hypothesis import example, given
 from hypothesis import strategies as st
+from properties import examples
 from random_traces import trace_events
 from table_rows import first_step, measured, rows_of
 
@@ -219,9 +222,12 @@ collectives = st.lists(
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+OVERLAPPING_COLLECTIVES = [annotation("gloo:all_reduce", at, 2, tid=9) for at in (0, 1)]
+DURING_AN_OP = [step(1, 0, 6), op("aten::mm", 1, 2, tid=BACKWARD), kernel("gemm", 5, 1, correlation=999)]
+
+
+@examples(60)
+@example(DURING_AN_OP, OVERLAPPING_COLLECTIVES, Random(0))
 @given(trace_events(most_steps=3), collectives, st.randoms())
 def test_any_trace_agrees_with_the_sweep_and_closes(tmp_path, events, on_host, random):
     events += on_host

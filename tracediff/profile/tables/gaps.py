@@ -97,10 +97,10 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
 
 
 def _on_host(context: Context) -> Intervals:
-    """When a collective runs that the host carries out."""
-    lane = context.lanes["annotations"]
-    some = np.flatnonzero(context.trace.named(is_host_collective)[lane.rows])
-    return union(lane.start[some], lane.end[some])
+    """When a collective runs that the host carries out, as recorded: the lane cuts one that outlasts another."""
+    trace, rows = context.trace, context.lanes["annotations"].rows
+    some = rows[trace.named(is_host_collective)[rows]]
+    return union(trace.ts[some], trace.ts[some] + trace.dur[some])
 
 
 def _counted(step: Int64, waits: Int64, state: Int64, length: Int64) -> Int64:

@@ -120,7 +120,7 @@ def table(context: Context) -> TableRows:
         charged[copied[trace.named(has_traffic)[ops.rows[charged[copied]]]]] = -1
     operator = np.append(_nearest(ops, context.calls.operator), -1)[at]
     work, works = _works(trace, ops, charged)
-    first = _first_of(np.where(charged >= 0, charged, operator))
+    first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
     flop, size = (
         np.array([-1 if amount is None else amount for amount in column], np.int64)[work]
         for column in ([w.flop for w in works], [w.bytes for w in works])
@@ -211,10 +211,13 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Work]]:
     return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [Work(""), *works]
 
 
-def _first_of(owner: Int64) -> NDArray[np.bool_]:
-    """bool[m]: the first item of each owner; items of none (−1) are their own."""
+def _first_of(owner: Int64, charged: NDArray[np.bool_], step: Int64) -> NDArray[np.bool_]:
+    """bool[m]: the item of each owner that its call and work count at; items of none (−1) are their own. It is one that
+    is charged with the work, if any is, whether or not the operator copied first.
+    """
+    order = np.lexsort((step, ~charged, owner))
     first = owner < 0
-    first[np.unique(owner, return_index=True)[1]] = True
+    first[order[np.unique(owner[order], return_index=True)[1]]] = True
     return first
 
 
