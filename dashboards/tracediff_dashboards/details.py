@@ -16,7 +16,7 @@ from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.diff.views import VIEWS, Sum
 from tracediff.errors import printable
 from tracediff.formatting import change, count, counts, plural, signed_time, time, time_unit
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
 from tracediff_dashboards import components
@@ -215,7 +215,7 @@ def _member(shown: Shown, member: Member) -> list[Any]:
     below = [" below ", components.name(member.op)] if member.op and member.op != member.name else []
     return [
         f"{count(shown.comparison.number(member.count))} × ",
-        components.name(readable(member.name)),
+        components.name(display_name(member.name)),
         *below,
         f", {time(shown.comparison.us(member.ns))}",
     ]

@@ -211,6 +211,6 @@ def test_explain_says_how_and_why(tmp_path):
     comparison = compare_events(tmp_path, control, test)
     text = explain(comparison, "gemm_a")
     assert "op: other kernels below the same call of aten::mm([4,8], [8,2])" in text
-    assert "1 × gemm_b below aten::mm, 7.0 µs" in text
+    assert "1 × gemm_b below aten::mm, 7.00 µs" in text
     with pytest.raises(TracediffError, match="no kernel or operator is called 'nothing'"):
         explain(comparison, "nothing")

@@ -15,7 +15,7 @@ from traces import FILES, NAMES, needs_traces
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.read import read_trace
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 
 GOLDEN = Path(__file__).with_name("display_names.tsv")
@@ -37,7 +37,7 @@ def golden():
 
 
 def write_golden():
-    GOLDEN.write_text("".join(f"{raw}\t{readable(raw)}\n" for raw in all_kernel_names()), encoding="utf-8")
+    GOLDEN.write_text("".join(f"{raw}\t{display_name(raw)}\n" for raw in all_kernel_names()), encoding="utf-8")
 
 
 @needs_traces
@@ -47,7 +47,7 @@ def test_the_golden_table_has_every_kernel_name_of_the_real_traces():
 
 def test_display_names_are_the_golden_ones():
     table = golden()
-    assert {raw: readable(raw) for raw in table} == table
+    assert {raw: display_name(raw) for raw in table} == table
 
 
 def test_nearly_all_fit_and_none_is_much_too_wide():
@@ -61,7 +61,7 @@ def test_nearly_all_fit_and_none_is_much_too_wide():
 def test_unlike_kernels_of_a_trace_have_unlike_display_names(path):
     of = defaultdict(set)
     for name in kernel_names(path):
-        of[readable(name)].add(match_name(name))
+        of[display_name(name)].add(match_name(name))
     assert {short: names for short, names in of.items() if len(names) > 1} == {}
 
 
@@ -130,7 +130,7 @@ ATEN = "void at::native::"
     ],
 )
 def test_forms(raw, short):
-    assert readable(raw) == short
+    assert display_name(raw) == short
 
 
 def test_what_does_not_fit_is_a_beginning_and_a_digest_of_the_whole():
@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_a_beginning_and_a_digest_of_the_whole():
         "128, 128, 4> >"
     )
     causal, plain = (
-        readable(f"void flash_fwd_kernel<{traits}, {flag}, true, false>(Flash_fwd_params)")
+        display_name(f"void flash_fwd_kernel<{traits}, {flag}, true, false>(Flash_fwd_params)")
         for flag in ("true", "false")
     )
     assert re.fullmatch(r"flash_fwd_kernel<Flash_fwd_kernel_traits<64,128,128,4,0,0,bfloat16_t…#[0-9a-f]{6}", causal)
@@ -148,20 +148,20 @@ def test_what_does_not_fit_is_a_beginning_and_a_digest_of_the_whole():
 
 
 def test_names_that_are_no_kernels_are_cut_only_where_they_are_endless():
-    assert readable("aten::" + "r" * 100) == "aten::" + "r" * 100
+    assert display_name("aten::" + "r" * 100) == "aten::" + "r" * 100
     cut_off = "void at::native::vectorized_elementwise_kernel<4, " + "at::native::x<" * 100
-    assert len(readable(cut_off)) == 160
-    assert readable(cut_off) != readable(cut_off + "y")
+    assert len(display_name(cut_off)) == 160
+    assert display_name(cut_off) != display_name(cut_off + "y")
 
 
 def test_a_tile_is_no_address():
     assert match_name("gemm_MT64x160x128_MI16") == "gemm_MT64x160x128_MI16"
-    assert readable("gemm_64x160x128") != readable("gemm_64x160x64")
+    assert display_name("gemm_64x160x128") != display_name("gemm_64x160x64")
 
 
 @given(st.text())
 def test_any_name_has_a_readable_one_on_one_line(raw):
-    short = readable(raw)
+    short = display_name(raw)
     assert short.strip()
     assert len(short.splitlines()) == 1
     assert short.isprintable()
@@ -169,9 +169,9 @@ def test_any_name_has_a_readable_one_on_one_line(raw):
 
 @given(st.text(alphabet="ab:<>(){}[], *#~_1", max_size=60))
 def test_any_broken_signature_has_a_readable_name(raw):
-    assert readable(raw).strip()
-    assert readable(f"void {raw}").strip()
-    assert readable(f"_ZN{raw}").strip()
+    assert display_name(raw).strip()
+    assert display_name(f"void {raw}").strip()
+    assert display_name(f"_ZN{raw}").strip()
 
 
 ADDRESSES = st.integers(0, 2**64 - 1).map("0x{:x}".format)
@@ -185,7 +185,7 @@ ADDRESSES = st.integers(0, 2**64 - 1).map("0x{:x}".format)
     ADDRESSES,
 )
 def test_addresses_do_not_show(form, one, another):
-    assert readable(form.format(one)) == readable(form.format(another))
+    assert display_name(form.format(one)) == display_name(form.format(another))
 
 
 GENERATED = (
@@ -198,7 +198,7 @@ GENERATED = (
 
 @given(st.sampled_from(GENERATED), st.integers(0, 9999), st.integers(0, 9999))
 def test_counters_of_generated_kernels_do_not_show(form, one, another):
-    assert readable(form.format(one)) == readable(form.format(another))
+    assert display_name(form.format(one)) == display_name(form.format(another))
 
 
 HASHES = st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", min_size=44, max_size=52).map(lambda text: "a2" + text)
@@ -210,7 +210,7 @@ HASHES = st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", min_size=44, max_s
     HASHES,
 )
 def test_hashes_do_not_show(form, one, another):
-    assert readable(form.format(one)) == readable(form.format(another))
+    assert display_name(form.format(one)) == display_name(form.format(another))
 
 
 TYPES = st.sampled_from(["float", "double", "int", "long", "unsigned int", "c10::BFloat16", "c10::Half", "bool"])
@@ -223,7 +223,7 @@ VALUES = st.one_of(
 
 @given(st.lists(VALUES, min_size=1, max_size=14), st.lists(VALUES, min_size=1, max_size=14))
 def test_other_template_arguments_make_another_readable_name(one, another):
-    same = readable(f"void a::k<{', '.join(one)} >(int)") == readable(f"void a::k<{', '.join(another)} >(int)")
+    same = display_name(f"void a::k<{', '.join(one)} >(int)") == display_name(f"void a::k<{', '.join(another)} >(int)")
     assert same == (one == another)
 
 
@@ -242,7 +242,7 @@ def test_other_widths_types_and_lambdas_make_another_readable_name(one, another)
             f">(int)"
         )
 
-    assert (readable(name(*one)) == readable(name(*another))) == (one == another)
+    assert (display_name(name(*one)) == display_name(name(*another))) == (one == another)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tracediff.aggregate.averages import OpAverage
 from tracediff.diff.groups import Member
 from tracediff.diff.ops import by_name, gpu_or_cpu
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import Families
 
 
@@ -49,7 +49,7 @@ def operations(average: OpAverage, scale: int, families: Families) -> tuple[Oper
     """All operations of a set, the largest self time first; spellings of one name are one operation."""
     out = [
         Operation(
-            name=readable(name),
+            name=display_name(name),
             raw_name=raw,
             device=gpu_or_cpu(category),
             category=category,

@@ -9,7 +9,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
 
@@ -35,7 +35,7 @@ def places(comparison: Comparison, category: str, raw_name: str) -> list[Place]:
     """All stacks that hold ``raw_name`` (and the spellings that one row of a table stands for), the longest time first;
     empty where it is in no tree.
     """
-    below = () if category == "cpu_op" else (readable(raw_name),)
+    below = () if category == "cpu_op" else (display_name(raw_name),)
     return _placed(
         (
             which,
@@ -56,7 +56,7 @@ def places_of(comparison: Comparison, group: Group) -> list[Place]:
     return _placed(
         (
             which,
-            (*_stack(tree, item.node), *(() if item.work.category == "cpu_op" else (readable(item.work.name),))),
+            (*_stack(tree, item.node), *(() if item.work.category == "cpu_op" else (display_name(item.work.name),))),
             _shapes(tree, item),
             item.count,
             item.ns,
@@ -101,6 +101,6 @@ def _stack(tree: CallTree, node: int) -> list[str]:
     names: list[str] = []
     while node >= 0:
         call = tree.calls[node]
-        names.append(readable(call.name) if call.kind == "op" else call.label)
+        names.append(display_name(call.name) if call.kind == "op" else call.label)
         node = call.parent
     return names[::-1]

@@ -14,7 +14,7 @@ from tracediff.diff.matching.items import FamilyOf, Item, items_of
 from tracediff.diff.matching.match import PLACED, TURNED, Match
 from tracediff.diff.matching.origins import Origins
 from tracediff.ingest.manifest import Manifest
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.work import UNMATCHED
 
@@ -252,7 +252,7 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
     )
     return Group(
         level=level,
-        name=readable(table_name(largest.work.name)),
+        name=display_name(table_name(largest.work.name)),
         family=family,
         phase=phases.pop() if len(phases) == 1 else "unknown",
         module=modules.pop() if len(modules) == 1 else None,

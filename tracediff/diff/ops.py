@@ -12,7 +12,7 @@ import numpy as np
 from tracediff.aggregate.averages import OpAverage
 from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import Tested, compare_many
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES
 
@@ -99,7 +99,7 @@ def compare_ops(
         word, p, q, relative = tested.line(k)
         counts, totals, own = zip(control, test, strict=True)
         op = Op(
-            name=readable(name),
+            name=display_name(name),
             raw_name=raw,
             device=gpu_or_cpu(category),
             category=category,

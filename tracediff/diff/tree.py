@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.call_pairs import Pairing
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 
 
 @dataclass(kw_only=True)
@@ -60,7 +60,7 @@ def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) 
         tree, own = (trees[0], a) if a is not None else (trees[1], b)
         assert own is not None
         call = tree.calls[own]
-        name = readable(call.name) if call.kind == "op" else call.label
+        name = display_name(call.name) if call.kind == "op" else call.label
         nodes.append(
             Node(
                 parent=parent,
@@ -130,10 +130,10 @@ def folded(trees: tuple[CallTree, CallTree], scale: int) -> list[tuple[str, int,
     for which, tree in enumerate(trees):
         stacks: list[str] = []
         for call in tree.calls:
-            name = (readable(call.name) if call.kind == "op" else call.label).replace(";", ",")
+            name = (display_name(call.name) if call.kind == "op" else call.label).replace(";", ",")
             stacks.append(f"{stacks[call.parent]};{name}" if call.parent >= 0 else name)
         for work in tree.work:
-            own = readable(work.name).replace(";", ",")
+            own = display_name(work.name).replace(";", ",")
             stack = stacks[work.node] if work.node >= 0 else "unknown"
             whole = stack if work.category == "cpu_op" else f"{stack};{own}"
             sums.setdefault(whole, [0, 0])[which] += scale // tree.denominator * work.ns

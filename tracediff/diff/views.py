@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import Item
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
 UNKNOWN = "(unknown)"
@@ -34,7 +34,7 @@ VIEWS: dict[str, Callable[[Member | Item], str]] = {
     "phase": lambda m: m.phase,
     "module": lambda m: m.module or UNKNOWN,
     "op": lambda m: m.op or "(no operator)",
-    "kernel": lambda m: readable(table_name(m.name)),
+    "kernel": lambda m: display_name(table_name(m.name)),
 }
 """What work can be summed by."""
 

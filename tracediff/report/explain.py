@@ -6,7 +6,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import change, count, time
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 
 WHY = {
@@ -48,7 +48,7 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
 
 
 def _called(member: Member, name: str) -> bool:
-    names = [member.name, match_name(member.name), readable(member.name), member.op or ""]
+    names = [member.name, match_name(member.name), display_name(member.name), member.op or ""]
     return any(name in one for one in names)
 
 
@@ -64,5 +64,6 @@ def _group(comparison: Comparison, group: Group) -> list[str]:
 def _member(comparison: Comparison, member: Member) -> str:
     below = f" below {member.op}" if member.op and member.op != member.name else ""
     return (
-        f"{count(comparison.number(member.count))} × {readable(member.name)}{below}, {time(comparison.us(member.ns))}"
+        f"{count(comparison.number(member.count))} × {display_name(member.name)}{below}, "
+        f"{time(comparison.us(member.ns))}"
     )

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.table_changes import TableDiff
 from tracediff.formatting import byte_unit, count, flop_unit, number, percent, time_unit
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
 
 LONGEST = 300
@@ -95,7 +95,9 @@ def _percent(part: float | None) -> str:
 
 
 def _readable(schema: TableSchema, key: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(readable(text) if name in schema.events else text for name, text in zip(schema.keys, key, strict=True))
+    return tuple(
+        display_name(text) if name in schema.events else text for name, text in zip(schema.keys, key, strict=True)
+    )
 
 
 def _in_order(columns: Sequence[str], rates: Sequence[str], before: int) -> tuple[str, ...]:

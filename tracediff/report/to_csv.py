@@ -9,7 +9,7 @@ from typing import Any
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.tree import merge_trees
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated
 from tracediff.report.table import table_columns
 from tracediff.report.to_json import document, plain
@@ -123,9 +123,9 @@ def fusion_rows(comparison: Comparison) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "ops": ", ".join(
-                        dict.fromkeys(m.op or readable(m.name) for m in members if not is_generated(m.name))
+                        dict.fromkeys(m.op or display_name(m.name) for m in members if not is_generated(m.name))
                     ),
-                    "kernels": ", ".join(dict.fromkeys(readable(m.name) for m in members if is_generated(m.name))),
+                    "kernels": ", ".join(dict.fromkeys(display_name(m.name) for m in members if is_generated(m.name))),
                     "module": group.module,
                     "phase": group.phase,
                     "control_count": number(group.control_count),

@@ -19,7 +19,7 @@ from tracediff.diff.step_time import State
 from tracediff.diff.table_changes import TableDiff
 from tracediff.diff.verdict import Verdict
 from tracediff.ingest.health import Note
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.report import json_types
 from tracediff.report.table import line_of
 
@@ -180,7 +180,7 @@ def _group(comparison: Comparison, group: Group) -> json_types.Group:
 
 def _member(comparison: Comparison, member: Member) -> json_types.Member:
     return json_types.Member(
-        name=readable(member.name),
+        name=display_name(member.name),
         raw_name=member.name,
         op=member.op,
         family=member.family,

@@ -12,7 +12,7 @@ from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import BUSY_STATES
 from tracediff.diff.groups import Group, Member
 from tracediff.formatting import change, count, part, percents, plural, time
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_generated, match_name
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
@@ -100,8 +100,8 @@ def fused(comparison: Comparison) -> list[Finding]:
 def _fusion_name(group: Group, into: bool) -> str:
     """``native_layer_norm, add → triton_poi_fused_add_native_layer_norm_0``."""
     before, after = group.sides if into else group.sides[::-1]
-    ops = list(dict.fromkeys((m.op or readable(m.name)).removeprefix("aten::") for m in before))
-    names = list(dict.fromkeys(readable(m.name) for m in after if is_generated(m.name)))
+    ops = list(dict.fromkeys((m.op or display_name(m.name)).removeprefix("aten::") for m in before))
+    names = list(dict.fromkeys(display_name(m.name) for m in after if is_generated(m.name)))
     shown = ", ".join(ops[:4]) + (f" and {len(ops) - 4} more" if len(ops) > 4 else "")
     return f"{shown} → {', '.join(names[:2])}{' …' if len(names) > 2 else ''}"
 
@@ -157,7 +157,7 @@ def _kernel_names(members: tuple[Member, ...]) -> set[str]:
 
 
 def _swap_name(group: Group) -> str:
-    return f"{group.call or group.name}: {readable(group.control[0].name)} → {readable(group.test[0].name)}"
+    return f"{group.call or group.name}: {display_name(group.control[0].name)} → {display_name(group.test[0].name)}"
 
 
 def _more(delta: int) -> str:

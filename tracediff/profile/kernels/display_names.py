@@ -98,7 +98,7 @@ SIMPLE_ARGUMENT = re.compile(r"L[a-z](n?\d+)E|(DF16b)|(DF16_)|([fdijlmxbha])")
 
 
 @lru_cache(maxsize=1 << 16)
-def readable(raw: str) -> str:
+def display_name(raw: str) -> str:
     """A short form of ``raw`` for tables, made from its match name: stable against ids, addresses and counters; never
     empty, never of several lines.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracediff.errors import printable
 from tracediff.formatting import time_unit
-from tracediff.profile.kernels.display_names import readable
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.report.explain import WHY
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
 
 
 def _member(comparison: Comparison, member: Member, names: Names) -> list[Any]:
-    own = names.code(readable(member.name)), names.code(member.name), names.code(member.op)
+    own = names.code(display_name(member.name)), names.code(member.name), names.code(member.op)
     return [*own, comparison.number(member.count), _rounded(comparison.us(member.ns))]
 
 
