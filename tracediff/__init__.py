@@ -14,41 +14,70 @@ from typing import TYPE_CHECKING, Any
 from tracediff.version import VERSION
 
 if TYPE_CHECKING:
+    import tracediff.collect as collect
     from tracediff.aggregate.traceset import TraceSet as TraceSet
-    from tracediff.api import Diff as Diff
-    from tracediff.api import SetAnalysis as SetAnalysis
-    from tracediff.api import analyze as analyze
-    from tracediff.api import compare as compare
-    from tracediff.api import load as load
+    from tracediff.api.diff import Diff as Diff
+    from tracediff.api.functions import analyze as analyze
+    from tracediff.api.functions import check as check
+    from tracediff.api.functions import compare as compare
+    from tracediff.api.functions import load as load
+    from tracediff.api.functions import matrix as matrix
+    from tracediff.api.functions import snapshot as snapshot
+    from tracediff.api.results import Check as Check
+    from tracediff.api.results import Matrix as Matrix
+    from tracediff.api.set_analysis import SetAnalysis as SetAnalysis
     from tracediff.collect.record import record_steps as record_steps
+    from tracediff.diff.findings.finding import Finding as Finding
+    from tracediff.diff.verdict import Verdict as Verdict
+    from tracediff.errors import NotATrace as NotATrace
     from tracediff.errors import TracediffError as TracediffError
 
 __version__ = VERSION
+_HOMES = {
+    "Check": "tracediff.api.results",
+    "Diff": "tracediff.api.diff",
+    "Finding": "tracediff.diff.findings.finding",
+    "Matrix": "tracediff.api.results",
+    "NotATrace": "tracediff.errors",
+    "SetAnalysis": "tracediff.api.set_analysis",
+    "TraceSet": "tracediff.aggregate.traceset",
+    "TracediffError": "tracediff.errors",
+    "Verdict": "tracediff.diff.verdict",
+    "analyze": "tracediff.api.functions",
+    "check": "tracediff.api.functions",
+    "compare": "tracediff.api.functions",
+    "load": "tracediff.api.functions",
+    "matrix": "tracediff.api.functions",
+    "record_steps": "tracediff.collect.record",
+    "snapshot": "tracediff.api.functions",
+}
+"""Public name → the module that defines it."""
+
 __all__ = [
+    "Check",
     "Diff",
+    "Finding",
+    "Matrix",
+    "NotATrace",
     "SetAnalysis",
     "TraceSet",
     "TracediffError",
+    "Verdict",
     "__version__",
     "analyze",
+    "check",
+    "collect",
     "compare",
     "load",
+    "matrix",
     "record_steps",
+    "snapshot",
 ]
-
-_HOMES = {
-    "analyze": "tracediff.api",
-    "SetAnalysis": "tracediff.api",
-    "compare": "tracediff.api",
-    "load": "tracediff.api",
-    "record_steps": "tracediff.collect.record",
-    "Diff": "tracediff.api",
-    "TraceSet": "tracediff.aggregate.traceset",
-    "TracediffError": "tracediff.errors",
-}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "collect":  # the package itself, which can be called
+        return import_module("tracediff.collect")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tracediff' has no attribute {name!r}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tracediff.aggregate.number_ranges import ranges
+from tracediff.formatting import plural
 from tracediff.ingest.health import Note
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.kernels.families import DEFAULT, Families
@@ -20,7 +22,7 @@ class Run:
     ranks: dict[int, list[Profile]] = field(default_factory=dict)
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, repr=False)
 class TraceSet:
     """One side of a comparison.
 
@@ -66,3 +68,8 @@ class TraceSet:
     def steps_recorded(self) -> list[int]:
         """The numbers of all steps over all files, ascending."""
         return sorted({int(n) for p in self.profiles for n in p.step_numbers})
+
+    def __repr__(self) -> str:
+        runs, ranks = plural(len(self.runs), "run"), plural(len(self.ranks), "rank")
+        steps = f"steps {ranges(self.steps_used)} of {ranges(self.steps_recorded)}"
+        return f"<TraceSet {self.label}: {runs}, {ranks}, {steps}>"

@@ -34,7 +34,7 @@ class Judging:
     noise_floor: float = 0.01
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Verdict:
     """Times in µs.
 
@@ -66,6 +66,9 @@ class Verdict:
     min_detectable_us: float | None
     method: str = "none"
     within_runs_us: tuple[float, float] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.result}: {self.sentence}>"
 
 
 def judge(

@@ -18,7 +18,7 @@ class Evidence:
     test_us: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
     """One reason for the change.
 
@@ -42,3 +42,6 @@ class Finding:
     def code(self) -> str:
         """Its kind's stable short name, as in every output and in docs/findings.md."""
         return self.kind.code
+
+    def __repr__(self) -> str:
+        return f"<Finding {self.code}: {self.title}>"

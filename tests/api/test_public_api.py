@@ -1,0 +1,112 @@
+"""The library as its users call it: every public name, what its functions return, and how its objects print."""
+
+import importlib
+
+import pytest
+from traces import FOLDER, needs_traces
+
+import tracediff
+
+LOOP, VMAP = "sample_traces/ensemble/loop", "sample_traces/ensemble/vmap"
+
+
+@pytest.fixture(scope="module")
+def samples(request):
+    root = request.config.rootpath
+    return str(root / LOOP), str(root / VMAP)
+
+
+@pytest.fixture(scope="module")
+def diff(samples):
+    return tracediff.compare(*samples)
+
+
+@pytest.mark.parametrize("name", tracediff.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(tracediff, name) is not None
+    assert name in dir(tracediff)
+
+
+def test_the_names_are_the_documented_ones():
+    assert {n for n in tracediff.__all__ if n[0].islower() and n != "__version__"} == {
+        "analyze", "check", "collect", "compare", "load", "matrix", "record_steps", "snapshot",
+    }  # fmt: skip
+
+
+def test_objects_print_in_a_line_or_two(samples, diff):
+    printed = [tracediff.load(samples[0]), diff, diff.verdict, *diff.findings, tracediff.analyze(samples[0])]
+    printed += [tracediff.check(*samples, allow=["single-run"]), tracediff.matrix(*samples)]
+    for value in printed:
+        assert len(repr(value)) < 500, type(value)
+        assert "\n" not in repr(value)
+
+
+def test_findings_are_objects(diff):
+    for finding in diff.findings:
+        assert isinstance(finding, tracediff.Finding)
+        assert finding.code
+        assert finding.title
+
+
+def test_groups_name_operators_shapes_and_kernels_of_both_sides(diff):
+    groups = diff.groups
+    assert {"operator", "shapes", "control_kernels", "test_kernels", "control_us", "test_us", "delta_us"} <= {*groups}
+    both = groups[(groups["control_us"] > 0) & (groups["test_us"] > 0)]
+    assert all(both["control_kernels"].map(len))
+    assert all(both["test_kernels"].map(len))
+
+
+@needs_traces
+def test_shapes_of_groups_stand_beside_their_operator():
+    groups = tracediff.compare(FOLDER / "bertsmall_h100", FOLDER / "bertsmall_mi300", force=True).groups
+    products = groups[groups["operator"] == "aten::addmm"]
+    assert len(products)
+    assert products["shapes"].str.startswith("(").all()
+
+
+@pytest.mark.parametrize("ask", [lambda d: d.by("flavour"), lambda d: d.table("lanches")])
+def test_an_unknown_view_or_table_names_the_valid_ones(diff, ask):
+    with pytest.raises(tracediff.TracediffError) as error:
+        ask(diff)
+    assert "family" in str(error.value) or "launches" in str(error.value)
+
+
+def test_judging_options_reach_the_verdict(samples):
+    strict = tracediff.compare(*samples, equivalence_band=0.5)
+    assert strict.verdict.result in ("same", "inconclusive", "faster", "slower")
+    assumed = tracediff.compare(samples[0], samples[1], assume_run_cv=0.02)
+    assert assumed.verdict.method in ("assumed", "t", "ranks")
+
+
+def test_check_judges_as_the_command_does(samples, tmp_path):
+    same = tracediff.check(samples[0], samples[0], allow=["single-run"])
+    assert same.exit_code in (0, 3)
+    assert list(same.limits["subject"]) == ["step"]
+    assert "tracediff.check/1" in same.to_json(tmp_path / "check.json")
+    with pytest.raises(tracediff.TracediffError, match="allow"):
+        tracediff.check(*samples, allow=["nonsense"])
+
+
+def test_matrix_has_a_row_per_set(samples):
+    found = tracediff.matrix(samples[0], samples[1], samples[0])
+    assert list(found.frame["test"]) == [d.comparison.test.label for d in found.diffs]
+    assert len(tracediff.matrix(*samples, samples[1], pairwise=True).frame) == 3
+
+
+def test_a_snapshot_compares_like_its_traces(samples, diff, tmp_path):
+    size = tracediff.snapshot(samples[0], tmp_path / "base.tdprof.gz")
+    assert size == (tmp_path / "base.tdprof.gz").stat().st_size
+    assert tracediff.compare(tmp_path / "base.tdprof.gz", samples[1]).verdict.delta_us == diff.verdict.delta_us
+
+
+def test_collect_is_a_function_and_a_package():
+    assert callable(tracediff.collect)
+    assert importlib.import_module("tracediff.collect.record") is not None
+    with pytest.raises(tracediff.TracediffError, match="one of the two"):
+        tracediff.collect(out="nowhere")
+
+
+def test_an_analysis_shows_its_states_in_a_notebook(samples):
+    html = tracediff.analyze(samples[0])._repr_html_()
+    assert "<table" in html
+    assert "python" in html

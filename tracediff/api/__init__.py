@@ -1,0 +1,1 @@
+"""api: the library as users call it; every public name is an attribute of `tracediff` (docs/stability.md)."""

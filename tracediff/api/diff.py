@@ -1,0 +1,222 @@
+"""`Diff`: a comparison, its tables as DataFrames."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tracediff.api.frames import frame_of, known_view, table_frame, written
+from tracediff.charts.accessor import Charts
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.findings.finding import Finding
+from tracediff.diff.preflight import Comparability
+from tracediff.diff.verdict import Verdict
+from tracediff.diff.views import VIEWS, Sum, summed
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.report.to_csv import (
+    GROUP_COLUMNS,
+    HEALTH_COLUMNS,
+    OP_COLUMNS,
+    PREFIXES,
+    STEP_COLUMNS,
+    TREE_COLUMNS,
+    fusion_rows,
+    group_rows,
+    health_rows,
+    step_rows,
+    tree_rows,
+)
+from tracediff.report.to_folded import to_folded
+from tracediff.report.to_json import document, plain, to_json
+from tracediff.report.to_markdown import to_markdown
+from tracediff.report.to_perfetto import to_perfetto
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FUSION_COLUMNS = (
+    "ops",
+    "kernels",
+    "module",
+    "phase",
+    "control_count",
+    "test_count",
+    "control_us",
+    "test_us",
+    "delta_us",
+)
+VIEW_COLUMNS = ("name", "control_count", "test_count", "control_us", "test_us", "delta_us")
+PARTNER_COLUMNS = ("operator", "shapes", "control_kernels", "test_kernels")
+
+
+class Diff:
+    """The result of `tracediff.compare`: tables are DataFrames in µs and counts per step.
+
+    Attributes:
+        comparison: the exact integers behind every number.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return plain(document(self.comparison))
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the step time differs, in µs, and what can be said of it."""
+        return self.comparison.verdict
+
+    @property
+    def comparability(self) -> Comparability:
+        """Whether like was compared with like."""
+        return self.comparison.comparability
+
+    @cached_property
+    def step_time(self) -> pd.DataFrame:
+        """One row per state (index ``name``): control_us, test_us, delta_us. Columns add up to the step."""
+        return frame_of(self._document["step_time"]["states"]).set_index("name")
+
+    @cached_property
+    def gpu_time(self) -> pd.Series:
+        """The kernel account in µs per step: control_us, test_us, delta_us, busy, overlap, matched, added, removed,
+        residual.
+        """
+        import pandas as pd
+
+        return pd.Series({k: v for k, v in self._document["gpu_time"].items() if isinstance(v, float)}, name="gpu_time")
+
+    @cached_property
+    def groups(self) -> pd.DataFrame:
+        """One row per group of matched work: level, name, operator and shapes (None where the work shares none), the
+        kernels of both sides, family, module, phase, counts and µs per step on both sides, and
+        delta_us = count_part_us + mean_part_us.
+
+        The work is GPU events; if neither side has a GPU, the self time of operators.
+        """
+        rows = []
+        for group, row in zip(self.comparison.work.groups, group_rows(self._document), strict=True):
+            operator, _, shapes = (group.call or "").partition("(")
+            names = {"operator": operator or None, "shapes": f"({shapes}" if shapes else None}
+            kernels = ([display_name(member.name) for member in side] for side in group.sides)
+            rows.append({**row, **names, **dict(zip(("control_kernels", "test_kernels"), kernels, strict=True))})
+        return frame_of(rows, (*GROUP_COLUMNS[:2], *PARTNER_COLUMNS, *GROUP_COLUMNS[2:]))
+
+    def by(self, view: str) -> pd.DataFrame:
+        """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel`` or ``cause`` (index): counts
+        and µs per step, largest change first.
+
+        Raises:
+            TracediffError: another view.
+        """
+        known_view(view, (*VIEWS, "cause"))
+        rows = [_sum_row(self.comparison, line) for line in summed(self.comparison.work, view)]
+        return frame_of(rows, VIEW_COLUMNS).set_index("name")
+
+    @cached_property
+    def fusions(self) -> pd.DataFrame:
+        """One row per fusion: ops (what was computed one by one), kernels (fused), module, phase, counts and µs per
+        step
+        on both sides, delta_us.
+        """
+        return frame_of(fusion_rows(self.comparison), FUSION_COLUMNS)
+
+    @cached_property
+    def tree(self) -> pd.DataFrame:
+        """The merged call tree, one row per call, parents before children (index ``node``).
+
+        parent (−1 for a phase), depth, kind (phase, annotation, module, op), name, shapes, side (both, control, test),
+        counts per step, host µs with
+        everything below, work µs below (GPU time; without a GPU self time of operators), delta_us of the work.
+        """
+        return frame_of(tree_rows(self.comparison), TREE_COLUMNS).rename_axis("node")
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A further table that both sets were loaded with, one row per key: its columns of both sides, largest change
+        first.
+
+        Raises:
+            TracediffError: there is none of that name, or it was not loaded: ``compare(…, tables=[name])``.
+        """
+        return table_frame(self._document, name, PREFIXES, "compare")
+
+    @cached_property
+    def ops(self) -> pd.DataFrame:
+        """One row an operation by category and name, largest change of self time first."""
+        return frame_of(self._document["ops"], OP_COLUMNS)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row per used step: side, run, step, rank, period_us."""
+        return frame_of(list(step_rows(self.comparison)), STEP_COLUMNS)
+
+    @cached_property
+    def health(self) -> pd.DataFrame:
+        """One row per health note: side, code, message, count."""
+        return frame_of(health_rows(self._document), HEALTH_COLUMNS)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What explains the change, the most important first: code, title, detail, delta_us (µs per step), evidence."""
+        return self.comparison.findings
+
+    @property
+    def charts(self) -> Charts:
+        """The plotly figures of `tracediff.charts`: ``diff.charts.step_waterfall().show()``; ``dir(diff.charts)`` lists
+        them.
+        """
+        return Charts(self.comparison)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The JSON document (schema tracediff.diff/1); also written to ``path`` where given."""
+        return written(to_json(self.comparison), path)
+
+    def to_folded(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Stacks with the work of both sides in ns, as flame-graph tools read them; also written to ``path`` where
+        given.
+        """
+        return written(to_folded(self.comparison), path)
+
+    def to_perfetto(self, path: str | os.PathLike[str] | None = None) -> str:
+        """One trace of both sides' typical steps for Perfetto, each beginning at 0; also written to ``path`` where
+        given, compressed for ``.gz``.
+
+        Raises:
+            TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
+        """
+        merged = to_perfetto(self.comparison)
+        if path is not None:
+            merged.write(path)
+        return merged.text
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The answer as GitHub-flavoured Markdown; also written to ``path`` where given."""
+        return written(to_markdown(self.comparison), path)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The report: one page that works from disk, without a network; also written to ``path`` where given."""
+        from tracediff.report.page.html import to_html
+
+        return written(to_html(self.comparison), path)
+
+    def _repr_html_(self) -> str:
+        from tracediff.report.page.html import to_notebook
+
+        return to_notebook(self.comparison)
+
+    def __repr__(self) -> str:
+        return f"<Diff {self.comparison.control.label} → {self.comparison.test.label}: {self.verdict.sentence}>"
+
+
+def _sum_row(comparison: Comparison, line: Sum) -> dict[str, Any]:
+    us, number = comparison.us, comparison.number
+    return {
+        "name": line.name,
+        "control_count": number(line.control_count),
+        "test_count": number(line.test_count),
+        "control_us": us(line.control),
+        "test_us": us(line.test),
+        "delta_us": us(line.delta),
+    }

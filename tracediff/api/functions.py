@@ -1,0 +1,183 @@
+"""The functions of the library: `load`, `compare`, `analyze`, `check`, `matrix`, `snapshot`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import date
+
+from tracediff.aggregate.snapshot import write_snapshot
+from tracediff.aggregate.traceset import TraceSet
+from tracediff.analysis.analyze import analyze_set
+from tracediff.api.diff import Diff
+from tracediff.api.results import Check, Matrix
+from tracediff.api.set_analysis import SetAnalysis
+from tracediff.diff.compare import compare_sets
+from tracediff.diff.gate.config import Settings, allowed, merged
+from tracediff.diff.gate.judge import check as judge_limits
+from tracediff.diff.gate.limits import parse_absolute, parse_limit, parse_relative
+from tracediff.diff.matrix import against_control, every_pair
+from tracediff.diff.verdict import Judging
+from tracediff.engine import Where, load_sets
+from tracediff.load_options import LoadOptions, SetOptions
+from tracediff.profile.kernels.families import DEFAULT, read_rules
+from tracediff.profile.selection import Selection
+
+
+def load(
+    path: Where,
+    *,
+    label: str | None = None,
+    ranks: Sequence[int] | None = None,
+    skip_first: int | None = None,
+    steps: tuple[int, int] | None = None,
+    step_marker: str | None = None,
+    families: str | os.PathLike[str] | None = None,
+    tables: Sequence[str] = (),
+    jobs: int | None = None,
+) -> TraceSet:
+    """Read a set of traces.
+
+    Args:
+        path: folder (searched below too), file, glob, zip archive, URL, or a list of these.
+        label: its name in reports; by default the last part of its path.
+        ranks: only these.
+        skip_first: leave out the first N steps of each file; by default the first of three or more.
+        steps: use the steps numbered first..last (inclusive) instead.
+        step_marker: regular expression; annotations that match are the steps instead of ProfilerStep#N.
+        families: a TOML file of rules of your own that tell what kind of work a name is (docs/families.md).
+        tables: further tables to make, such as "launches" (docs/analysis.md); "all" for every one.
+        jobs: processes to read with; by default the number of cores for large files.
+
+    Raises:
+        TracediffError: nothing there, not a trace, no step left, or an unknown table.
+    """
+    selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
+    wanted = frozenset(ranks) if ranks is not None else None
+    rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
+    options = LoadOptions((SetOptions(label, wanted, selection),), step_marker, rules, tuple(tables), jobs)
+    return load_sets([path], options)[0]
+
+
+def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: Sequence[str] = ()) -> int:
+    """Write a compact baseline of a set to ``path``; returns its size in bytes.
+
+    Args:
+        traces: what `load` returned (with its tables), or whatever it takes.
+        tables: as for `load`.
+
+    Raises:
+        TracediffError: as for `load`; or the file cannot be written.
+    """
+    return write_snapshot(_loaded([traces], tables)[0], path)
+
+
+def analyze(traces: TraceSet | Where, *, tables: Sequence[str] = (), jobs: int | None = None) -> SetAnalysis:
+    """Analyse one set in depth.
+
+    Args:
+        traces: what `load` returned (with its tables), or whatever it takes.
+        tables, jobs: as for `load`.
+
+    Raises:
+        TracediffError: as for `load`.
+    """
+    return SetAnalysis(analyze_set(_loaded([traces], tables, jobs)[0]))
+
+
+def compare(
+    control: TraceSet | Where,
+    test: TraceSet | Where,
+    *,
+    paired: bool = False,
+    assume_run_cv: float | None = None,
+    equivalence_band: float = 0.05,
+    noise_floor: float = 0.01,
+    force: bool = False,
+    tables: Sequence[str] = (),
+    jobs: int | None = None,
+) -> Diff:
+    """Compare two sets of traces.
+
+    Args:
+        control, test: what `load` returned, or whatever it takes.
+        paired: run k of both sides was recorded together: test the pairs (five or more).
+        assume_run_cv: judge single runs, assuming that runs vary by this part (0.02 for 2 %).
+        equivalence_band: relative change within which the sides count as the same.
+        noise_floor: relative change of an operator below which it is never flagged.
+        force: compute even what the preflight refuses.
+        tables, jobs: as for `load`.
+
+    Raises:
+        TracediffError: as for `load`.
+
+    Example:
+        >>> diff = tracediff.compare("traces/before", "traces/after")
+        >>> print(diff.verdict.sentence)
+        >>> diff.step_time  # a DataFrame, µs per step
+    """
+    a, b = _loaded([control, test], tables, jobs)
+    return Diff(compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor)))
+
+
+def check(
+    control: TraceSet | Where,
+    test: TraceSet | Where,
+    *,
+    max_regression: str = "5%",
+    min_delta: str = "0us",
+    limits: Sequence[str] = (),
+    allow: Sequence[str] = (),
+    paired: bool = False,
+    assume_run_cv: float | None = None,
+) -> Check:
+    """Judge a comparison against limits, as ``tracediff check`` does (docs/ci.md). No file of limits is read.
+
+    Args:
+        control, test: what `load` returned, or whatever it takes.
+        max_regression, min_delta: relative and absolute growth of the step time that is allowed, such as "3%", "50us".
+        limits: further limits, such as "memory=2%,16MB" or "op:aten::copy_*=0%,20us".
+        allow: cautions under which to judge all the same, such as "gpu" or "single-run".
+        paired, assume_run_cv: as for `compare`.
+
+    Raises:
+        TracediffError: as for `load`; or a limit or caution that does not exist.
+    """
+    settings = Settings(
+        max_regression=parse_relative(max_regression, "max_regression"),
+        min_delta=parse_absolute(min_delta, "us", "min_delta"),
+        limits=merged([parse_limit(limit) for limit in limits]),
+        allow=allowed(allow, "allow"),
+    )
+    diff = compare(control, test, paired=paired, assume_run_cv=assume_run_cv)
+    return Check(judge_limits(diff.comparison, settings, date.today()))
+
+
+def matrix(
+    control: TraceSet | Where,
+    *others: TraceSet | Where,
+    pairwise: bool = False,
+    paired: bool = False,
+    assume_run_cv: float | None = None,
+    jobs: int | None = None,
+) -> Matrix:
+    """Compare many sets with one control; p-values are corrected for the number of comparisons (Holm).
+
+    Args:
+        control, others: what `load` returned, or whatever it takes.
+        pairwise: compare every set with every other instead.
+        paired, assume_run_cv: as for `compare`. jobs: as for `load`.
+
+    Raises:
+        TracediffError: as for `load`.
+    """
+    sets = _loaded([control, *others], (), jobs)
+    judging = Judging(paired, assume_run_cv)
+    return Matrix(every_pair(sets, judging) if pairwise else against_control(sets[0], sets[1:], judging))
+
+
+def _loaded(wheres: Sequence[TraceSet | Where], tables: Sequence[str], jobs: int | None = None) -> list[TraceSet]:
+    """The sets, all files that are still to be read side by side."""
+    unread = [where for where in wheres if not isinstance(where, TraceSet)]
+    read = iter(load_sets(unread, LoadOptions(tables=tuple(tables), jobs=jobs)) if unread else [])
+    return [where if isinstance(where, TraceSet) else next(read) for where in wheres]
