@@ -198,7 +198,7 @@ def test_frames_of_one_set_say_what_the_document_says():
     assert analysis.operations["self_us"].is_monotonic_decreasing
     for name in OF_FILES:
         assert set(analysis.table(name)) >= set(table_schema(name).keys)
-    with pytest.raises(tracediff.TracediffError, match="table launches: is not there"):
+    with pytest.raises(tracediff.TracediffError, match="table launches: was not loaded"):
         tracediff.analyze(traces.FOLDER / "hta_control").table("launches")
 
 

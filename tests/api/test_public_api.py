@@ -110,3 +110,9 @@ def test_an_analysis_shows_its_states_in_a_notebook(samples):
     html = tracediff.analyze(samples[0])._repr_html_()
     assert "<table" in html
     assert "python" in html
+
+
+def test_a_chart_as_a_fragment(diff):
+    html = diff.chart_fragment("step_waterfall", theme="dark")
+    assert html.startswith("<div")
+    assert 'id="step_waterfall"' in html

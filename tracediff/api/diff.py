@@ -169,6 +169,26 @@ class Diff:
         """
         return Charts(self.comparison)
 
+    def chart_fragment(self, name: str, **arguments: Any) -> str:
+        """A chart as a ``<div>`` with its script, for a page that has loaded plotly.js; its id is ``name``.
+
+        Args:
+            arguments: those of the chart, such as ``theme="dark"``.
+        """
+        from tracediff.report.charts_files import fragment
+
+        return fragment(getattr(self.charts, name)(**arguments), name)
+
+    def chart_image(self, name: str, image_format: str = "png", **arguments: Any) -> bytes:
+        """A chart as PNG, SVG or PDF (needs the extra ``images`` and an installed Chromium).
+
+        Raises:
+            TracediffError: no browser is found, or it cannot draw.
+        """
+        from tracediff.report.charts_files import image
+
+        return image(getattr(self.charts, name)(**arguments), image_format)
+
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The JSON document (schema tracediff.diff/1); also written to ``path`` where given."""
         return written(to_json(self.comparison), path)
