@@ -13,8 +13,9 @@ def collect(context: click.Context, arguments: tuple[str, ...]) -> int:
     import sys
 
     from tracediff.collect.__main__ import main
+    from tracediff_cli.show_collection import show_collection
 
     own = (
         sys.argv[sys.argv.index("collect") + 1 :] if "--" in sys.argv else list(arguments)
     )  # click swallows the first --
-    context.exit(main(own))
+    context.exit(main(own, lambda request: show_collection(request.out, request.json_file, request.markdown_file)))

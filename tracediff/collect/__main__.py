@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
 from tracediff.collect.options import ShowRequest, request_of
 from tracediff.errors import TracediffError
 
-NEEDED = ("tracediff_cli", "tracediff_cli.show_collection", "msgspec", "numpy", "rich")
-"""What showing a table takes beside torch and the standard library."""
+COMMAND_LINE = "tracediff_cli"
+NEEDED = (COMMAND_LINE, "msgspec", "numpy", "rich")
+"""What the table of results needs besides torch and the standard library."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Collect, or show what was collected; returns the exit code: 0, 1 where a variant failed, 2 for a request that
-    cannot be served, 130 interrupted.
+def main(arguments: Sequence[str] | None = None, show: Callable[[ShowRequest], int] | None = None) -> int:
+    """Collect, or show what was collected; returns the exit code: 0, 1 if a variant failed, 2 for a request that cannot
+    be served, 130 if interrupted.
+
+    Args:
+        arguments: of the command line, by default this process's.
+        show: prints the table of a collection; None if only the collector is installed.
     """
     try:
         request = request_of(sys.argv[1:] if arguments is None else arguments)
         if request is None:
             return 0
         if isinstance(request, ShowRequest):
-            return _show(request)
+            return show(request) if show else _show_elsewhere(request)
         code = request.collect()
     except TracediffError as error:
         print(f"tracediff: error: {error}", file=sys.stderr)
@@ -33,17 +37,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("tracediff: interrupted", file=sys.stderr)
         return 130
     if not request.rank:
-        sys.stdout.flush()  # a process of its own: reading traces forks, which threads of torch would not outlive
-        subprocess.run([sys.executable, "-m", "tracediff.collect", f"--show={request.out}"], check=False)
+        _show_in_a_process(ShowRequest(request.out))
     return code
 
 
-def _show(request: ShowRequest) -> int:
-    """Show the table where the rest of tracediff is installed; else say where, with exit code 2."""
+def _show_in_a_process(request: ShowRequest) -> None:
+    """Show the table in a process of its own: reading traces forks, and torch's threads do not survive that."""
+    sys.stdout.flush()
     if all(find_spec(name) for name in NEEDED):
-        show = import_module("tracediff_cli.show_collection").show_collection
-        return int(show(request.out, request.json_file, request.markdown_file))
-    print(f"`tracediff collect --show {request.out}` shows the results where tracediff is installed", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", COMMAND_LINE, "collect", f"--show={request.out}"], check=False)
+    else:
+        _show_elsewhere(request)
+
+
+def _show_elsewhere(request: ShowRequest) -> int:
+    print(
+        f"to see the results, run `tracediff collect --show {request.out}` where tracediff is installed",
+        file=sys.stderr,
+    )
     return 2
 
 
