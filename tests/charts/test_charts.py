@@ -124,14 +124,14 @@ def test_the_waterfall_goes_from_control_to_test(comparison):
     bars = sorted([(y, b, b + x, 1) for y, b, x in zip(slower.y, slower.base, slower.x, strict=True)]
                   + [(y, b + x, b, -1) for y, b, x in zip(faster.y, faster.base, faster.x, strict=True)])  # fmt: skip
     assert all(a[2] == pytest.approx(b[1]) for a, b in pairwise(bars))
-    assert "nothing is left over" in unescape(figure.layout.title.text).replace("<br>", " ")
+    assert "together they are the whole change" in unescape(figure.layout.title.text).replace("<br>", " ")
 
 
-def test_small_changes_of_the_waterfall_share_a_bar_and_a_flat_one_says_where_its_axis_begins(tmp_path):
+def test_small_changes_of_the_waterfall_share_a_bar_and_a_flat_one_says_where_its_axis_starts(tmp_path):
     test = events()
     test[-1] = kernel("add", 260, 13, correlation=12)
     figure = charts.step_waterfall(built(tmp_path, test=test))
-    assert "The axis begins at" in figure.layout.title.text.replace("<br>", " ")
+    assert "The axis starts at" in figure.layout.title.text.replace("<br>", " ")
     assert figure.layout.xaxis.range[0] > 0
 
 
@@ -256,7 +256,7 @@ def test_distributions_show_every_step_and_the_interval_where_there_is_one(compa
     assert [len(box.y) for box in figure.data] == [
         len(s) for side in (comparison.control, comparison.test) for s in side.steps.values()
     ]
-    assert "Not tested" in figure.layout.title.text.replace("<br>", " ")
+    assert "significance unknown" in figure.layout.title.text.replace("<br>", " ")
     tested = replace(comparison, verdict=replace(comparison.verdict, ci95_us=(10.0, 20.0)))
     assert "+10.0 µs to +20.0 µs" in charts.distributions(tested).layout.title.text.replace("<br>", " ")
 

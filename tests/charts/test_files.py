@@ -130,7 +130,7 @@ def test_images_are_written(folders, tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_an_error(folders, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(TracediffError, match="cannot be made"):
+    with pytest.raises(TracediffError, match="cannot be drawn"):
         write_charts(tracediff.compare(*folders).comparison, tmp_path / "file" / "out")
 
 

@@ -117,7 +117,7 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
         "24 % faster per step: 175.5 → 132.8 ms",
         "waiting for the DataLoader fell",
         "−56.2",
-        "Adds up: 0 ns left over",
+        "The states add up to the step: 0 ns unexplained",
         "steps 6–10 of 5–10",
     ):
         assert said in body
@@ -430,7 +430,7 @@ def test_a_notebook_shows_the_verdict_and_the_step(tmp_path):
     comparison = compared(tmp_path, events(names=HOSTILE), events(2, names=HOSTILE))
     shown = to_notebook(replace(comparison, control=replace(comparison.control, label=HOSTILE[0])))
     assert "per step" in shown.partition("verdict")[2][:300]
-    assert "Adds up: 0 ns left over" in shown
+    assert "The states add up to the step: 0 ns unexplained" in shown
     assert "<script" not in shown
     assert tracediff.Diff(comparison)._repr_html_() == to_notebook(comparison)
 

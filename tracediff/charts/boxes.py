@@ -190,6 +190,6 @@ def _colorbar(of: Palette) -> dict[str, Any]:
         "thickness": 10,
         "outlinewidth": 0,
         "tickvals": [-STRONGEST, 0, STRONGEST],
-        "ticktext": [f"{strongest} less", "no change", f"{strongest} longer"],
+        "ticktext": [f"{strongest} less", "no change", f"{strongest} more"],
         "tickfont": {"size": 11, "color": of.muted},
     }

@@ -138,5 +138,5 @@ def choice(argument: str, value: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     if value not in names:
-        raise TracediffError(argument, f"unknown value {value!r}", f"give {', '.join(names)}")
+        raise TracediffError(argument, f"unknown value {value!r}", f"choose from {', '.join(names)}")
     return value

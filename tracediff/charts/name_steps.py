@@ -28,7 +28,7 @@ def name_steps(
     import plotly.graph_objects as go
 
     if not any(step.count for side in steps for step in side):
-        return empty(theme, "It ran in no used step.")
+        return empty(theme, "It did not run in any measured step.")
     colours = palette(theme)
     unit = time_unit(step.ns / 1000 for side in steps for step in side)
     figure = go.Figure()
@@ -55,9 +55,9 @@ def name_steps(
             hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
         )
-    figure.update_yaxes(title_text=f"{quantity} in a step ({unit.name})", rangemode="tozero")
+    figure.update_yaxes(title_text=f"{quantity} per step ({unit.name})", rangemode="tozero")
     figure.update_xaxes(showgrid=False)
     medians = [time(median(step.ns / 1000 for step in side)) if side else "no step" for side in steps]
     return finish(
-        figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "A dot a step.", 260
+        figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "Each dot is a step.", 260
     )

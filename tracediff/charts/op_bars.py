@@ -70,7 +70,7 @@ def ops_of(comparison: Comparison, device: str) -> list[Op]:
 def op_hover(comparison: Comparison, op: Op) -> str:
     """What a bar of ``op`` says when it is pointed at; safe."""
     us, number = comparison.us, comparison.number
-    said = "" if op.time_change == "untested" else f"<br>tested: {op.time_change}"
+    said = "" if op.time_change == "untested" else f"<br>significance: {op.time_change}"
     return (
         f"{both_names(op.name, op.raw_name)}<br>{label(op.family)}"
         f"<br>count {counts(number(op.control_count), number(op.test_count))}"
@@ -180,7 +180,7 @@ def _title(shown: list[Bar], what: str, unit: Unit | None) -> str:
 
 def _subtitle(shown: int, of: int, sort: str) -> str:
     orders = {
-        "change": "by change",
+        "change": "largest change first",
         "increase": "largest increase first",
         "decrease": "largest decrease first",
         "name": "by name",

@@ -19,7 +19,7 @@ def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme:
 
     of = palette(theme)
     if not lines:
-        return empty(theme, "No step has any time: there is nothing to show.")
+        return empty(theme, "No step has a duration.")
     unit = time_unit(us for _, us in lines)
     whole = sum(us for _, us in lines)
     figure = go.Figure()

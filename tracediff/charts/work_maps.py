@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 WHOLE = "all work"
-HOW = "Room: the larger side. Colour: the change, as a part of it. Click to zoom."
+HOW = "Size: the larger of the two sides. Colour: relative change. Click to zoom."
 
 
 def box_arguments(
@@ -37,7 +37,7 @@ def amount_text(comparison: Comparison, size: str) -> Callable[[int], str]:
 
 def work_title(comparison: Comparison) -> str:
     """What the boxes measure."""
-    return "GPU time" if comparison.control.has_gpu or comparison.test.has_gpu else "self time of operators"
+    return "GPU time" if comparison.control.has_gpu or comparison.test.has_gpu else "operator self time"
 
 
 def map_title(comparison: Comparison, boxes: list[Box], what: str, size: str = "work") -> str:

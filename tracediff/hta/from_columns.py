@@ -65,7 +65,7 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
     ranks: dict[int, tuple[TraceFile, TraceMeta, Events]] = {}
     for rank, trace in _read(_files(where, notes), notes):
         if rank in ranks:
-            notes.add("one-file-a-rank", f"HTA takes one file a rank: {trace.file.name} was left out")
+            notes.add("one-file-a-rank", f"HTA takes one file per rank: {trace.file.name} was omitted")
             continue
         ranks[rank] = trace.file, trace.meta, events_of(trace, arguments)
     made = modules["analysis"].TraceAnalysis.__new__(
@@ -85,20 +85,18 @@ def _modules() -> dict[str, Any]:
             "parser": import_module("hta.configs.parser_config").ParserConfig,
         }
     except ImportError as error:
-        raise TracediffError(
-            "HTA", f"its analyses are not there ({error})", "pip install 'torch-tracediff[hta]'"
-        ) from None
+        raise TracediffError("HTA", f"not installed ({error})", "pip install 'torch-tracediff[hta]'") from None
 
 
 def _files(where: Where | TraceSet | LabeledTrace, notes: Notes) -> list[tuple[TraceFile, int | None]]:
     """The files of the first run, with their rank where a set says it."""
     traces = where.t if isinstance(where, LabeledTrace) else where
     if isinstance(traces, TraceSet):
-        notes.add("one-run", "HTA takes one run: the others were left out", len(traces.runs) - 1)
+        notes.add("one-run", "HTA takes one run: the others were omitted", len(traces.runs) - 1)
         return [(profile.origin.file, rank) for rank, files in traces.runs[0].ranks.items() for profile in files]
     files = find_traces(traces)
     runs = list(dict.fromkeys(map(run_in_path, files)))
-    notes.add("one-run", "HTA takes one run: the others were left out", len(runs) - 1)
+    notes.add("one-run", "HTA takes one run: the others were omitted", len(runs) - 1)
     return [(file, None) for file in files if run_in_path(file) == runs[0]]
 
 
@@ -110,7 +108,7 @@ def _read(files: list[tuple[TraceFile, int | None]], notes: Notes) -> Iterable[t
         except NotATrace as fault:
             if len(files) == 1:
                 raise
-            notes.add("not-a-trace", f"passed over: {file.name} ({fault.reason})")
+            notes.add("not-a-trace", f"skipped: {file.name} ({fault.reason})")
             continue
         for note in trace.notes:
             notes.add(note.code, note.message, note.count)

@@ -59,7 +59,7 @@ def sections(where: Where | TraceSet | LabeledTrace, names: Sequence[str]) -> li
     """
     for name in names:
         if name not in SECTIONS:
-            raise TracediffError(name, "no such analysis of HTA's", f"choose from {', '.join(SECTIONS)}")
+            raise TracediffError(name, "unknown HTA analysis", f"choose from {', '.join(SECTIONS)}")
     of = analysis(where)
     return [_section(name, of) for name in dict.fromkeys(names)]
 
@@ -76,11 +76,11 @@ def _section(name: str, of: Any) -> Section:
         ):  # HTA prints, and warns of its own use of pandas
             warnings.simplefilter("ignore")
             found = {caption: table for caption, table in tables(of).items() if table is not None and len(table)}
-            return Section(name, title, found, None if found else "HTA finds nothing of it in this set")
+            return Section(name, title, found, None if found else "HTA found nothing in this set")
     except TracediffError as missing:
         return Section(name, title, unavailable=missing.reason)
     except Exception as fault:  # whatever HTA trips over in a trace that it was not made for
-        return Section(name, title, unavailable=printable(f"HTA fails at it: {type(fault).__name__}: {fault}"))
+        return Section(name, title, unavailable=printable(f"HTA failed: {type(fault).__name__}: {fault}"))
     finally:
         log.setLevel(level)
 
@@ -125,13 +125,13 @@ def _queue(of: Any) -> Tables:
     series = of.get_queue_length_time_series(ranks=_needs_gpu(of))
     summary = of.get_queue_length_summary_from_time_series(series)
     return {
-        "Launched, not yet started": _flat(summary),
-        "Time at a full queue": of.get_time_spent_blocked_on_full_queue(series),
+        "Queue length: launched, not yet started": _flat(summary),
+        "Time blocked on a full queue": of.get_time_spent_blocked_on_full_queue(series),
     }
 
 
 def _bandwidth(of: Any) -> Tables:
-    return {"Rate of copies and memsets, GB/s": _flat(of.get_memory_bw_summary(ranks=_needs_gpu(of)))}
+    return {"Bandwidth of copies and memsets, GB/s": _flat(of.get_memory_bw_summary(ranks=_needs_gpu(of)))}
 
 
 def _patterns(of: Any) -> Tables:
@@ -155,7 +155,7 @@ def _critical_path(of: Any) -> Tables:
     step, instance = _step(of.t, rank)
     graph, found = of.critical_path_analysis(rank, "ProfilerStep" if step else "", instance)
     if not found:
-        raise TracediffError("HTA", "finds no critical path", "")
+        raise TracediffError("HTA", "found no critical path", "")
     path = graph.get_critical_path_breakdown()
     events = (
         path.groupby(["bound_by", "s_name"])["duration"]
@@ -189,7 +189,7 @@ def _stragglers(of: Any) -> Tables:
     import pandas as pd
 
     if len(of.t.traces) < 2:
-        raise TracediffError("HTA", "a straggler is one of several ranks, and the set has one", "give all ranks")
+        raise TracediffError("HTA", "stragglers need several ranks, and the set has one", "give all ranks")
     return {"Ranks that start communicating last": pd.DataFrame({"rank": of.get_potential_stragglers()})}
 
 

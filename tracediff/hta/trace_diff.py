@@ -320,7 +320,7 @@ def _trace_set(given: Any) -> TraceSet:
     files = getattr(given, "trace_files", None)
     if not isinstance(files, dict) or not files:
         raise BadArgument(
-            f"a {type(given).__name__}", "no trace set", "give a path, a LabeledTrace, a TraceSet or HTA's Trace"
+            f"a {type(given).__name__}", "not a trace set", "give a path, a LabeledTrace, a TraceSet or HTA's Trace"
         )
     loaded = load_sets([list(files.values())])[0]
     profiles = {p.origin.file.path: p for p in loaded.profiles}
@@ -335,7 +335,7 @@ def _device(given: Any) -> DeviceType:
         return DeviceType[given.name]
     except (AttributeError, KeyError):
         raise BadArgument(
-            str(given), "no device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
+            str(given), "not a device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
         ) from None
 
 
@@ -435,4 +435,4 @@ def _deliver(figure: Any, show: bool, path: str | None) -> None:
         except (ImportError, ValueError, RuntimeError, OSError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             remedy = "pip install 'torch-tracediff[images]', or give a path that ends in .html"
-            raise BadArgument(path, f"the image cannot be made ({reason})", remedy) from None
+            raise BadArgument(path, f"the image cannot be drawn ({reason})", remedy) from None

@@ -95,7 +95,7 @@ def check_formats(formats: Sequence[str]) -> None:
     for wanted in formats:
         if wanted not in (*IMAGE_FORMATS, FRAGMENT):
             raise TracediffError(
-                "--chart-format", f"unknown format {wanted!r}", f"give {', '.join((*IMAGE_FORMATS, FRAGMENT))}"
+                "--chart-format", f"unknown format {wanted!r}", f"choose from {', '.join((*IMAGE_FORMATS, FRAGMENT))}"
             )
     images = [wanted for wanted in formats if wanted != FRAGMENT]
     if images and find_spec("kaleido") is None:
@@ -110,8 +110,8 @@ def _made(folder: str | os.PathLike[str]) -> Path:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        reason = f"cannot be made ({(error.strerror or str(error)).lower()})"
-        raise TracediffError(os.fspath(folder), reason, "give a folder that can be written") from None
+        reason = f"cannot be created ({(error.strerror or str(error)).lower()})"
+        raise TracediffError(os.fspath(folder), reason, "choose a writable folder") from None
     return Path(folder)
 
 
@@ -156,7 +156,7 @@ def image(figure: go.Figure, wanted: str) -> bytes:
     except Exception as error:  # kaleido's and choreographer's errors have no common class
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise TracediffError(
-            "images", f"cannot be made ({reason})", "install Chromium or Chrome (Debian: apt-get install chromium)"
+            "images", f"cannot be drawn ({reason})", "install Chromium or Chrome (Debian: apt-get install chromium)"
         ) from None
     return content
 

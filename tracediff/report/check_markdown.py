@@ -35,11 +35,15 @@ def to_markdown(gate: Gate) -> str:
 def _limits(gate: Gate) -> list[str]:
     shown = [*unsettled(gate), *gate.of(PASS)]
     lines = _head(
-        ["limit", "control", "test", "change", "95 % interval", "bound", "result"],
+        ["subject", "control", "test", "change", "95 % interval", "limit", "result"],
         [":--", RIGHT, RIGHT, RIGHT, RIGHT, ":--", ":--"],
     )
     lines += [_line(j) for j in shown[:MOST_LIMITS]]
-    return [*lines, "", f"{len(shown) - MOST_LIMITS:,} more are in the JSON."] if len(shown) > MOST_LIMITS else lines
+    return (
+        [*lines, "", f"{len(shown) - MOST_LIMITS:,} more limits are in the JSON document (--json)."]
+        if len(shown) > MOST_LIMITS
+        else lines
+    )
 
 
 def _line(judged: Judged) -> str:

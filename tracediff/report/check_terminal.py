@@ -57,10 +57,10 @@ def _no_command(line: str) -> str:
 
 def _table(gate: Gate) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
-    table.add_column("  limit", no_wrap=True, overflow="ellipsis")
+    table.add_column("  subject", no_wrap=True, overflow="ellipsis")
     for name in ("control", "test", "change"):
         table.add_column(name, justify="right", no_wrap=name != "change")
-    table.add_column("bound")
+    table.add_column("limit")
     table.add_column("result", no_wrap=True)
     for judged in gate.judged:
         unit = judged.limit.unit

@@ -15,10 +15,10 @@ def sentence(gate: Gate) -> str:
         return f"not comparable: {'; '.join(f'{r.message} ({r.code}: {r.control} → {r.test})' for r in gate.stopping)}"
     if gate.result == PASS:
         waived = len(gate.of(WAIVED))
-        kept = "the limit is kept" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are kept"
-        return f"pass: {kept}" + (f", {waived} by a waiver" if waived else "")
+        met = "the limit is met" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are met"
+        return f"pass: {met}" + (f", {waived} by a waiver" if waived else "")
     those = gate.of(gate.result)
-    what = "broken" if gate.result == REGRESSION else "neither kept nor broken for certain"
+    what = "exceeded" if gate.result == REGRESSION else "undecided"
     more = f" and {len(those) - MOST_SUBJECTS} more" if len(those) > MOST_SUBJECTS else ""
     verb = "is" if len(those) == 1 else "are"
     return (
@@ -86,13 +86,13 @@ def explanation(judged: Judged) -> str:
     parts = [f"{amount(figure.control, unit)} → {amount(figure.test, unit)}, {change(judged)}"]
     if figure.interval:
         parts[0] += f" (95 % interval {interval(judged)})"
-    parts[0] += f", against a bound of {bound(judged)}"
+    parts[0] += f"; limit {bound(judged)}"
     if judged.why:
         parts.append(judged.why)
     if judged.settle:
         parts.append(judged.settle)
     if judged.result == REGRESSION and figure.control is not None and judged.bound is not None:
-        parts.append(f"at most {amount(figure.control + judged.bound, unit)} would be kept")
+        parts.append(f"the limit allows up to {amount(figure.control + judged.bound, unit)}")
     if judged.waiver:
         how = "its waiver expired on" if judged.result == REGRESSION else "waived until"
         parts.append(f"{how} {judged.waiver.expires.isoformat()}: {judged.waiver.reason}")

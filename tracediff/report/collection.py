@@ -20,7 +20,9 @@ LEAST_SD = 0.005
 """Standard deviation of log step times below which runs are taken as no more alike: few runs agree by chance."""
 
 
-Seconds = Annotated[float | None, Meta(description="s, of the first run, which finds no compile cache")]
+Seconds = Annotated[
+    float | None, Meta(description="in s, measured in the first run, which starts without a compile cache")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +41,19 @@ class VariantRow:
         float | None, Meta(description="step time of the first variant / step time; null for the first variant")
     ] = None
     speedup_low: Annotated[
-        float | None, Meta(description="lower end of the 95 % confidence interval; null below two runs per side")
+        float | None,
+        Meta(description="lower end of the 95 % confidence interval; null with fewer than two runs per side"),
     ] = None
     speedup_high: Annotated[float | None, Meta(description="upper end of the same interval")] = None
     peak_bytes: Annotated[
-        int | None, Meta(description="largest peak memory of a run: of the GPU, without one of the host")
+        int | None, Meta(description="largest peak memory of any run: on the GPU, or on the host if there is no GPU")
     ] = None
     kernels: Annotated[float | None, Meta(description="GPU kernels per step; null without a GPU")] = None
     ops: Annotated[float | None, Meta(description="operator calls per step")] = None
     graph_breaks: Annotated[int | None, Meta(description="graph breaks of the first run; null if not compiled")] = None
     overhead: Annotated[float | None, Meta(description="profiled / unprofiled step time − 1")] = None
     contended: Annotated[int, Meta(description="runs that other processes disturbed")] = 0
-    failed: Annotated[str | None, Meta(description="why there are no runs")] = None
+    failed: Annotated[str | None, Meta(description="why the variant has no runs")] = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class TableDocument(Struct):
     name: Annotated[str, Meta(description="name of the collected workload or function")]
     size: Annotated[str | None, Meta(description="size of the workload; null for your own code")]
     environment: Annotated[
-        dict[str, Any], Meta(description="versions, device and settings of the first variant, as its manifest has them")
+        dict[str, Any], Meta(description="versions, device and settings of the first variant, from its manifest")
     ]
     rows: Annotated[list[VariantRow], Meta(description="variants, in the order in which they were given")]
 
@@ -90,7 +93,7 @@ def collection_table(out: Path) -> CollectionTable:
         v.variant: read_manifest(out / v.folder) for v in facts.variants if not v.failed and (out / v.folder).is_dir()
     }
     if not manifests and not any(v.failed for v in facts.variants):
-        raise TracediffError(str(out), "holds no variant", "collect again")
+        raise TracediffError(str(out), "the collection contains no variant", "run tracediff collect again")
     first = next((manifests[v.variant] for v in facts.variants if v.variant in manifests), None)
     base = facts.variants[0].variant
     rows = []

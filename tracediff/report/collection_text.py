@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracediff.formatting import Unit, byte_unit, count, signed_percent, time_unit
+from tracediff.formatting import Unit, byte_unit, count, plural, signed_percent, time_unit
 from tracediff.report.collection import CollectionTable, VariantRow
 
 HEAD = (
@@ -27,7 +27,8 @@ HEAD = (
 def title(found: CollectionTable) -> str:
     """What was collected, how large, where, with which torch."""
     environment = found.environment
-    where = environment.get("gpu") or f"CPU, {environment.get('threads', '?')} thread"
+    threads = environment.get("threads")
+    where = environment.get("gpu") or ("CPU" if threads is None else f"CPU, {plural(threads, 'thread')}")
     return " · ".join(str(x) for x in (found.name, found.size, where, f"torch {environment.get('torch', '?')}") if x)
 
 

@@ -141,7 +141,7 @@ def _chosen(trace: Trace, window: tuple[int, int]) -> tuple[Int64, int]:
         return rows, 0
     few = rows[trace.category[rows] != cat.PYTHON]
     if len(few) > MOST_EVENTS:
-        reason = f"a step of it holds {len(few):,} events, more than a merged trace takes ({MOST_EVENTS:,})"
+        reason = f"its step has {len(few):,} events, more than the limit of a merged trace ({MOST_EVENTS:,})"
         raise TracediffError(
             str(trace.file), reason, "choose a shorter step with --step, or record fewer kinds of events"
         )

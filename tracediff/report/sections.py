@@ -11,7 +11,7 @@ from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.diff.views import summed
-from tracediff.formatting import part, percents, signed_percent
+from tracediff.formatting import part, percents, plural, signed_percent
 from tracediff.ingest.health import Note
 
 SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
@@ -27,7 +27,8 @@ SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
 
 
 SMALL_FAMILY = 0.005
-"""Families of ops below this part of the step share one row."""
+"""Families of operators below this fraction of the step share one row."""
+ONE_SIDED = "added or removed"
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,14 @@ BY_TITLES = {
     "module": "by module",
     "op": "by operator",
     "kernel": "by kernel",
-    "cause": "by what became of it",
+    "cause": "by cause",
 }
 """Views of the work, and what they are called."""
 
 
 def work_title(comparison: Comparison, view: str) -> str:
     """The title of a view."""
-    return f"{'GPU time' if comparison.gpu_time.groups else 'Time of operators'} {BY_TITLES[view]}"
+    return f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}"
 
 
 def view_rows(comparison: Comparison, view: str, top: int) -> tuple[list[Row], int]:
@@ -136,7 +137,7 @@ def shows_causes(comparison: Comparison) -> bool:
 def tensor_core_line(comparison: Comparison) -> str | None:
     """The part of kernel time on tensor cores of both sides; None without a GPU."""
     shares = tensor_core_shares(comparison)
-    return f"on tensor cores {percents(*shares)} of kernel time" if shares else None
+    return f"tensor cores: {percents(*shares)} of kernel time" if shares else None
 
 
 def matched_line(comparison: Comparison) -> str:
@@ -145,17 +146,17 @@ def matched_line(comparison: Comparison) -> str:
     whole = sum(g.control_ns + g.test_ns for g in work.groups)
     parts: dict[str, int] = {}
     for group in work.groups:
-        name = {"added": "one-sided", "removed": "one-sided"}.get(group.level, group.level)
+        name = {"added": ONE_SIDED, "removed": ONE_SIDED}.get(group.level, group.level)
         parts[name] = parts.get(name, 0) + group.control_ns + group.test_ns
-    shown = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, "one-sided") if parts.get(level)]
-    return f"matched in {len(work.groups):,} groups: {', '.join(shown)}" if whole else ""
+    shown = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, ONE_SIDED) if parts.get(level)]
+    return f"{plural(len(work.groups), 'group')} of work: {', '.join(shown)}" if whole else ""
 
 
 def common_line(comparison: Comparison) -> str | None:
     """The change that all tested operators have in common; None where none was tested."""
     if not any(op.p_value is not None for op in comparison.ops):
         return None
-    return f"all tested operators together {signed_percent(comparison.common_change)} (the median of their changes)"
+    return f"change common to all tested operators: {signed_percent(comparison.common_change)} (median)"
 
 
 def gpu_summary(comparison: Comparison) -> Row:

@@ -64,7 +64,7 @@ def _shared(wanted: list[int], room: int) -> list[int]:
 
 
 def _columns(heads: tuple[str, ...]) -> str:
-    return f"no room for {', '.join(heads)}: widen the terminal, or --markdown"
+    return f"columns omitted: {', '.join(heads)} (widen the terminal or use --markdown)"
 
 
 def to_rich(table: Table) -> RenderableType:

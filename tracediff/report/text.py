@@ -29,7 +29,7 @@ def facts(comparison: Comparison) -> str:
     """One line on what was compared: devices, runs, ranks, steps."""
     c, t = comparison.control, comparison.test
     parts = [_same(_gpus(c), _gpus(t)), _same(plural(c.runs, "run"), plural(t.runs, "run"))]
-    parts[-1] += " a side" if c.runs == t.runs else ""
+    parts[-1] += " per side" if c.runs == t.runs else ""
     if max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks:
         parts.append(_same(_ranks(c), _ranks(t)))
     parts.append(_same(_steps(c), _steps(t)))
@@ -62,10 +62,10 @@ def unprofiled(comparison: Comparison) -> str | None:
     if not c or not t:
         return None
     how = f"{percent(abs(t / c - 1))} {'slower' if t > c else 'faster'}"
-    return f"without the profiler {change(c, t)} a step ({how})"
+    return f"without the profiler: {change(c, t)} per step ({how})"
 
 
-def headline(comparison: Comparison, remedy: str = " (--force computes all the same)") -> str:
+def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:
     """The verdict's sentence with the figures behind it, or why there is none and ``remedy``."""
     verdict = comparison.verdict
     if comparison.was_refused:

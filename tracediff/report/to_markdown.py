@@ -46,7 +46,7 @@ def to_markdown(
             rows, more = sections.change_rows(comparison, one, sort, top)
             name = "Largest changes on the GPU" if one == "gpu" else "Largest changes on the host (self time)"
             lines += [f"### {name}", "", *_table("name", rows, with_counts=True), ""]
-            lines += [f"{more:,} more are not shown.", ""] if more else []
+            lines += [f"{more:,} more rows are not shown.", ""] if more else []
         if sections.shows_causes(comparison):
             lines += _view(comparison, "cause")
         lines += [line for table in further(comparison, top) for line in table_lines(table)]
@@ -60,13 +60,13 @@ def to_markdown(
 def _step(comparison: Comparison) -> list[str]:
     step = comparison.step_time
     total = Row("**step**", comparison.us(step.control), comparison.us(step.test), comparison.us(step.delta))
-    table = _table("where the step went", sections.step_rows(comparison), with_counts=False, total=total)
+    table = _table("state", sections.step_rows(comparison), with_counts=False, total=total)
     return [
         "### Where the step went",
         "",
         *table,
         "",
-        f"Adds up: {step.residual / comparison.scale:g} ns left over.",
+        f"The states add up to the step: {step.residual / comparison.scale:g} ns unexplained.",
         "",
     ]
 

@@ -84,7 +84,7 @@ def to_perfetto(comparison: Comparison) -> MergedTrace:
 
 def _typical(side: Side) -> TypicalStep:
     if side.typical is None:
-        raise TracediffError(side.label, "is a snapshot, which holds no events", "give the traces themselves")
+        raise TracediffError(side.label, "a snapshot contains no events", "give the traces")
     return side.typical
 
 
@@ -140,7 +140,7 @@ def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterato
     columns = (marks.row.tolist(), marks.start.tolist(), marks.end.tolist(), marks.name, marks.count.tolist())
     for row, start, end, name, count in zip(*columns, strict=True):
         if row == STATE_ROW:
-            args = {"states put together": count} if count > 1 else {}
+            args = {"merged states": count} if count > 1 else {}
             yield {
                 "ph": "X",
                 "name": shown(state_label(name, has_gpu)),

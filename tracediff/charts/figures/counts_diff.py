@@ -24,7 +24,7 @@ def counts_diff(
         for op in ops_of(comparison, device)
     ]
     of = palette(theme)
-    what = f"Count of {'GPU work' if device == 'gpu' else 'operators and calls'}"
+    what = f"Count of {'GPU events' if device == 'gpu' else 'operators and runtime calls'}"
     return draw_op_bars(
         comparison, bars, order=(top, sort, theme), words=(what, "changed"), unit=None, colours=[of.neutral, of.neutral]
     )

@@ -32,7 +32,7 @@ def distributions(of: Comparison | Analysis, *, theme: str = "light") -> go.Figu
     sides = sides_of(of)
     runs = [(which, name, steps) for which, side in enumerate(sides) for name, steps in side.steps.items() if steps]
     if not runs:
-        return empty(theme, "No step was used on either side.")
+        return empty(theme, "No measured step on either side.")
     colours = palette(theme)
     unit = time_unit(step.period_ns / 1000 for _, _, steps in runs for step in steps)
     names = side_names(of)
@@ -74,7 +74,7 @@ def distributions(of: Comparison | Analysis, *, theme: str = "light") -> go.Figu
         range=[-0.6, len(runs) - 0.4],
         zeroline=False,
     )
-    figure.update_yaxes(title_text=f"period of a step ({unit.name})")
+    figure.update_yaxes(title_text=f"step period ({unit.name})")
     return finish(figure, theme, _title(of), _subtitle(of, any(len(steps) > share for _, _, steps in runs)), 380)
 
 
@@ -102,7 +102,7 @@ def _title(of: Comparison | Analysis) -> str:
 
 
 def _subtitle(of: Comparison | Analysis, chosen: bool) -> str:
-    text = "A dot a step, a box a run (quartiles and median)."
+    text = "Each dot is a step, each box a run (quartiles and median)."
     if not isinstance(of, Comparison):
         return text
     verdict = of.verdict
@@ -113,5 +113,5 @@ def _subtitle(of: Comparison | Analysis, chosen: bool) -> str:
             f"may differ."
         )
     elif verdict.ci95_us is None:
-        text += " Not tested: how much runs differ is unknown."
-    return text + (" Of long runs evenly chosen steps are drawn." if chosen else "")
+        text += " Too few runs: significance unknown."
+    return text + (" Long runs are sampled evenly." if chosen else "")

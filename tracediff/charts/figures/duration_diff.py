@@ -44,7 +44,7 @@ def duration_diff(
     ]
     of = palette(theme)
     unit = time_unit(v for b in bars for v in (b.control, b.test))
-    what = "GPU time" if device == "gpu" else f"{time} time on the CPU"
+    what = "GPU time" if device == "gpu" else f"{time} time on the host"
     return draw_op_bars(
         comparison,
         bars,

@@ -33,9 +33,7 @@ def memory(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
         if side.typical and side.typical.timeline.memory
     ]
     if not shown:
-        return empty(
-            theme, "The traces tell nothing of memory: record them with profile_memory=True. Snapshots never do."
-        )
+        return empty(theme, "No memory events: record the traces with profile_memory=True. Snapshots contain none.")
     colours = palette(theme)
     sides = sides_of(of)
     devices = _devices([step for _, step in shown])
@@ -113,14 +111,14 @@ def _devices(steps: list[TypicalStep]) -> list[str]:
 def _title(shown: list[tuple[int, TypicalStep]], device: str, sides: int) -> str:
     most = [(which, curve) for which, step in shown for curve in step.timeline.memory if curve.device == device]
     parts = [f"{size(int(curve.allocated.max()))}{in_which(which, sides)}" for which, curve in most]
-    return f"Most memory allocated in a typical step ({device}): {', '.join(parts)}"
+    return f"Peak memory allocated in a typical step ({device}): {', '.join(parts)}"
 
 
 def _subtitle(steps: list[TypicalStep]) -> str:
     curves = [m for step in steps for m in step.timeline.memory]
-    text = "What torch's allocator has given out; what it keeps in reserve is not shown."
+    text = "Memory allocated by torch's allocator, without what it only reserves."
     return text + (
-        " Where the trace tells changes only, the amount at its start is taken as 0."
+        " Where a trace records only changes, the amount at its start is assumed to be 0."
         if not all(m.from_zero for m in curves)
         else ""
     )

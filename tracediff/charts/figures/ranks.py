@@ -32,7 +32,7 @@ def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
 
     sides = sides_of(of)
     if max(len(side.ranks) for side in sides) < 2:
-        return empty(theme, "One rank only: there is nothing to compare between ranks.")
+        return empty(theme, "Only one rank: there are no ranks to compare.")
     cells = [_cells(side) for side in sides]
     columns = _columns(cells)
     if not columns:
@@ -61,8 +61,8 @@ def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     )
     figure.update_xaxes(showgrid=False, zeroline=False)
     subtitle = (
-        "Where the steps of each rank go. A step is as long as its slowest rank: which that was is told "
-        "beside its number."
+        "Time per state of each rank. The step time is that of the slowest rank; the labels count the steps in "
+        "which a rank was the slowest."
     )
     return finish(figure, theme, _title(sides), subtitle, 240 + 26 * min(sum(rows), 60))
 
@@ -135,5 +135,5 @@ def _title(sides: tuple[Side, ...]) -> str:
     for which, side in enumerate(sides):
         spoken = list(side.communication_us.values())
         if len(spoken) > 1:
-            parts.append(f"{time(min(spoken))} to {time(max(spoken))} a step{in_which(which, len(sides))}")
+            parts.append(f"{time(min(spoken))} to {time(max(spoken))} per step{in_which(which, len(sides))}")
     return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the time of each rank goes"

@@ -67,7 +67,7 @@ def _markers(of: Palette) -> dict[str, dict[str, Any]]:
         "slower": {"color": of.slower, "symbol": "circle"},
         "same": {"color": of.neutral, "symbol": "circle"},
         "unclear": {"color": of.neutral, "symbol": "diamond-open"},
-        "not tested": {"color": of.quiet, "symbol": "circle-open"},
+        "untested": {"color": of.quiet, "symbol": "circle-open"},
         "only in the control": {"color": of.quiet, "symbol": "triangle-down"},
         "only in the test": {"color": of.quiet, "symbol": "triangle-left"},
     }
@@ -78,7 +78,7 @@ def _kind(op: Op) -> str:
         return "only in the control"
     if not op.control_self:
         return "only in the test"
-    return "not tested" if op.time_change == "untested" else op.time_change
+    return "untested" if op.time_change == "untested" else op.time_change
 
 
 def _dots(
@@ -155,20 +155,20 @@ def _title(shown: list[Op], device: str, band: float) -> str:
     pairs = [(op.control_self, op.test_self) for op in shown]
     above = sum(t > c * (1 + band) for c, t in pairs)
     below = sum(c > t * (1 + band) for c, t in pairs)
-    what = "Of the GPU's work" if device == "gpu" else "Of the operators"
+    what = "GPU work" if device == "gpu" else "Operators"
     return (
-        f"{what} {above:,} take more than {100 * band:g} % longer in the test, {below:,} less, "
-        f"{len(pairs) - above - below:,} are alike"
+        f"{what}: {above:,} more than {100 * band:g} % slower in the test, {below:,} faster, "
+        f"{len(pairs) - above - below:,} within ±{100 * band:g} %"
     )
 
 
 def _subtitle(comparison: Comparison, ops: list[Op]) -> str:
     text = "Above the line: slower in the test. Triangles at the edge: on one side only."
     if all(op.time_change == "untested" for op in ops):
-        text += " Nothing was tested: that takes three runs a side."
+        text += " Significance needs at least three runs per side."
     if len(ops) > MOST:
         left = sum(max(op.control_self, op.test_self) for op in ops[MOST:])
         text += (
-            f" {len(ops) - MOST:,} smaller ones of {len(ops):,} are not drawn ({time(comparison.us(left))} together)."
+            f" The {len(ops) - MOST:,} smallest of {len(ops):,} are not drawn ({time(comparison.us(left))} together)."
         )
     return text

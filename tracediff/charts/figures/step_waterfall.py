@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import has_gpu, label, not_compared, side_names, state_label
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.formatting import signed_percent, signed_time, time, time_unit
+from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -40,7 +40,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     of = palette(theme)
     refused = not_compared(comparison)
     if refused or not comparison.step_time.control:
-        return empty(theme, refused or "No step has any time: there is nothing to add up.")
+        return empty(theme, refused or "No step has a duration.")
     us = comparison.us
     ends = us(comparison.step_time.control), us(comparison.step_time.test)
     changes = _changes(comparison)
@@ -63,7 +63,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     )
     low = _start(totals, ends)
     high = max(*totals, *ends)
-    note = f" The axis begins at {time(low)}." if low else ""
+    note = f" The axis starts at {time(low)}." if low else ""
     figure.update_xaxes(
         title_text=f"time per step ({unit.name})", range=[unit.scaled(low), unit.scaled(high + 0.4 * (high - low))]
     )
@@ -72,7 +72,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         figure,
         theme,
         _title(ends, changes),
-        f"Each bar begins where the one above ends; nothing is left over.{note}",
+        f"Each bar starts where the one above ends; together they are the whole change.{note}",
         60 + 34 * len(names),
     )
 
@@ -169,8 +169,10 @@ def _connect(figure: go.Figure, levels: list[float], unit: Unit, colour: str) ->
 
 
 def _title(ends: tuple[float, float], changes: list[Change]) -> str:
-    head = f"A step takes {time(ends[1])} instead of {time(ends[0])} ({signed_percent(ends[1] / ends[0] - 1)})"
+    head = f"Step time {change(*ends)} ({signed_percent(ends[1] / ends[0] - 1)})"
+    if ends[0] == ends[1]:
+        head = f"Step time {time(ends[0])} on both sides"
     if not changes:
         return f"{head}; no state changed"
     largest = max(changes, key=lambda c: abs(c.delta))
-    return f"{head}; the largest change is “{largest.name}”, {signed_time(largest.delta)}"
+    return f"{head}; largest change: “{largest.name}”, {signed_time(largest.delta)}"

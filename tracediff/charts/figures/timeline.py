@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROW = 17
 """Pixels of a stream or a level of a thread."""
 LONGEST_NAME = 160
-NO_EVENTS = "A snapshot holds no events: compare the traces themselves to see a timeline."
+NO_EVENTS = "A snapshot contains no events: compare the traces to see a timeline."
 
 
 def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
@@ -136,12 +136,11 @@ def _subtitle(shown: list[tuple[int, TypicalStep]], sides: int) -> str:
         for k, step in shown
     )
     text = (
-        f"The step nearest to the median period ({which}), and all that happens in it. Short events are put "
-        f"together; hover tells how many."
+        f"The step closest to the median period ({which}). Short events are merged; the hover text gives their number."
     )
     left = sum(step.timeline.left_out for _, step in shown)
     return (
         text
-        + (f" {plural(left, 'less busy stream or thread')} left out." if left else "")
+        + (f" {plural(left, 'less busy stream or thread')} omitted." if left else "")
         + ("" if len(shown) == sides else f" {NO_EVENTS}")
     )

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from tracediff.diff.comparison import Comparison
 
-OUTSIDE = "(no call known)"
-SIZES = {"work": "GPU time", "host": "time of operators on the host", "count": "calls of operators"}
+OUTSIDE = "(call unknown)"
+SIZES = {"work": "GPU time", "host": "operator time on the host", "count": "operator calls"}
 """What the boxes are as large as."""
 
 
@@ -34,7 +34,7 @@ def tree(comparison: Comparison, depth: int = 7, size: str = "work", *, theme: s
     refused = not_compared(comparison)
     boxes = [] if refused else pruned(_calls(comparison) if size == "work" else _on_host(comparison, size))
     if len(boxes) < 2 or not boxes[0].size:
-        return empty(theme, refused or "No work hangs below a recorded call: there is no tree.")
+        return empty(theme, refused or "No work belongs to a recorded call, so there is no call tree.")
     what = SIZES[size] if size != "work" else work_title(comparison)
     figure = go.Figure(
         go.Icicle(**box_arguments(comparison, boxes, theme, False, size), maxdepth=depth, tiling_orientation="v")

@@ -109,7 +109,7 @@ def page(template: str, title: str, charts: PageCharts, data: dict[str, Any], **
 def versions() -> list[tuple[str, str]]:
     """What makes the page."""
     tools = f"tracediff {VERSION}, Python {platform.python_version()}, plotly {version('plotly')}"
-    return [("made with", tools), ("made on", date.today().isoformat())]
+    return [("created with", tools), ("created on", date.today().isoformat())]
 
 
 def palettes() -> str:

@@ -27,10 +27,10 @@ SECTIONS = {
     "timeline": "Timeline",
     "distributions": "Steps and runs",
     "ranks": "Ranks",
-    "tables": "Further tables",
+    "tables": "Tables",
     "preflight": "Preflight and health",
     "health": "Health of the traces",
-    "made": "How this was made",
+    "made": "How this report was made",
 }
 """Id of a section of a comparison's report → its title."""
 LONGEST_FIND = 200
@@ -155,13 +155,11 @@ def interval(comparison: Comparison) -> str | None:
         )
     low, high = verdict.ci95_us
     unit = time_unit([low, high])
-    of = f"95 % interval of the change of the median step: {unit.signed(low)} to {unit.signed(high)} {unit.name}"
+    text = f"95 % interval of the change of the median step: {unit.signed(low)} to {unit.signed(high)} {unit.name}"
     if verdict.min_detectable_us is not None:
-        of += (
-            f"; from these runs a change of {unit.plain(verdict.min_detectable_us)} {unit.name} is found four "
-            f"times in five"
-        )
-    return f"{of}."
+        detectable = f"{unit.plain(verdict.min_detectable_us)} {unit.name}"
+        text += f"; detectable change (in 80 % of cases): {detectable}"
+    return f"{text}."
 
 
 def step_table(comparison: Comparison) -> StepTable:

@@ -80,12 +80,12 @@
   const TABLES = {
     ops: {
       shown: [["name", "name", 30], ["category", "kind", 12], ["family", "family", 10], ["count", "count", 13],
-        ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12], ["word", "tested", 9]],
+        ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12], ["word", "significance", 11]],
       words: ["name", "raw", "family", "category", "word"],
       details: opDetails,
     },
     groups: {
-      shown: [["name", "name", 30], ["level", "matched by", 11], ["family", "family", 9], ["module", "module", 18], ["count", "count", 11],
+      shown: [["name", "name", 30], ["level", "match level", 11], ["family", "family", 9], ["module", "module", 18], ["count", "count", 11],
         ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12]],
       words: ["name", "level", "family", "module", "phase", "call"],
       details: groupDetails,
@@ -183,7 +183,7 @@
       this.order = wanted ? all.filter((k) => texts[k].includes(wanted)) : all;
       const left = this.source.all - this.source.rows.length;
       this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}, in ${this.source.unit.name} per step` +
-        (left ? `; the ${count(left)} with the smallest change are left out here, --json has them` : "");
+        (left ? `; the ${count(left)} with the smallest change are omitted here (--json has all)` : "");
       this.close();
       this.arrange();
     }
@@ -318,9 +318,9 @@
     const value = (column) => table.value(row, column);
     const list = facts([["recorded name", value("raw")], ["kind", `${value("category")}, ${value("family")}`],
       ["count per step", counts(row[table.at.count_a], row[table.at.count_b])], ["self time per step", times(table, row, "us_a", "us_b")],
-      ["total time per step", times(table, row, "total_a", "total_b")], ["tested", value("word")],
+      ["total time per step", times(table, row, "total_a", "total_b")], ["significance", value("word")],
       ["p, q", row[table.at.p] === null ? "" : `${row[table.at.p].toPrecision(2)}, ${row[table.at.q]?.toPrecision(2) ?? "–"}`]]);
-    return [list, make("h3", { textContent: "Matched in" }), partners(row[table.at.raw])];
+    return [list, make("h3", { textContent: "Matched groups" }), partners(row[table.at.raw])];
   }
 
   // The groups that hold work of the name with this code.
@@ -328,7 +328,7 @@
     const of = tables.groups.source, at = tables.groups.at, unit = of.unit;
     const members = (row) => row[at.members].flat();
     const found = of.rows.filter((row) => members(row).some((member) => member[1] === code || member[2] === code));
-    if (!found.length) return make("p", { textContent: "No group of this page holds work of it." });
+    if (!found.length) return make("p", { textContent: "No group on this page contains it." });
     const list = make("ul");
     for (const row of found.slice(0, 20)) {
       const [a, b] = row[at.members].map((side) => side.map((member) => data.names[member[0]]));
@@ -344,7 +344,7 @@
   function groupDetails(table, row) {
     const value = (column) => table.value(row, column), at = table.at, unit = table.source.unit;
     const why = (data.why[value("level")] ?? "").replace("{call}", value("call") || "an operator");
-    const list = facts([["matched by", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")],
+    const list = facts([["match level", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")],
       ["change", `${signed(row[at.delta], unit)} ${unit.name}: ${signed(row[at.by_count], unit)} by count, ${signed(row[at.by_mean], unit)} by mean duration`]]);
     const sides = make("div", { className: "sides" });
     ["control", "test"].forEach((side, k) => {
@@ -354,7 +354,7 @@
       }
       const more = row[at.all_members][k] - row[at.members][k].length;
       if (more > 0) members.append(make("li", { textContent: `and ${count(more)} smaller` }));
-      if (!row[at.all_members][k]) members.append(make("li", { textContent: "nothing" }));
+      if (!row[at.all_members][k]) members.append(make("li", { textContent: "no counterpart" }));
       sides.append(make("div", {}, make("h3", { textContent: side }), members));
     });
     return [list, sides];
