@@ -268,7 +268,7 @@ def test_long_runs_are_drawn_by_evenly_chosen_steps(comparison):
     figure = charts.distributions(long)
     assert len(figure.to_json()) < LARGEST
     assert (min(figure.data[0].y), max(figure.data[0].y)) == (1.0, 50.999)
-    assert "evenly chosen" in figure.layout.title.text
+    assert "sampled evenly" in figure.layout.title.text
 
 
 def test_every_mark_of_the_timeline_has_an_id_of_its_own(comparison):
@@ -286,7 +286,7 @@ def test_without_a_gpu_no_state_is_called_idle(tmp_path):
 
 
 def test_ranks_say_that_there_is_one_only(comparison):
-    assert "One rank only" in charts.ranks(comparison).layout.annotations[0].text
+    assert "Only one rank" in charts.ranks(comparison).layout.annotations[0].text
 
 
 def test_launches_count_the_calls(comparison):
@@ -374,7 +374,7 @@ def test_ten_thousand_operations_stay_below_the_limit(comparison):
         assert len(getattr(charts, name)(many).to_json()) < LARGEST, name
     for draw in (charts.duration_diff, charts.counts_diff):
         assert len(draw(many, top=10_000).to_json()) < LARGEST
-    assert "8,500 smaller ones of 10,000" in charts.scatter(many).layout.title.text.replace("<br>", " ")
+    assert "8,500 smallest of 10,000" in charts.scatter(many).layout.title.text.replace("<br>", " ")
 
 
 @needs_traces
@@ -421,6 +421,6 @@ def test_the_tree_is_as_large_as_what_is_chosen():
         )
         < 0.02 * calls
     )
-    assert "time of operators on the host" in charts.tree(comparison, size="host").layout.title.text
+    assert "operator time on the host" in charts.tree(comparison, size="host").layout.title.text
     with pytest.raises(TracediffError):
         charts.tree(comparison, size="weight")

@@ -39,7 +39,7 @@ SECTIONS = (
     "distributions",
     "ranks",
     "preflight",
-    "made",
+    "origin",
 )
 
 
@@ -221,7 +221,9 @@ def test_words_are_whole_beside_long_file_names(visit, tmp_path):
         "(cell => cell.getClientRects().length && cell.clientHeight / parseFloat(getComputedStyle(cell).lineHeight))"
     )
     assert (
-        page.evaluate(f"{lines}([...document.querySelectorAll('#made th')].find(c => c.textContent === 'made with'))")
+        page.evaluate(
+            f"{lines}([...document.querySelectorAll('#origin th')].find(c => c.textContent === 'created with'))"
+        )
         < 2
     )
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
@@ -365,7 +367,7 @@ def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(
     )
     page = visit(written(tmp_path, many)).page
     assert page.inner_text("#ops .found").strip().startswith("10,000 of 12,000")
-    assert "2,000 with the smallest change are left out" in page.inner_text("#ops .found")
+    assert "2,000 with the smallest change are omitted" in page.inner_text("#ops .found")
     assert len(rows(page, "ops")) < 60
     page.evaluate("document.querySelector('#ops .rows').scrollTop = 1e9")
     page.wait_for_function("() => document.querySelector('#ops tbody tr[data-place=\"9999\"]')")

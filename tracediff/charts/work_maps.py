@@ -17,22 +17,27 @@ HOW = "Size: the larger of the two sides. Colour: relative change. Click to zoom
 
 
 def box_arguments(
-    comparison: Comparison, boxes: list[Box], theme: str, heads: bool, size: str = "work"
+    comparison: Comparison, boxes: list[Box], theme: str, with_titles: bool, size: str = "work"
 ) -> dict[str, Any]:
-    """The arguments of a trace of ``boxes``, as wide as the larger side and coloured by the change; ``heads`` leaves
-    room for titles.
+    """The arguments of a plotly trace of ``boxes``, sized by the larger side and coloured by the change; with
+    ``with_titles`` boxes leave room for their titles.
     """
     unit_us = 0.001 if size == "count" else time_unit([comparison.us(boxes[0].size)]).size
     return arrays(
-        comparison, boxes, of=palette(theme), unit_us=unit_us, heads=heads, told=amount_text(comparison, size)
+        comparison,
+        boxes,
+        colours=palette(theme),
+        unit_us=unit_us,
+        with_titles=with_titles,
+        amount_text=amount_text(comparison, size),
     )
 
 
 def amount_text(comparison: Comparison, size: str) -> Callable[[int], str]:
-    """Words a numerator: a count or a time."""
+    """The function from a numerator to its text: a count or a time."""
     if size == "count":
-        return lambda of: count(comparison.number(of))
-    return lambda of: time(comparison.us(of))
+        return lambda numerator: count(comparison.number(numerator))
+    return lambda numerator: time(comparison.us(numerator))
 
 
 def work_title(comparison: Comparison) -> str:
@@ -41,7 +46,7 @@ def work_title(comparison: Comparison) -> str:
 
 
 def map_title(comparison: Comparison, boxes: list[Box], what: str, size: str = "work") -> str:
-    """``what`` and which of the uppermost boxes changed most."""
+    """``what``, and the uppermost box that changed most."""
     top = [box for box in boxes if box.parent == 0]
     largest = max(top, key=lambda b: abs(b.test - b.control))
     change = largest.test - largest.control

@@ -68,12 +68,12 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
             notes.add("one-file-a-rank", f"HTA takes one file per rank: {trace.file.name} was omitted")
             continue
         ranks[rank] = trace.file, trace.meta, events_of(trace, arguments)
-    made = modules["analysis"].TraceAnalysis.__new__(
+    hta_analysis = modules["analysis"].TraceAnalysis.__new__(
         modules["analysis"].TraceAnalysis
     )  # its __init__ would parse the files
-    made.t = _container(modules, dict(sorted(ranks.items())), include_last_profiler_step, notes)
-    made.notes = tuple(notes.list())
-    return made
+    hta_analysis.t = _container(modules, dict(sorted(ranks.items())), include_last_profiler_step, notes)
+    hta_analysis.notes = tuple(notes.list())
+    return hta_analysis
 
 
 def _modules() -> dict[str, Any]:
@@ -121,13 +121,13 @@ def _container(
     modules: dict[str, Any], ranks: dict[int, tuple[TraceFile, TraceMeta, Events]], last_step: bool, notes: Notes
 ) -> Any:
     """HTA's Trace of the ranks, aligned and filtered as its ``load_traces`` leaves it."""
-    made = modules["trace"].Trace(trace_files={}, trace_dir="")
+    hta_trace = modules["trace"].Trace(trace_files={}, trace_dir="")
     starts = [int(events.ts.min()) for _, _, events in ranks.values() if len(events.ts)]
     if not starts:
         raise TracediffError("HTA", "no event with a duration in any file", "check that the profiler ran")
     start = min(starts)
     whole = all(not ((events.ts % 1000).any() or (events.dur % 1000).any()) for _, _, events in ranks.values())
-    made.min_ts = start // 1000 if whole else start / 1000
+    hta_trace.min_ts = start // 1000 if whole else start / 1000
     for rank, (file, meta, events) in ranks.items():
         rows = kept(events, last_step)
         notes.add(
@@ -135,13 +135,13 @@ def _container(
             "events of the last step, or launched outside the capture, are not in HTA's frames",
             len(events.index) - len(rows),
         )
-        made.trace_files[rank] = str(file)
-        made.traces[rank] = _frame(events, rows, start, whole, made.symbol_table)
-        made.meta_data[rank] = _metadata(meta)
+        hta_trace.trace_files[rank] = str(file)
+        hta_trace.traces[rank] = _frame(events, rows, start, whole, hta_trace.symbol_table)
+        hta_trace.meta_data[rank] = _metadata(meta)
         names = dict.fromkeys(events.names, 0)
-        made.meta_data[rank]["device_type"] = modules["json"].infer_gpu_type(made.meta_data[rank], names)
-    made.is_parsed = True
-    return made
+        hta_trace.meta_data[rank]["device_type"] = modules["json"].infer_gpu_type(hta_trace.meta_data[rank], names)
+    hta_trace.is_parsed = True
+    return hta_trace
 
 
 def _frame(events: Events, rows: Int64, start: int, whole: bool, symbols: Any) -> pd.DataFrame:
@@ -173,9 +173,9 @@ def _microseconds(ns: Int64, whole: bool) -> Any:
 
 def _symbols(codes: Any, texts: list[str], table: Any) -> Any:
     """int64[n]: ``codes`` as ids of HTA's symbol table, which gets the texts that occur."""
-    used, at = np.unique(codes, return_inverse=True)
+    used, inverse = np.unique(codes, return_inverse=True)
     table.add_symbols([texts[code] for code in used.tolist()])
-    return np.array([table.sym_index[texts[code]] for code in used.tolist()], np.int64)[at]
+    return np.array([table.sym_index[texts[code]] for code in used.tolist()], np.int64)[inverse]
 
 
 def _metadata(meta: TraceMeta) -> dict[str, Any]:

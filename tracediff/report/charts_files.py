@@ -36,7 +36,7 @@ CONFIG = {"responsive": True, "displaylogo": False, "typesetMath": False, "modeB
 
 
 def write_charts(
-    of: Comparison | Analysis,
+    subject: Comparison | Analysis,
     folder: str | os.PathLike[str],
     formats: Sequence[str] = (),
     theme: str = "light",
@@ -54,8 +54,8 @@ def write_charts(
     from plotly.offline import get_plotlyjs
 
     check_formats(formats)
-    root = _made(folder)
-    figures = {name: getattr(charts, name)(of, theme=theme) for name in names}
+    root = _folder(folder)
+    figures = {name: getattr(charts, name)(subject, theme=theme) for name in names}
     write_text(root / SCRIPT, get_plotlyjs())
     written = []
     for name, figure in figures.items():
@@ -65,7 +65,7 @@ def write_charts(
         if FRAGMENT in formats:
             write_text(root / f"{name}.fragment.html", fragment(figure, name))
             written.append(root / f"{name}.fragment.html")
-    images = [wanted for wanted in formats if wanted != FRAGMENT]
+    images = [image_format for image_format in formats if image_format != FRAGMENT]
     return written + (_write_images(figures, root, images) if images else [])
 
 
@@ -92,12 +92,14 @@ def check_formats(formats: Sequence[str]) -> None:
     Raises:
         TracediffError: an unknown format, or kaleido is not installed.
     """
-    for wanted in formats:
-        if wanted not in (*IMAGE_FORMATS, FRAGMENT):
+    for image_format in formats:
+        if image_format not in (*IMAGE_FORMATS, FRAGMENT):
             raise TracediffError(
-                "--chart-format", f"unknown format {wanted!r}", f"choose from {', '.join((*IMAGE_FORMATS, FRAGMENT))}"
+                "--chart-format",
+                f"unknown format {image_format!r}",
+                f"choose from {', '.join((*IMAGE_FORMATS, FRAGMENT))}",
             )
-    images = [wanted for wanted in formats if wanted != FRAGMENT]
+    images = [image_format for image_format in formats if image_format != FRAGMENT]
     if images and find_spec("kaleido") is None:
         raise TracediffError(
             f"--chart-format {images[0]}",
@@ -106,7 +108,7 @@ def check_formats(formats: Sequence[str]) -> None:
         )
 
 
-def _made(folder: str | os.PathLike[str]) -> Path:
+def _folder(folder: str | os.PathLike[str]) -> Path:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -116,17 +118,17 @@ def _made(folder: str | os.PathLike[str]) -> Path:
 
 
 def write_images(
-    comparison: Comparison, folder: str | os.PathLike[str], names: Sequence[str], wanted: str
+    comparison: Comparison, folder: str | os.PathLike[str], names: Sequence[str], image_format: str
 ) -> dict[str, tuple[Path, str]]:
     """Chart → (its image in ``folder``, its title) of those of ``names`` that have something to show.
 
     Raises:
         TracediffError: the folder cannot be written, or images cannot be made here.
     """
-    check_formats([wanted])
+    check_formats([image_format])
     figures = {name: getattr(charts, name)(comparison) for name in names}
     figures = {name: figure for name, figure in figures.items() if figure.data}
-    written = _write_images(figures, _made(folder), [wanted])
+    written = _write_images(figures, _folder(folder), [image_format])
     return {name: (path, caption(figure)[0]) for (name, figure), path in zip(figures.items(), written, strict=True)}
 
 
@@ -134,14 +136,14 @@ def _write_images(figures: dict[str, go.Figure], root: Path, formats: Sequence[s
     written = []
     with _browser():
         for name, figure in figures.items():
-            for wanted in dict.fromkeys(formats):
-                target = root / f"{name}.{wanted}"
-                write_bytes(target, image(figure, wanted))
+            for image_format in dict.fromkeys(formats):
+                target = root / f"{name}.{image_format}"
+                write_bytes(target, image(figure, image_format))
                 written.append(target)
     return written
 
 
-def image(figure: go.Figure, wanted: str) -> bytes:
+def image(figure: go.Figure, image_format: str) -> bytes:
     """``figure`` as PNG, SVG or PDF.
 
     Raises:
@@ -151,7 +153,7 @@ def image(figure: go.Figure, wanted: str) -> bytes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # plotly's: that a running browser keeps its settings, which is wanted
             content: bytes = figure.to_image(
-                format=wanted, width=WIDTH, height=height_of(figure), scale=2 if wanted == "png" else 1
+                format=image_format, width=WIDTH, height=height_of(figure), scale=2 if image_format == "png" else 1
             )
     except Exception as error:  # kaleido's and choreographer's errors have no common class
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -35,10 +35,10 @@ def _case(suite: xml.Element, judged: Judged) -> None:
     case = xml.SubElement(
         suite, "testcase", {"name": printable(judged.figure.subject), "classname": SUITE.replace(" ", ".")}
     )
-    said = printable(explanation(judged))
+    message = printable(explanation(judged))
     if judged.result == REGRESSION:
-        xml.SubElement(case, "failure", {"type": REGRESSION, "message": said}).text = said
+        xml.SubElement(case, "failure", {"type": REGRESSION, "message": message}).text = message
     elif judged.result == INCONCLUSIVE:
-        xml.SubElement(case, "skipped", {"message": said})
+        xml.SubElement(case, "skipped", {"message": message})
     else:
-        xml.SubElement(case, "system-out").text = said
+        xml.SubElement(case, "system-out").text = message

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tracediff.diff.gate.judge import PASS, Gate, Judged
 from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
-from tracediff.report.check_text import amount, bound, change, cut, explanation, interval, sentence, subject, unsettled
+from tracediff.report.check_text import amount, bound, change, cut, explanation, interval, not_passed, sentence, subject
 from tracediff.report.escape import escaped
 from tracediff.report.text import facts, headline
 
@@ -24,8 +24,8 @@ def to_markdown(gate: Gate) -> str:
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
     lines += [escaped(headline(comparison)), "", escaped(facts(comparison)), "", *_limits(gate), ""]
-    open_ = unsettled(gate)[:MOST_LIMITS]
-    lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in open_), ""] if open_ else []
+    failing = not_passed(gate)[:MOST_LIMITS]
+    lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in failing), ""] if failing else []
     cautions = sections.caution_lines(comparison)
     lines += ["Compared with caution:", "", *(f"- {escaped(c)}" for c in cautions), ""] if cautions else []
     lines += _changes(gate)
@@ -33,7 +33,7 @@ def to_markdown(gate: Gate) -> str:
 
 
 def _limits(gate: Gate) -> list[str]:
-    shown = [*unsettled(gate), *gate.of(PASS)]
+    shown = [*not_passed(gate), *gate.of(PASS)]
     lines = _head(
         ["subject", "control", "test", "change", "95 % interval", "limit", "result"],
         [":--", RIGHT, RIGHT, RIGHT, RIGHT, ":--", ":--"],

@@ -17,13 +17,13 @@ def sentence(gate: Gate) -> str:
         waived = len(gate.of(WAIVED))
         met = "the limit is met" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are met"
         return f"pass: {met}" + (f", {waived} by a waiver" if waived else "")
-    those = gate.of(gate.result)
+    reported = gate.of(gate.result)
     what = "exceeded" if gate.result == REGRESSION else "undecided"
-    more = f" and {len(those) - MOST_SUBJECTS} more" if len(those) > MOST_SUBJECTS else ""
-    verb = "is" if len(those) == 1 else "are"
+    more = f" and {len(reported) - MOST_SUBJECTS} more" if len(reported) > MOST_SUBJECTS else ""
+    verb = "is" if len(reported) == 1 else "are"
     return (
-        f"{gate.result}: {len(those)} of {plural(len(gate.judged), 'limit')} {verb} {what}: "
-        f"{', '.join(map(subject, those[:MOST_SUBJECTS]))}{more}"
+        f"{gate.result}: {len(reported)} of {plural(len(gate.judged), 'limit')} {verb} {what}: "
+        f"{', '.join(map(subject, reported[:MOST_SUBJECTS]))}{more}"
     )
 
 
@@ -99,7 +99,7 @@ def explanation(judged: Judged) -> str:
     return "; ".join(parts)
 
 
-def unsettled(gate: Gate) -> list[Judged]:
+def not_passed(gate: Gate) -> list[Judged]:
     """The limits that are not simply kept, the worst first."""
     order = {REGRESSION: 0, INCONCLUSIVE: 1, WAIVED: 2}
     return sorted((j for j in gate.judged if j.result != PASS), key=lambda j: order[j.result])

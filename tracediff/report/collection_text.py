@@ -24,12 +24,14 @@ HEAD = (
 )
 
 
-def title(found: CollectionTable) -> str:
+def title(collection: CollectionTable) -> str:
     """What was collected, how large, where, with which torch."""
-    environment = found.environment
+    environment = collection.environment
     threads = environment.get("threads")
     where = environment.get("gpu") or ("CPU" if threads is None else f"CPU, {plural(threads, 'thread')}")
-    return " · ".join(str(x) for x in (found.name, found.size, where, f"torch {environment.get('torch', '?')}") if x)
+    return " · ".join(
+        str(x) for x in (collection.name, collection.size, where, f"torch {environment.get('torch', '?')}") if x
+    )
 
 
 def units_of(rows: Sequence[VariantRow]) -> dict[str, Unit]:

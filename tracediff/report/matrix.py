@@ -59,8 +59,8 @@ def table(cells: Sequence[Cell]) -> Group:
     out.add_column("result", no_wrap=True)
     remarks = []
     for control, test, runs, _, us, change, interval, p, result, cautions in body:
-        said = result if p == "–" else f"{result}, p {p}"
-        out.add_row(*(Text(printable(cell)) for cell in (f"{control} → {test}", runs, us, change, interval, said)))
+        outcome = result if p == "–" else f"{result}, p {p}"
+        out.add_row(*(Text(printable(cell)) for cell in (f"{control} → {test}", runs, us, change, interval, outcome)))
         if cautions:
             remarks.append(Text(printable(f"  {control} → {test}: {cautions}"), style="dim"))
     wide = max((len(f"{row[0]} → {row[1]}") for row in body), default=0) + BESIDE_NAMES

@@ -10,7 +10,7 @@ from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
 from tracediff.report.escape import escaped
 from tracediff.report.sections import Row
-from tracediff.report.table import further
+from tracediff.report.table import comparison_tables
 from tracediff.report.table_markdown import to_markdown as table_lines
 from tracediff.report.text import facts, headline, unprofiled
 
@@ -49,7 +49,7 @@ def to_markdown(
             lines += [f"{more:,} more rows are not shown.", ""] if more else []
         if sections.shows_causes(comparison):
             lines += _view(comparison, "cause")
-        lines += [line for table in further(comparison, top) for line in table_lines(table)]
+        lines += [line for table in comparison_tables(comparison, top) for line in table_lines(table)]
         lines += _findings(comparison)
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]

@@ -21,9 +21,9 @@ from tracediff.report.perfetto_step import (
     Event,
     Ids,
     StepEvents,
+    bounded_text,
     encoded,
     process_events,
-    shown,
     step_events,
     thread_events,
     us,
@@ -75,10 +75,13 @@ def to_perfetto(comparison: Comparison) -> MergedTrace:
     for name, side, step in zip(SIDES, (comparison.control, comparison.test), typical, strict=True):
         sides.append(step_events(step, f"{name}: {side.label}", ids))
     head = {"displayTimeUnit": "ms", "otherData": _metadata(comparison, typical, sides)}
-    lines = [*overview, *(line for of in sides for line in of.lines)]
+    lines = [*overview, *(line for events in sides for line in events.lines)]
     text = b"".join((encoded(head)[:-1], b',"traceEvents":[\n', b",\n".join(lines), b"\n]}\n")).decode()
     return MergedTrace(
-        text, " and ".join(_said(name, step, of) for name, step, of in zip(SIDES, typical, sides, strict=True))
+        text,
+        " and ".join(
+            _side_summary(name, step, events) for name, step, events in zip(SIDES, typical, sides, strict=True)
+        ),
     )
 
 
@@ -88,24 +91,24 @@ def _typical(side: Side) -> TypicalStep:
     return side.typical
 
 
-def _said(name: str, step: TypicalStep, of: StepEvents) -> str:
-    without = f", without {plural(of.left_out, 'Python function')}" if of.left_out else ""
-    return f"step {step.timeline.step} of {name} ({plural(of.count, 'event')}{without})"
+def _side_summary(name: str, step: TypicalStep, events: StepEvents) -> str:
+    without = f", without {plural(events.left_out, 'Python function')}" if events.left_out else ""
+    return f"step {step.timeline.step} of {name} ({plural(events.count, 'event')}{without})"
 
 
 def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[StepEvents]) -> dict[str, Any]:
     """Everything that the file says of where it comes from: an allow-list."""
     out: dict[str, Any] = {"tracediff": VERSION}
-    for name, side, step, of in zip(SIDES, (comparison.control, comparison.test), typical, sides, strict=True):
+    for name, side, step, events in zip(SIDES, (comparison.control, comparison.test), typical, sides, strict=True):
         out[name] = {
-            "label": shown(side.label),
-            "file": shown(step.file.name),
+            "label": bounded_text(side.label),
+            "file": bounded_text(step.file.name),
             "rank": step.rank,
             "step": step.timeline.step,
-            "gpu": [shown(gpu) for gpu in side.gpu],
-            "torch": None if side.torch is None else shown(side.torch),
-            "events": of.count,
-            "python_functions_left_out": of.left_out,
+            "gpu": [bounded_text(gpu) for gpu in side.gpu],
+            "torch": None if side.torch is None else bounded_text(side.torch),
+            "events": events.count,
+            "python_functions_left_out": events.left_out,
         }
     return out
 
@@ -143,7 +146,7 @@ def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterato
             args = {"merged states": count} if count > 1 else {}
             yield {
                 "ph": "X",
-                "name": shown(state_label(name, has_gpu)),
+                "name": bounded_text(state_label(name, has_gpu)),
                 "cat": "state",
                 **place,
                 "ts": us(start),
@@ -159,15 +162,15 @@ def _findings(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
         yield from thread_events(**place, name=f"finding {number}: {finding.code}")
         args = {
             "code": finding.code,
-            "title": shown(finding.title),
-            "detail": shown(finding.detail),
+            "title": bounded_text(finding.title),
+            "detail": bounded_text(finding.detail),
             "delta_us": finding.delta_us,
-            "evidence": [shown(evidence_line(e)) for e in finding.evidence],
+            "evidence": [bounded_text(evidence_line(e)) for e in finding.evidence],
         }
         yield {
             "ph": "i",
             "s": "t",
-            "name": shown(f"{finding.code}: {finding.title}"),
+            "name": bounded_text(f"{finding.code}: {finding.title}"),
             "cat": "finding",
             **place,
             "ts": us(0),
@@ -179,13 +182,13 @@ def _memory(timeline: Timeline, side: str, pid: int) -> Iterator[Event]:
     """A counter for each device."""
     for memory in timeline.memory:
         name = f"{side}: allocated on {memory.device}" + ("" if memory.from_zero else " since the file's start")
-        for at, allocated in zip(memory.at.tolist(), memory.allocated.tolist(), strict=True):
+        for time, allocated in zip(memory.at.tolist(), memory.allocated.tolist(), strict=True):
             yield {
                 "ph": "C",
-                "name": shown(name),
+                "name": bounded_text(name),
                 "cat": "memory",
                 "pid": pid,
                 "tid": pid,
-                "ts": us(at),
+                "ts": us(time),
                 "args": {"bytes": allocated},
             }

@@ -13,7 +13,7 @@ from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.report import sections
 from tracediff.report.sections import Row
-from tracediff.report.table import further
+from tracediff.report.table import comparison_tables
 from tracediff.report.table_terminal import print_screen, to_rich
 from tracediff.report.text import evidence_line, facts, headline, unprofiled
 
@@ -87,7 +87,7 @@ def _work(
 ) -> list[RenderableType]:
     """The tables of what changed."""
     if tables:
-        return [to_rich(table) for table in further(comparison, top if top is not None else 15)]
+        return [to_rich(table) for table in comparison_tables(comparison, top if top is not None else 15)]
     if by:
         return [_view(comparison, by, top if top is not None else 15)]
     shown = sections.devices(comparison, device)
@@ -108,8 +108,8 @@ def _view(comparison: Comparison, by: str, top: int) -> RenderableType:
         sections.tensor_core_line(comparison),
         f"{more:,} more (--top)" if more else None,
     ]
-    said = [Padding(Text(r, style="dim"), (0, 2)) for r in remarks if r]
-    return Group(Text(title, style="bold"), _no_wider(table, rows), *said, Text())
+    notes = [Padding(Text(r, style="dim"), (0, 2)) for r in remarks if r]
+    return Group(Text(title, style="bold"), _no_wider(table, rows), *notes, Text())
 
 
 def _findings(comparison: Comparison, top: int) -> list[RenderableType]:

@@ -22,8 +22,8 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     """
     import plotly.graph_objects as go
 
-    of = palette(theme)
-    parts = _parts(comparison, len(of.parts))
+    colours = palette(theme)
+    parts = _parts(comparison, len(colours.parts))
     if not parts:
         return empty(theme, not_compared(comparison) or "The traces contain no work in the measured steps.")
     us = comparison.us
@@ -33,17 +33,20 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     figure = go.Figure()
     for k, part in enumerate(parts):
         values = us(part.control), us(part.test)
-        said = f"<br>significance: {words[part.name]}" if part.name in words else ""
+        significance = f"<br>significance: {words[part.name]}" if part.name in words else ""
         hover = (
             f"<b>{label(part.name, 80)}</b><br>{change(values[0], values[1])} "
-            f"({signed_time(values[1] - values[0])}) per step{said}"
+            f"({signed_time(values[1] - values[0])}) per step{significance}"
         )
         figure.add_bar(
             name=label(part.name, 28),
             orientation="h",
             y=[0, 1],
             x=[unit.scaled(v) for v in values],
-            marker={"color": (*of.parts, of.quiet)[min(k, len(of.parts))], "line": {"color": of.paper, "width": 1}},
+            marker={
+                "color": (*colours.parts, colours.quiet)[min(k, len(colours.parts))],
+                "line": {"color": colours.paper, "width": 1},
+            },
             text=[label(part.name, 28)] * 2,
             textposition="inside",
             insidetextanchor="middle",

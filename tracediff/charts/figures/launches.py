@@ -42,8 +42,8 @@ def launches(comparison: Comparison, top: int = TOP, *, theme: str = "light") ->
     rows = _rows(comparison, ops, max(top, 1))
     unit = time_unit(v for row in rows for v in row.us)
     figure = make_subplots(2, 1, vertical_spacing=70 / (110 + 60 * len(rows)))
-    of = palette(theme)
-    for side, (name, colour) in enumerate(zip(side_names(comparison), (of.control, of.test), strict=True)):
+    colours = palette(theme)
+    for side, (name, colour) in enumerate(zip(side_names(comparison), (colours.control, colours.test), strict=True)):
         _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
     ticks = [label(row.name) for row in rows]
     figure.update_yaxes(

@@ -26,11 +26,11 @@ Cells = dict[int, dict[str, float]]
 """Rank → column → µs per step."""
 
 
-def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+def ranks(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     """Heat maps rank × state, control above test: µs per step of each rank, and what its communication kernels take."""
     from plotly.subplots import make_subplots
 
-    sides = sides_of(of)
+    sides = sides_of(subject)
     if max(len(side.ranks) for side in sides) < 2:
         return empty(theme, "Only one rank: there are no ranks to compare.")
     cells = [_cells(side) for side in sides]
@@ -46,7 +46,7 @@ def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
         shared_xaxes=True,
         vertical_spacing=gap,
         row_heights=[float(n) for n in rows],
-        subplot_titles=list(side_names(of)),
+        subplot_titles=list(side_names(subject)),
     )
     gpu = any(side.has_gpu for side in sides)
     names = [column if column == COMMUNICATION else state_label(column, gpu) for column in columns]
@@ -133,7 +133,9 @@ def _map(
 def _title(sides: tuple[Side, ...]) -> str:
     parts = []
     for which, side in enumerate(sides):
-        spoken = list(side.communication_us.values())
-        if len(spoken) > 1:
-            parts.append(f"{time(min(spoken))} to {time(max(spoken))} per step{in_which(which, len(sides))}")
+        communication = list(side.communication_us.values())
+        if len(communication) > 1:
+            parts.append(
+                f"{time(min(communication))} to {time(max(communication))} per step{in_which(which, len(sides))}"
+            )
     return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the time of each rank goes"

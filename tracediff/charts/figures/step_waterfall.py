@@ -37,7 +37,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     """Mean time per step of the control, the change of each state, and the test's; the bars add up."""
     import plotly.graph_objects as go
 
-    of = palette(theme)
+    colours = palette(theme)
     refused = not_compared(comparison)
     if refused or not comparison.step_time.control:
         return empty(theme, refused or "No step has a duration.")
@@ -48,10 +48,15 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     unit = time_unit(ends)
     figure = go.Figure()
     _totals(
-        figure, ends=ends, last=len(changes) + 1, unit=unit, names=side_names(comparison), colours=(of.control, of.test)
+        figure,
+        ends=ends,
+        last=len(changes) + 1,
+        unit=unit,
+        names=side_names(comparison),
+        colours=(colours.control, colours.test),
     )
-    _bars(figure, changes, totals, unit, (of.faster, of.slower))
-    _connect(figure, [*totals, ends[1]], unit, of.muted)
+    _bars(figure, changes, totals, unit, (colours.faster, colours.slower))
+    _connect(figure, [*totals, ends[1]], unit, colours.muted)
     names = ["<b>control</b>", *(label(c.name) for c in changes), "<b>test</b>"]
     figure.update_yaxes(
         tickmode="array",
@@ -100,8 +105,8 @@ def _changes(comparison: Comparison) -> list[Change]:
 def _start(totals: list[float], ends: tuple[float, float]) -> float:
     """Where the axis begins, in µs."""
     low, high = min(*totals, *ends), max(*totals, *ends)
-    moved = high - low
-    return max(low - moved, 0.0) if 0 < moved < FLAT * high else 0.0
+    span = high - low
+    return max(low - span, 0.0) if 0 < span < FLAT * high else 0.0
 
 
 def _totals(
@@ -138,7 +143,7 @@ def _bars(figure: go.Figure, changes: list[Change], totals: list[float], unit: U
             marker_color=colour,
             showlegend=False,
             y=[k for k, _, _ in rows],
-            base=[unit.scaled(min(at, at + c.delta)) for _, at, c in rows],
+            base=[unit.scaled(min(start, start + c.delta)) for _, start, c in rows],
             x=[unit.scaled(abs(c.delta)) for _, _, c in rows],
             text=[f"{unit.signed(c.delta)} {unit.name}" for _, _, c in rows],
             textposition="outside",

@@ -57,16 +57,16 @@ def _nested(comparison: Comparison, by: str) -> list[Box]:
     for group in comparison.work.groups:
         for members, side in ((group.control, "control"), (group.test, "test")):
             for member in members:
-                at = 0
+                position = 0
                 for name in ("", *_path(member, by)):
-                    if name or at:
-                        at = _child(boxes, known, at, name)
-                    setattr(boxes[at], side, getattr(boxes[at], side) + member.ns)
+                    if name or position:
+                        position = _child(boxes, known, position, name)
+                    setattr(boxes[position], side, getattr(boxes[position], side) + member.ns)
     return boxes
 
 
 def _child(boxes: list[Box], known: dict[tuple[int, str], int], parent: int, name: str) -> int:
-    at = known.setdefault((parent, name), len(boxes))
-    if at == len(boxes):
+    position = known.setdefault((parent, name), len(boxes))
+    if position == len(boxes):
         boxes.append(Box(parent, name))
-    return at
+    return position

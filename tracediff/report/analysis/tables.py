@@ -125,5 +125,5 @@ def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], to
     )
 
 
-def _part(ns: int, of: int) -> str:
-    return PERCENT.text(ns / of) if of else "–"
+def _part(ns: int, total: int) -> str:
+    return PERCENT.text(ns / total) if total else "–"

@@ -39,5 +39,5 @@ def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table
         findings=analysis.findings,
         health_lines=health_lines(analysis),
         command=command,
-        origin=[*versions(), *html_sections.of_set(analysis.side)],
+        origin=[*versions(), *html_sections.set_facts(analysis.side)],
     )

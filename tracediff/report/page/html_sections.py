@@ -30,7 +30,7 @@ SECTIONS = {
     "tables": "Tables",
     "preflight": "Preflight and health",
     "health": "Health of the traces",
-    "made": "How this report was made",
+    "origin": "How this report was made",
 }
 """Id of a section of a comparison's report → its title."""
 LONGEST_FIND = 200
@@ -250,11 +250,11 @@ def _evidence(evidence: Evidence, calls: Sequence[str], ops: set[str]) -> Eviden
 
 def origin(comparison: Comparison, versions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
     """How the report came to be: what, of control, of test; versions stand under control."""
-    sides = zip(of_set(comparison.control), of_set(comparison.test), strict=True)
+    sides = zip(set_facts(comparison.control), set_facts(comparison.test), strict=True)
     return [*((what, value, "") for what, value in versions), *((what, c, t) for (what, c), (_, t) in sides)]
 
 
-def of_set(side: Side) -> list[tuple[str, str]]:
+def set_facts(side: Side) -> list[tuple[str, str]]:
     """What is told of a set at the end of a page."""
     return [
         ("torch in the traces", side.torch or "not recorded"),

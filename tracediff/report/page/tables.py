@@ -42,12 +42,12 @@ class Names:
         """The number of ``text``, −1 for None."""
         if text is None:
             return -1
-        at = self._known.get(text)
-        if at is None:
-            at = self._known[text] = len(self.texts)
+        number = self._known.get(text)
+        if number is None:
+            number = self._known[text] = len(self.texts)
             self.texts.append(shortened(text))
             self.size += len(encoded(self.texts[-1])) + 1
-        return at
+        return number
 
 
 def encoded(value: Any) -> str:
@@ -170,11 +170,11 @@ def _rounded(us: float) -> float:
     return round(us, 6)
 
 
-def _table(columns: list[str], rows: list[list[Any]], of: int, largest: list[float]) -> dict[str, Any]:
+def _table(columns: list[str], rows: list[list[Any]], total: int, largest: list[float]) -> dict[str, Any]:
     unit = time_unit(largest)
     return {
         "columns": columns,
         "rows": rows,
-        "all": of,
+        "all": total,
         "unit": {"name": unit.name, "size": unit.size, "decimals": unit.decimals},
     }
