@@ -166,7 +166,7 @@ def test_a_finding_opens_its_work_and_an_operator_its_partners(visit, resnet):
     assert "volta_scudnn_128x64_relu_xregs_large_nn_v1" in page.inner_text("#groups .details")
     assert page.evaluate("document.querySelector('#groups').getBoundingClientRect().top") < 300
     page.click("#groups .details li button >> nth=0")
-    assert "Matched in".lower() in page.inner_text("#ops .details").lower()
+    assert "Matched groups".lower() in page.inner_text("#ops .details").lower()
     page.click("#ops .details li button >> nth=0")
     assert page.is_visible("#groups .details .sides")
     page.click("article[data-code=outlier-step] .see a")

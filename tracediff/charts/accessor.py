@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Charts:
-    """The functions of `tracediff.charts`, their comparison or analysis given:
+    """The functions of `tracediff.charts`, bound to one comparison or analysis:
     ``diff.charts.step_waterfall(theme="dark")`` is a plotly figure.
 
-    ``dir()`` lists them; ``help(diff.charts.NAME)`` tells the arguments.
+    ``dir()`` lists them; ``help(diff.charts.NAME)`` shows the arguments.
     """
 
     def __init__(self, subject: Comparison | Analysis) -> None:

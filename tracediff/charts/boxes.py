@@ -1,4 +1,4 @@
-"""Trees of boxes for icicles and tree maps: sizes, pruning, and what plotly wants of them."""
+"""Trees of boxes for icicles and tree maps: sizes, pruning, and plotly's arguments."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 LEAST = 0.001
-"""Boxes below this part of the whole are put together as one."""
+"""Boxes below this fraction of the whole are merged into one."""
 MOST = 2500
-"""Boxes in a chart; where more are left the smallest go too."""
+"""Most boxes in a chart; beyond it, the smallest are merged too."""
 STRONGEST = 0.5
 """Change, as a part of the larger side, from which the colour is at its strongest."""
 LONGEST_HOVER = 240
@@ -24,13 +24,13 @@ LONGEST_HOVER = 240
 
 @dataclass
 class Box:
-    """One node; parents stand before their children.
+    """One node; parents come before their children.
 
     Attributes:
         parent: position of the box around it, −1 for the whole.
         name: plain text. detail: plain text for the hover.
         control, test: time or count per step, numerators over the comparison's scale.
-        size: how much room it takes: the larger side, and no less than its parts.
+        size: its area: the larger side, and at least the sum of its parts.
     """
 
     parent: int
@@ -43,8 +43,8 @@ class Box:
 
 
 def pruned(boxes: list[Box], least: float = LEAST, most: int = MOST) -> list[Box]:
-    """The boxes that are at least ``least`` of the whole, at most ``most`` (and as many rests): the others of one
-    parent are one box, “…”.
+    """The boxes that are at least ``least`` of the whole, at most ``most`` (plus one “…” per parent, which sums the
+    others).
     """
     _set_sizes(boxes)
     limit = least * (boxes[0].size if boxes else 0)
@@ -56,7 +56,7 @@ def pruned(boxes: list[Box], least: float = LEAST, most: int = MOST) -> list[Box
 
 
 def joined(boxes: list[Box]) -> list[Box]:
-    """The boxes with each that holds one other and nothing else put together with it: ``Model/Encoder/Layer[0]`` is one
+    """The boxes, where a box that contains only one other is merged with it: ``Model/Encoder/Layer[0]`` is one
     level.
     """
     children = [0] * len(boxes)
@@ -133,7 +133,7 @@ def arrays(
     with_titles: bool,
     amount_text: Callable[[int], str],
 ) -> dict[str, Any]:
-    """Arguments for `go.Icicle` and `go.Treemap`. A box's value is what its parts leave of it, so that sums close
+    """Arguments for `go.Icicle` and `go.Treemap`. A box's value excludes its parts, so that sums close
     without rounding.
 
     Args:

@@ -1,5 +1,5 @@
-"""How charts word names and sides. Names come from traces: everything that a figure shows of them goes through
-`label` or `full_name`.
+"""Labels of names, states and sides in charts. Names come from traces: a figure shows them only through `label` or
+`full_name`, which escape them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58
 
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|kB|MB|GB|%)(?:\W|$))")
 UNBROKEN = "\x1f"
-"""Stands for a space that no line may end in; no text has it, since it is not printable."""
+"""Replaces a space at which no line may break; not printable, so no text contains it."""
 SIDES = ("control", "test")
 STATES = {
     "gpu_compute": "GPU compute",
@@ -67,7 +67,7 @@ def full_name(name: str, longest: int = LONGEST_HOVER) -> str:
 
 
 def both_names(short: str, raw: str, longest: int = LONGEST_HOVER) -> str:
-    """For a hover: the readable name in bold, the raw one below where it differs."""
+    """For a hover: the display name in bold, the raw name below if it differs."""
     return f"<b>{full_name(short, longest)}</b>" + (f"<br>{full_name(raw, longest)}" if raw != short else "")
 
 
@@ -107,7 +107,7 @@ def side_names(subject: Comparison | Analysis) -> tuple[str, ...]:
 
 
 def state_label(name: str, has_gpu: bool) -> str:
-    """A state's name for people, not yet safe: families of ops may be the user's own."""
+    """A state's display name, not escaped: families of operators may be user-defined."""
     if name.startswith("op:"):
         return f"op: {name[3:]}"
     text = STATES.get(name, name)
@@ -120,12 +120,12 @@ def has_gpu(subject: Comparison | Analysis) -> bool:
 
 
 def in_which(which: int, sides: int) -> str:
-    """`` in the control``, `` in the test``; nothing where there is one set."""
+    """`` in the control`` or `` in the test``; empty for a single set."""
     return f" in the {SIDES[which]}" if sides > 1 else ""
 
 
 def not_compared(comparison: Comparison) -> str | None:
-    """The sentence for a chart of a comparison that was refused; None where it was not."""
+    """The sentence shown instead of a chart if the comparison was refused, else None."""
     if not comparison.was_refused:
         return None
     reasons = "; ".join(r.message for r in comparison.comparability.reasons if r.level == "refused")

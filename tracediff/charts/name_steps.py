@@ -1,4 +1,4 @@
-"""Some work, step by step."""
+"""The time of one operation or some work, step by step."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MOST = 4000
-"""Dots a side; of more steps evenly chosen ones are drawn."""
+"""Dots per side; more steps are sampled evenly."""
 
 
 def name_steps(
     steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, quantity: str = "self time", theme: str = "light"
 ) -> go.Figure:
-    """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control and
-    test, a dot a step.
+    """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every measured step of control
+    and test, a dot per step.
     """
     import plotly.graph_objects as go
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 TOP = 20
 MOST = 400
-"""More bars than this nobody reads, and a chart stays below its size."""
+"""Most operations in a chart, for legibility and file size."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One operation; control and test in events or µs per step, ``hover`` already safe."""
+    """One operation; control and test in events or µs per step, ``hover`` already escaped."""
 
     op: Op
     control: float
@@ -68,7 +68,7 @@ def ops_of(comparison: Comparison, device: str) -> list[Op]:
 
 
 def op_hover(comparison: Comparison, op: Op) -> str:
-    """What a bar of ``op`` says when it is pointed at; safe."""
+    """The hover text of a bar of ``op``, escaped."""
     us, number = comparison.us, comparison.number
     significance = "" if op.time_change == "untested" else f"<br>significance: {op.time_change}"
     return (
@@ -88,7 +88,7 @@ def draw_op_bars(
     unit: Unit | None,
     colours: list[str],
 ) -> go.Figure:
-    """Three bars an operation, on one axis."""
+    """Three bars per operation on one axis: control, test and difference."""
     import plotly.graph_objects as go
 
     top, sort, theme = order

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme: str) -> go.Figure:
-    """A bar a line; times in µs."""
+    """A figure with one bar per line; times in µs."""
     import plotly.graph_objects as go
 
     colours = palette(theme)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 NO_BUTTONS = ("sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d")
-"""What no chart offers: to send it to plotly's servers, and to select what nothing uses."""
+"""Buttons removed from every chart: those that send it to plotly's servers, and unused selections."""
 PANEL_TITLE = 14
 """Pixels that titles of panels need below the chart's own."""
 TAG = re.compile(r"<[^>]*>")
-"""Markup of our own: what traces recorded stands escaped in titles."""
+"""Markup that charts add; text from traces is escaped."""
 BELOW_AXIS = 48
-"""Pixels of an axis' labels and title, below which the legend stands."""
+"""Pixels of an axis' labels and title; the legend is below them."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
@@ -30,10 +30,10 @@ class Palette:
     """Colours by meaning.
 
     Attributes:
-        control, test, faster, slower: of the four things that charts tell.
-        neutral: what is neither: a change of counts, the equality line. quiet: what was not tested.
-        text, muted, grid, paper: of the page. middle: of no change, between faster and slower.
-        parts: of parts of a whole; they mean nothing beyond their chart.
+        control, test, faster, slower: of the two sides and the two directions of change.
+        neutral: neither faster nor slower: a change of counts, the equality line. quiet: untested.
+        text, muted, grid, paper: of the page. middle: no change, between faster and slower.
+        parts: parts of a whole, without a meaning beyond their chart.
     """
 
     control: str
@@ -98,7 +98,7 @@ PALETTES = {
 
 
 def faint(colour: str, opacity: float) -> str:
-    """``colour`` (#RRGGBB) let through."""
+    """``colour`` (#RRGGBB) with ``opacity`` (0 to 1), as CSS."""
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
 
@@ -202,7 +202,7 @@ def _has_legend(figure: go.Figure) -> bool:
 
 
 def empty(theme: str, sentence: str) -> go.Figure:
-    """A figure that says what is missing.
+    """A figure without data that says why it is empty.
 
     Args:
         sentence: plain text, made safe here.

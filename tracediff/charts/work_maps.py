@@ -1,4 +1,4 @@
-"""What the tree and the tree map of the work share: their boxes' arguments, words and title."""
+"""What the call tree and the tree map share: arguments of boxes, texts and titles."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def amount_text(comparison: Comparison, size: str) -> Callable[[int], str]:
 
 
 def work_title(comparison: Comparison) -> str:
-    """What the boxes measure."""
+    """The name of the quantity that the boxes measure."""
     return "GPU time" if comparison.control.has_gpu or comparison.test.has_gpu else "operator self time"
 
 

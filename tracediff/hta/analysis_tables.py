@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PATTERN_ROOTS = ("aten::", "autograd::engine::evaluate_function", "Optimizer.")
-"""Parts of the names of operators whose sequences of kernels are looked for; HTA takes the outermost of them."""
+"""Parts of operator names whose kernel sequences are searched; HTA takes the outermost operators."""
 
 Tables = Mapping[str, "pd.DataFrame | None"]
 """Caption → table, None where HTA finds nothing."""
@@ -35,9 +35,9 @@ class Section:
     """One of HTA's analyses.
 
     Attributes:
-        name: what it was asked for by, one of SECTIONS.
-        title: for people.
-        tables: caption → table, times in µs; empty where there is nothing to tell.
+        name: its key in SECTIONS.
+        title: the heading.
+        tables: caption → table, times in µs; empty if HTA found nothing.
         unavailable: why HTA has no answer for this set, None where it has.
     """
 
@@ -48,7 +48,7 @@ class Section:
 
 
 def sections(where: Where | TraceSet | LabeledTrace, names: Sequence[str]) -> list[Section]:
-    """HTA's analyses of a set, in the order asked for. What HTA fails at is a section that says why; the others go on.
+    """HTA's analyses of a set, in the given order. An analysis that fails is a section with the reason.
 
     Args:
         where: as in `analysis`.
@@ -81,7 +81,7 @@ def _section(name: str, hta_analysis: Any) -> Section:
             return Section(name, title, found, None if found else "HTA found nothing in this set")
     except TracediffError as missing:
         return Section(name, title, unavailable=missing.reason)
-    except Exception as fault:  # whatever HTA trips over in a trace that it was not made for
+    except Exception as fault:  # HTA raises anything on traces that it does not support
         return Section(name, title, unavailable=printable(f"HTA failed: {type(fault).__name__}: {fault}"))
     finally:
         log.setLevel(level)

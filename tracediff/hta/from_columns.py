@@ -33,7 +33,7 @@ KINDS = {"Int": int, "Float": float}
 """HTA's value types that are numbers; the others are objects."""
 
 STACK_TIMES = ("first_kernel_start", "last_kernel_end", "kernel_dur_sum", "kernel_span")
-"""Columns that HTA makes of integers and then writes times into."""
+"""Columns that HTA creates as integers and then fills with times."""
 
 
 def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step: bool = False) -> Any:
@@ -41,9 +41,8 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
 
     Args:
         where: folder, file, glob, archive, URL or list of these; or a loaded set, whose files are read again, since
-            profiles hold no events. Of
-            several runs the first is taken, of several files of one rank in it the first, since HTA knows one file a
-            rank.
+            profiles hold no events. HTA takes
+            one run and one file per rank: the first run, and its first file of each rank, are used.
         include_last_profiler_step: as in HTA: also what starts in the last step, which is left out of files with
             several.
 
@@ -89,7 +88,7 @@ def _modules() -> dict[str, Any]:
 
 
 def _files(where: Where | TraceSet | LabeledTrace, notes: Notes) -> list[tuple[TraceFile, int | None]]:
-    """The files of the first run, with their rank where a set says it."""
+    """The files of the first run, with their ranks if the set knows them."""
     traces = where.t if isinstance(where, LabeledTrace) else where
     if isinstance(traces, TraceSet):
         notes.add("one-run", "HTA takes one run: the others were omitted", len(traces.runs) - 1)
@@ -101,7 +100,7 @@ def _files(where: Where | TraceSet | LabeledTrace, notes: Notes) -> list[tuple[T
 
 
 def _read(files: list[tuple[TraceFile, int | None]], notes: Notes) -> Iterable[tuple[int, Trace]]:
-    """(rank, trace) of each file; among several, those that are no traces are passed over with a note."""
+    """(rank, trace) of each file; among several, those that are not traces are skipped with a note."""
     for file, rank in files:
         try:
             trace = read_trace(file)

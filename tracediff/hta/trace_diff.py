@@ -41,7 +41,7 @@ STEPS_FOLDED = "ProfilerStep"
 """The name of all steps' annotations where the two sides' step numbers differ."""
 
 MOST_BARS = 40
-"""Names that a figure shows unless told otherwise."""
+"""Names in a figure by default."""
 
 MEMORY = re.compile(r"(hip)?Mem(cpy|set)|dma")
 PYTHON_FUNCTION = re.compile(r"\(\d+\): ")
@@ -52,7 +52,7 @@ Numbers = int | Sequence[int] | None
 
 
 class BadArgument(TracediffError, ValueError):
-    """An argument that cannot be served; a ValueError as well, since that is what HTA raises."""
+    """An argument that is not supported; a ValueError as well, since that is what HTA raises."""
 
 
 class DeviceType(Enum):
@@ -156,7 +156,7 @@ class LabeledTrace:
         return wanted
 
     def _cell(self, rank: int, iteration: int, device: DeviceType) -> list[Row]:
-        """The rows of one rank's iteration: sums over the files of a run, means over the runs that hold it."""
+        """The rows of one rank's iteration: sums over the files of a run, means over the runs that contain it."""
         runs = [
             files
             for run in self.t.runs
@@ -174,7 +174,7 @@ class LabeledTrace:
 
 
 class TraceDiff:
-    """HTA's four calls."""
+    """HTA's TraceDiff: the same four calls."""
 
     @classmethod
     def compare_traces(
@@ -207,7 +207,7 @@ class TraceDiff:
             counts_change_categories ("+", "-", "="). ``attrs["notes"]`` holds each side's health notes.
 
         Raises:
-            BadArgument: a rank, iteration, device type or kind of input that cannot be served.
+            BadArgument: a rank, iteration, device type or kind of input that is not supported.
             TracediffError: a trace that cannot be read.
         """
         sides = _labeled_pair(control, test)
@@ -291,7 +291,7 @@ def short_name(name: str) -> str:
 
 
 def _labeled_pair(control: Any, test: Any) -> list[LabeledTrace]:
-    """Both sides, what lies in files read side by side; labels differ."""
+    """Both sides as labelled sets, files read in parallel; labels differ."""
     given = (control, test)
     paths = [one for one in given if isinstance(one, str | os.PathLike | list | tuple)]
     loaded = iter(load_sets(paths) if paths else ())
@@ -344,7 +344,7 @@ def _device(given: Any) -> DeviceType:
 
 
 def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterator[tuple[str, str, int, int]]:
-    """(category, name, count, total ns) of what one file holds of the iteration on the device."""
+    """(category, name, count, total ns) of the iteration's events on the device in one file."""
     ops = profile.ops
     numbers = np.append(profile.step_numbers, OUTSIDE)  # step −1 is the last
     wanted = np.array([_on(device, code, name) for code, name in enumerate(profile.categories)], bool)

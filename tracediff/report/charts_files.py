@@ -30,9 +30,9 @@ IMAGE_FORMATS = ("png", "svg", "pdf")
 SCRIPT = "plotly.min.js"
 """Written once into the folder; every page refers to it."""
 WIDTH = 1000
-"""Of images, in pixels; PNG has twice as many."""
+"""Width of images in pixels; PNG has twice as many."""
 CONFIG = {"responsive": True, "displaylogo": False, "typesetMath": False, "modeBarButtonsToRemove": list(NO_BUTTONS)}
-"""Of plotly.js: a page sends nothing anywhere."""
+"""Configuration of plotly.js: pages send no data."""
 
 
 def write_charts(
@@ -46,7 +46,7 @@ def write_charts(
     to be put into a page.
 
     Returns:
-        what was written, without the script that all pages share.
+        The files written, without the script that all pages share.
 
     Raises:
         TracediffError: the folder cannot be written, or images cannot be made here.
@@ -87,7 +87,7 @@ def page(figure: go.Figure, name: str) -> str:
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Tell before the work begins that images cannot be made.
+    """Check, before the work begins, that charts can be written in ``formats``.
 
     Raises:
         TracediffError: an unknown format, or kaleido is not installed.
@@ -165,8 +165,8 @@ def image(figure: go.Figure, image_format: str) -> bytes:
 
 @contextmanager
 def _browser() -> Iterator[None]:
-    """One browser for all images, without the MathJax that kaleido else loads from the network; kaleido below 1.1
-    starts one for each.
+    """One browser for all images, without MathJax, which kaleido would load from the network; kaleido before 1.1
+    starts one per image.
     """
     kaleido = import_module("kaleido")
     if not hasattr(kaleido, "start_sync_server"):
@@ -174,7 +174,7 @@ def _browser() -> Iterator[None]:
         return
     try:
         kaleido.start_sync_server(silence_warnings=True, mathjax=False)
-    except Exception:  # told by the first image, with a remedy
+    except Exception:  # the first image reports it, with a remedy
         yield
         return
     try:

@@ -8,11 +8,11 @@ from tracediff.report.check_text import explanation, sentence, subject
 
 LEVELS = {REGRESSION: "error", INCONCLUSIVE: "warning", WAIVED: "notice"}
 MOST = 10
-"""Annotations of one level that GitHub shows of a step."""
+"""Annotations per level that GitHub shows for a workflow step."""
 
 
 def to_github(gate: Gate) -> str:
-    """A line for each limit that is not kept; one for all where nothing could be compared or everything is kept."""
+    """A line for each limit that did not pass; a single line if all passed or the sides are not comparable."""
     if gate.result == NOT_COMPARABLE:
         return _command("warning", "tracediff: not comparable", sentence(gate))
     lines = [_annotation(judged) for result in LEVELS for judged in gate.of(result)[:MOST]]

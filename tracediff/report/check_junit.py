@@ -12,7 +12,7 @@ SUITE = "tracediff check"
 
 
 def to_junit(gate: Gate) -> str:
-    """The document: broken limits are failures, inconclusive ones skipped, waived ones pass and say so."""
+    """The document: exceeded limits are failures, inconclusive ones skipped, waived ones pass with a note."""
     totals = {
         "tests": len(gate.judged),
         "failures": len(gate.of(REGRESSION)),

@@ -13,13 +13,13 @@ from tracediff.report.text import facts, headline
 
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
 MOST_LIMITS = 40
-"""Lines of the table, those that are not kept first: a comment holds 65,536 characters."""
+"""Rows of the table, those that did not pass first: a comment has at most 65,536 characters."""
 TOP = 5
 RIGHT = "--:"
 
 
 def to_markdown(gate: Gate) -> str:
-    """The sentence, the table of limits, what is not kept, and the largest changes in a fold."""
+    """The result, the table of limits, the limits that did not pass, and the largest changes, folded."""
     comparison = gate.comparison
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]

@@ -48,7 +48,7 @@ def show(gate: Gate, console: Console) -> None:
 
 
 def _without_commands(line: str) -> str:
-    """``line`` so that a CI log runs nothing: GitHub obeys ``::error::`` at the start of a line and ``##[error]``
+    """``line`` without workflow commands: GitHub runs ``::error::`` at the start of a line and ``##[error]``
     anywhere, and names are untrusted.
     """
     line = line.replace("##[", "# #[")

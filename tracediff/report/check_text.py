@@ -1,4 +1,4 @@
-"""How a check is worded, for every output alike."""
+"""Sentences about a check, the same for every output format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST_NAME = 100
 
 
 def sentence(gate: Gate) -> str:
-    """The result and what it rests on."""
+    """The result and its reasons in one sentence."""
     if gate.result == NOT_COMPARABLE:
         return f"not comparable: {'; '.join(f'{r.message} ({r.code}: {r.control} → {r.test})' for r in gate.stopping)}"
     if gate.result == PASS:
@@ -28,12 +28,12 @@ def sentence(gate: Gate) -> str:
 
 
 def subject(judged: Judged) -> str:
-    """What was limited, cut where it is very long."""
+    """The subject of the limit, cut if it is very long."""
     return cut(judged.figure.subject)
 
 
 def cut(name: str) -> str:
-    """``name``, its end left out where it is very long."""
+    """``name``, cut at the end if it is very long."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
@@ -81,7 +81,7 @@ def bound(judged: Judged) -> str:
 
 
 def explanation(judged: Judged) -> str:
-    """The figure, its bound, what the result rests on, and what would settle it."""
+    """The figure, its limit, the reason for the result, and what would resolve it."""
     figure, unit = judged.figure, judged.limit.unit
     parts = [f"{amount(figure.control, unit)} → {amount(figure.test, unit)}, {change(judged)}"]
     if figure.interval:
@@ -100,6 +100,6 @@ def explanation(judged: Judged) -> str:
 
 
 def not_passed(gate: Gate) -> list[Judged]:
-    """The limits that are not simply kept, the worst first."""
+    """The limits that did not pass, the worst first."""
     order = {REGRESSION: 0, INCONCLUSIVE: 1, WAIVED: 2}
     return sorted((j for j in gate.judged if j.result != PASS), key=lambda j: order[j.result])

@@ -17,7 +17,7 @@ from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
 from tracediff.report.to_json import json_text
 
 LEAST_SD = 0.005
-"""Standard deviation of log step times below which runs are taken as no more alike: few runs agree by chance."""
+"""Floor of the standard deviation of log step times: a few runs may agree by chance."""
 
 
 Seconds = Annotated[
@@ -58,7 +58,7 @@ class VariantRow:
 
 @dataclass(frozen=True)
 class CollectionTable:
-    """A collection: its name and size, the environment of its first variant, and a row a variant."""
+    """A collection: its name and size, the environment of its first variant, and a row per variant."""
 
     name: str
     size: str | None
@@ -147,8 +147,8 @@ def _iqr(values: list[float]) -> float:
 
 
 def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None, float | None]:
-    """base / steps on the logs of run medians, with the wider of Welch's and Student's 95 % interval; none with one run
-    on a side.
+    """base / steps on the logs of run medians, with the wider of Welch's and Student's 95 % interval, which is missing
+    if a side has one run.
     """
     a, b = [math.log(x) for x in base], [math.log(x) for x in steps]
     difference = mean(a) - mean(b)
@@ -166,7 +166,7 @@ def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None
 
 
 def _counts(folder: Path) -> tuple[float | None, float]:
-    """(GPU kernels a step, operator calls a step)."""
+    """(GPU kernels per step, operator calls per step)."""
     (traces,) = load_sets([folder])
     average = op_average(traces)
     kernels, ops = (

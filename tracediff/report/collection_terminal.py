@@ -11,7 +11,7 @@ from tracediff.report.collection import CollectionTable
 from tracediff.report.collection_text import HEAD, cells_of, heads, title, units_of
 
 DROPPED_FIRST = ("runs", "IQR", "build", "ops", "profiler", "peak")
-"""Columns that a narrow terminal goes without, in this order; JSON and Markdown have all."""
+"""Columns omitted on a narrow terminal, in this order; JSON and Markdown have all."""
 
 
 def show(collection: CollectionTable, console: Console) -> None:

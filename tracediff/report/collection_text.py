@@ -1,4 +1,4 @@
-"""How the table of a collection is worded, for the terminal and Markdown alike."""
+"""Titles and cells of a collection's table, the same for terminal and Markdown."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ WHY = {
 
 
 def explain(comparison: Comparison, name: str, most: int = 10) -> str:
-    """Text on the groups that hold work called ``name`` (raw, match or readable name, operator, or a part of one), the
+    """Text about the groups with work called ``name`` (raw, match or display name, operator, or a part of one), the
     largest first.
 
     Raises:

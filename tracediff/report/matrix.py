@@ -21,7 +21,7 @@ BESIDE_NAMES = 66
 
 
 def rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
-    """(unit of the times, one row of texts a comparison)."""
+    """(unit of the times, one row of texts per comparison)."""
     times = [us for cell in cells for us in (cell.comparison.verdict.control_us, cell.comparison.verdict.test_us)]
     unit = time_unit(times)
     return unit.name, [_row(cell, unit.plain) for cell in cells]

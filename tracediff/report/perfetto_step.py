@@ -71,10 +71,10 @@ class StepEvents:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedEvents:
-    """n events of a trace where they are shown.
+    """Where n events of a trace are shown.
 
     Attributes:
-        rows: int64[n] of the trace. gpu: bool[n] whether they stand on a GPU's stream.
+        rows: int64[n] of the trace. gpu: bool[n] whether they are on a GPU stream.
         thread: int64[n] as `threads_of`. level: int64[n] which of its rows.
         start, end: int64[n] in ns after the step's start, within the step.
     """
@@ -99,7 +99,7 @@ def us(ns: int) -> msgspec.Raw:
 
 
 def process_events(pid: int, name: str, labels: str = "") -> Iterator[Event]:
-    """What a process is called, and that processes stand in the order of their numbers."""
+    """The name of a process, and its sort position, which is its number."""
     place = {"pid": pid, "tid": pid}
     yield {"ph": "M", "name": "process_name", **place, "args": {"name": bounded_text(name)}}
     if labels:
@@ -108,7 +108,7 @@ def process_events(pid: int, name: str, labels: str = "") -> Iterator[Event]:
 
 
 def thread_events(pid: int, tid: int, name: str) -> Iterator[Event]:
-    """The same of a thread."""
+    """The name of a thread, and its sort position."""
     yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": bounded_text(name)}}
     yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}
 

@@ -1,4 +1,4 @@
-"""Tables ready to be shown: texts in rows, the same for every format."""
+"""Tables as rows of texts, the same for every output format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Table:
 
 @dataclass(frozen=True)
 class ColumnFormat:
-    """How a column is shown: its unit's symbol, empty for counts, and the text of a value per step (ns, bytes, flop or
+    """The format of a column: its unit's symbol, empty for counts, and the text of a value per step (ns, bytes, flop or
     a count).
     """
 
@@ -54,7 +54,7 @@ class ColumnFormat:
 
 
 def column_format(column: Column, values: Iterable[float]) -> ColumnFormat:
-    """One way to show all ``values`` of ``column``."""
+    """One format for all ``values`` of ``column``."""
     largest = max((abs(v) for v in values), default=0.0)
     if column.unit == "ns":
         times = time_unit([largest / 1000])
@@ -66,7 +66,7 @@ def column_format(column: Column, values: Iterable[float]) -> ColumnFormat:
 
 
 def rate(rate_column: Rate, schema: TableSchema, values: Sequence[float]) -> float | None:
-    """The quotient for a row, None where nothing is to be divided by."""
+    """The quotient for a row, None if the divisor is 0."""
     position = {column.name: k for k, column in enumerate(schema.columns)}
     divisor = values[position[rate_column.under]]
     return rate_column.factor * values[position[rate_column.over]] / divisor if divisor else None
@@ -101,7 +101,7 @@ def _display_key(schema: TableSchema, key: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _with_rates(columns: Sequence[str], rates: Sequence[str], before: int) -> tuple[str, ...]:
-    """The first columns, then the rates, then the others, which give way where room is short."""
+    """The first ``before`` columns, then the rates, then the others, which are omitted first on a narrow screen."""
     return (*columns[:before], *rates, *columns[before:])
 
 
@@ -111,7 +111,7 @@ def one_sided(
     gpus: tuple[str, ...],
     top: int | None = None,
 ) -> Table:
-    """The table of a table of one set with the devices ``gpus``; ``rows`` are (key, values per step), in order."""
+    """The report table of one set's table, with the devices ``gpus``; ``rows`` are (key, values per step), in order."""
     formats = [column_format(column, (values[k] for _, values in rows)) for k, column in enumerate(schema.columns)]
     titles = [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
     heads = _with_rates(
@@ -139,7 +139,7 @@ def one_sided(
 def two_sided(
     table_diff: TableDiff, scale: int, gpus: tuple[tuple[str, ...], tuple[str, ...]], top: int | None = None
 ) -> Table:
-    """The table of a table of two sets: the first column as control, test and change, the others as ``control → test``.
+    """The report table of both sides' table: first column as control, test and change, others as ``control → test``.
 
     Args:
         gpus: names of the devices of both sides.
@@ -175,7 +175,7 @@ def two_sided(
 
 
 def comparison_tables(comparison: Comparison, top: int | None = None) -> list[Table]:
-    """The further tables of a comparison, those that both sets were loaded with."""
+    """The tables of a comparison that both sets were loaded with (`--table`)."""
     return [
         two_sided(table_diff, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top)
         for table_diff in comparison.tables
@@ -203,6 +203,6 @@ def row_object(
 
 
 def table_columns(schema: TableSchema, prefixes: Sequence[str]) -> list[str]:
-    """The keys of a row's object (`line_of` with each prefix), which a table without rows has, too."""
+    """The keys of a row's object (`line_of` with each prefix), also for a table without rows."""
     key, zeros = ("",) * len(schema.keys), (0,) * len(schema.columns)
     return list(dict.fromkeys(column for prefix in prefixes for column in row_object(schema, key, zeros, (), prefix)))

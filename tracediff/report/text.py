@@ -1,4 +1,4 @@
-"""How sides and evidence are worded, for every format alike."""
+"""Sentences about sides, evidence and the verdict, the same for every output format."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def unprofiled(comparison: Comparison) -> str | None:
 
 
 def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:
-    """The verdict's sentence with the figures behind it, or why there is none and ``remedy``."""
+    """The verdict's sentence with its step times; for a refused comparison, the reasons and ``remedy``."""
     verdict = comparison.verdict
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]

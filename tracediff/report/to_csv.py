@@ -1,4 +1,4 @@
-"""`Comparison` → CSV files, one a table; times in µs per step."""
+"""`Comparison` → CSV files, one per table; times in µs per step."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ FINDING_COLUMNS = ("code", "title", "detail", "delta_us")
 HEALTH_COLUMNS = ("side", "code", "message", "count")
 SIDES = ("control", "test")
 PREFIXES = ("control_", "test_")
-"""Of the columns of further tables."""
+"""Prefixes of the columns of `--table` tables."""
 
 
 def to_csv(comparison: Comparison) -> dict[str, str]:
@@ -164,7 +164,7 @@ def health_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def step_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """The used steps of both sides; of several ranks each step's slowest."""
+    """The measured steps of both sides; with several ranks, each step's slowest."""
     for side, summary in zip(SIDES, (comparison.control, comparison.test), strict=True):
         for run, steps in summary.steps.items():
             for step in steps:

@@ -15,7 +15,7 @@ from tracediff.report.table_markdown import to_markdown as table_lines
 from tracediff.report.text import facts, headline, unprofiled
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
-"""Charts that stand below the tables where images are wanted."""
+"""Charts below the tables if images are requested."""
 
 
 def to_markdown(

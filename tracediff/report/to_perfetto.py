@@ -34,7 +34,7 @@ from tracediff.write import write_bytes, write_text
 
 SIDES = ("control", "test")
 STATE_ROW = 0
-"""Of a timeline."""
+"""The row of states in a timeline."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class MergedTrace:
     """One trace of two steps.
 
     Attributes:
-        text: Chrome trace JSON, an event a line, times in µs with three decimals.
+        text: Chrome trace JSON, one event per line, times in µs with three decimals.
         summary: what is in it, in a line.
     """
 
@@ -97,7 +97,7 @@ def _side_summary(name: str, step: TypicalStep, events: StepEvents) -> str:
 
 
 def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[StepEvents]) -> dict[str, Any]:
-    """Everything that the file says of where it comes from: an allow-list."""
+    """The file's metadata on its origin: an allow-list."""
     out: dict[str, Any] = {"tracediff": VERSION}
     for name, side, step, events in zip(SIDES, (comparison.control, comparison.test), typical, sides, strict=True):
         out[name] = {
@@ -114,7 +114,7 @@ def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[St
 
 
 def _overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> Iterator[Event]:
-    """The process on top: a row a side with its step and states, a row a finding, and the memory of both sides."""
+    """The process on top: one row per side with its step and states, one per finding, and the memory of both sides."""
     pid = next(ids.process)
     yield from process_events(pid, f"tracediff: {comparison.control.label} → {comparison.test.label}")
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
@@ -128,7 +128,7 @@ def _overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> I
 
 
 def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterator[Event]:
-    """The period of a step, and in it the state of each instant; short ones are put together, as in the timeline."""
+    """The period of a step, and in it the state of each instant; short ones are merged, as in the timeline."""
     period = us(timeline.end - timeline.start)
     yield {
         "ph": "X",

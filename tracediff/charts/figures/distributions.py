@@ -1,4 +1,4 @@
-"""The periods of all used steps, run by run."""
+"""The periods of all measured steps, run by run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis
 
 MOST = 8000
-"""Dots in a chart; of longer runs evenly chosen steps from the shortest to the longest are drawn."""
+"""Dots in a chart; longer runs are sampled evenly from the shortest step to the longest."""
 FEWEST = 25
-"""Dots a run at least."""
+"""Dots per run, at least."""
 
 
 def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
-    """Periods of the used steps of every run on both sides (or of one set): a box and a dot a step. Of several ranks
-    each step's slowest.
+    """The periods of the measured steps of every run on both sides (or of one set): a box per run, a dot per step. With
+    several ranks, each step's slowest rank.
     """
     import plotly.graph_objects as go
 

@@ -65,7 +65,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
 
 
 def _parts(comparison: Comparison, most: int) -> list[Sum]:
-    """Families by size; beyond ``most`` the smallest as one, and what is kept out of matching."""
+    """Families by size; beyond ``most``, the smallest as one; then unattributed work."""
     lines = sorted(
         (s for s in summed(comparison.work, "family") if s.control or s.test),
         key=lambda s: (-max(s.control, s.test), s.name),

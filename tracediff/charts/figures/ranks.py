@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 COMMUNICATION = "communication kernels"
 MOST = 256
-"""Ranks drawn a side; of more, those that were slowest or communicate longest."""
+"""Ranks drawn per side; if there are more, those that were slowest most often or communicate longest."""
 
 Cells = dict[int, dict[str, float]]
 """Rank → column → µs per step."""
 
 
 def ranks(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
-    """Heat maps rank × state, control above test: µs per step of each rank, and what its communication kernels take."""
+    """Heat maps of rank × state, control above test: µs per step of each rank, and of its communication kernels."""
     from plotly.subplots import make_subplots
 
     sides = sides_of(subject)
@@ -80,12 +80,12 @@ def _cells(side: Side) -> Cells:
 
 
 def _slowest(side: Side) -> Counter[int]:
-    """Rank → how many used steps it was the slowest of."""
+    """Rank → the number of measured steps in which it was the slowest."""
     return Counter(step.rank for steps in side.steps.values() for step in steps)
 
 
 def _columns(cells: list[Cells]) -> list[str]:
-    """The states that hold at any time, in their order; communication kernels last."""
+    """The states that take any time, in their order; communication kernels last."""
     names = dict.fromkeys(name for side in cells for row in side.values() for name, us in row.items() if us)
     return sorted(names, key=lambda n: n == COMMUNICATION)
 

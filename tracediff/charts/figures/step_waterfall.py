@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 SMALL = 0.005
 """Changes below this part of the longer step share one bar."""
 FLAT = 0.3
-"""Where the running total moves by less than this part of it, the axis does not begin at 0, and says so."""
+"""If the running total moves by less than this fraction, the axis does not start at 0; the subtitle says so."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One bar of the way: ``delta`` in µs per step. ``name`` is plain text."""
+    """The change of one state: ``delta`` in µs per step. ``name`` is plain text."""
 
     name: str
     control_us: float

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 OUTSIDE = "(call unknown)"
 SIZES = {"work": "GPU time", "host": "operator time on the host", "count": "operator calls"}
-"""What the boxes are as large as."""
+"""What the size of a box can measure."""
 
 
 def tree(comparison: Comparison, depth: int = 7, size: str = "work", *, theme: str = "light") -> go.Figure:
-    """The call trees of both sides as one icicle, per step of a call and all below it.
+    """The call trees of both sides as one icicle; a box is a call with everything below it, per step.
 
     Args:
         depth: levels shown at once; a click shows those below.
@@ -43,8 +43,8 @@ def tree(comparison: Comparison, depth: int = 7, size: str = "work", *, theme: s
 
 
 def _on_host(comparison: Comparison, size: str) -> list[Box]:
-    """The merged tree by what operators do on the host. A scope that is no operator is as large as what is below it;
-    calls count all below them.
+    """The merged tree by what operators do on the host. A scope other than an operator is as large as
+    its children together; a count includes all calls below.
     """
     nodes = merge_trees(comparison.trees, comparison.pairing, comparison.scale)
     boxes = [Box(-1, WHOLE)]
@@ -62,7 +62,7 @@ def _on_host(comparison: Comparison, size: str) -> list[Box]:
 
 
 def _calls(comparison: Comparison) -> list[Box]:
-    """The merged tree below one box for everything; work whose call is not known stands beside the phases."""
+    """The merged tree below one box for everything; work whose call is unknown is beside the phases."""
     scale = comparison.scale
     whole = [sum(scale // tree.denominator * w.ns for w in tree.work) for tree in comparison.trees]
     boxes = [Box(-1, WHOLE, whole[0], whole[1])]

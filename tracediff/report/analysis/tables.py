@@ -1,4 +1,4 @@
-"""What a reader of an analysis is shown, in which order."""
+"""The contents of an analysis report, in order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tracediff.report.sections import BY_TITLES
 from tracediff.report.table import Table, one_sided
 
 TOP = 15
-"""Rows of a table where nothing else is asked for."""
+"""Rows of a table by default."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """What stands above the tables: the set's name, one line on what it is, and one on its step."""
+    """The lines above the tables: the set's name, its runs and steps, and its step time."""
 
     title: str
     facts: str

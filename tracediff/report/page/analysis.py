@@ -24,7 +24,7 @@ def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table
     """The analysis as one page.
 
     Args:
-        command: the command line that makes it, to be told at its end.
+        command: the command line that creates it, shown at its end.
         more: further tables, such as HTA's.
     """
     tables = tables_of(analysis, ROWS)

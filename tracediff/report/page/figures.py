@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 MOST_BYTES = 2_000_000
-"""Of the data of a page's charts as JSON."""
+"""Size limit of the data of a page's charts as JSON."""
 TOP = 30
 """Pixels above a chart without its title, for the titles of its panels."""
 
@@ -33,7 +33,7 @@ class Chart:
         figure: what plotly.js draws, in light colours; None where there is nothing to show.
         dark: [path, value] of all that differs in dark colours.
         height: in pixels.
-        is_too_large: its data are not in the page, which had no room for them.
+        is_too_large: its data are omitted, since the page would exceed its size limit.
     """
 
     name: str
@@ -99,7 +99,7 @@ def chart(subject: Comparison | Analysis, name: str) -> Chart:
 
 
 def remove_title(figure: go.Figure) -> None:
-    """Take away the title, which the page tells as a heading, and its room."""
+    """Remove the title, which the page shows as a heading, and its space."""
     height = height_of(figure) - (figure.layout.margin.t or 0) + TOP
     figure.update_layout(title=None, height=int(height), margin={"t": TOP, "l": 4, "r": 4})
 

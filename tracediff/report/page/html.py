@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 MOST_BYTES = 8_000_000
-"""Of the file; plotly.js is 4.8 million of them."""
+"""Size limit of the file; plotly.js takes 4.8 MB of it."""
 TEXT_BYTES = 200_000
-"""Of these the sections' text; tables take what text and charts leave."""
+"""Share of the sections' text; tables get what text and charts leave."""
 CHARTS = (
     *("step_waterfall", "duration_diff", "counts_diff", "families", "treemap", "scatter", "tree"),
     *("timeline", "memory", "launches", "distributions", "ranks"),
@@ -42,7 +42,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
     """The report as one page.
 
     Args:
-        command: the command line that makes it, to be told at its end.
+        command: the command line that creates it, shown at its end.
     """
     from plotly.offline import get_plotlyjs
 
@@ -107,7 +107,7 @@ def page(template: str, title: str, charts: PageCharts, data: dict[str, Any], **
 
 
 def versions() -> list[tuple[str, str]]:
-    """What makes the page."""
+    """Versions and date of the page: (name, value)."""
     tools = f"tracediff {VERSION}, Python {platform.python_version()}, plotly {version('plotly')}"
     return [("created with", tools), ("created on", date.today().isoformat())]
 

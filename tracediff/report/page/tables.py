@@ -166,7 +166,7 @@ def _member(comparison: Comparison, member: Member, names: Names) -> list[Any]:
 
 
 def _rounded(us: float) -> float:
-    """To the picosecond: beyond it a float has nothing to say."""
+    """``us`` rounded to the picosecond, to shorten the JSON."""
     return round(us, 6)
 
 
