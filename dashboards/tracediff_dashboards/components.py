@@ -12,7 +12,7 @@ from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
-from tracediff.report.page.figures import untitled
+from tracediff.report.page.figures import remove_title
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -60,7 +60,7 @@ def figure(drawn: go.Figure, key: str, config: dcc.Graph.Config | None = None) -
     title, subtitle = caption(drawn)
     if not drawn.data:
         return html.P(title, className="missing")
-    untitled(drawn)
+    remove_title(drawn)
     graph = dcc.Graph(
         id=f"chart-{key}",
         figure=drawn,

@@ -124,14 +124,14 @@ def test_the_waterfall_goes_from_control_to_test(comparison):
     bars = sorted([(y, b, b + x, 1) for y, b, x in zip(slower.y, slower.base, slower.x, strict=True)]
                   + [(y, b + x, b, -1) for y, b, x in zip(faster.y, faster.base, faster.x, strict=True)])  # fmt: skip
     assert all(a[2] == pytest.approx(b[1]) for a, b in pairwise(bars))
-    assert "nothing is left over" in unescape(figure.layout.title.text).replace("<br>", " ")
+    assert "together they are the whole change" in unescape(figure.layout.title.text).replace("<br>", " ")
 
 
-def test_small_changes_of_the_waterfall_share_a_bar_and_a_flat_one_says_where_its_axis_begins(tmp_path):
+def test_small_changes_of_the_waterfall_share_a_bar_and_a_flat_one_says_where_its_axis_starts(tmp_path):
     test = events()
     test[-1] = kernel("add", 260, 13, correlation=12)
     figure = charts.step_waterfall(built(tmp_path, test=test))
-    assert "The axis begins at" in figure.layout.title.text.replace("<br>", " ")
+    assert "The axis starts at" in figure.layout.title.text.replace("<br>", " ")
     assert figure.layout.xaxis.range[0] > 0
 
 
@@ -256,7 +256,7 @@ def test_distributions_show_every_step_and_the_interval_where_there_is_one(compa
     assert [len(box.y) for box in figure.data] == [
         len(s) for side in (comparison.control, comparison.test) for s in side.steps.values()
     ]
-    assert "Not tested" in figure.layout.title.text.replace("<br>", " ")
+    assert "significance unknown" in figure.layout.title.text.replace("<br>", " ")
     tested = replace(comparison, verdict=replace(comparison.verdict, ci95_us=(10.0, 20.0)))
     assert "+10.0 µs to +20.0 µs" in charts.distributions(tested).layout.title.text.replace("<br>", " ")
 
@@ -268,7 +268,7 @@ def test_long_runs_are_drawn_by_evenly_chosen_steps(comparison):
     figure = charts.distributions(long)
     assert len(figure.to_json()) < LARGEST
     assert (min(figure.data[0].y), max(figure.data[0].y)) == (1.0, 50.999)
-    assert "evenly chosen" in figure.layout.title.text
+    assert "sampled evenly" in figure.layout.title.text.replace("<br>", " ")
 
 
 def test_every_mark_of_the_timeline_has_an_id_of_its_own(comparison):
@@ -286,7 +286,7 @@ def test_without_a_gpu_no_state_is_called_idle(tmp_path):
 
 
 def test_ranks_say_that_there_is_one_only(comparison):
-    assert "One rank only" in charts.ranks(comparison).layout.annotations[0].text
+    assert "Only one rank" in charts.ranks(comparison).layout.annotations[0].text
 
 
 def test_launches_count_the_calls(comparison):
@@ -374,7 +374,7 @@ def test_ten_thousand_operations_stay_below_the_limit(comparison):
         assert len(getattr(charts, name)(many).to_json()) < LARGEST, name
     for draw in (charts.duration_diff, charts.counts_diff):
         assert len(draw(many, top=10_000).to_json()) < LARGEST
-    assert "8,500 smaller ones of 10,000" in charts.scatter(many).layout.title.text.replace("<br>", " ")
+    assert "8,500 smallest of 10,000" in charts.scatter(many).layout.title.text.replace("<br>", " ")
 
 
 @needs_traces
@@ -421,6 +421,6 @@ def test_the_tree_is_as_large_as_what_is_chosen():
         )
         < 0.02 * calls
     )
-    assert "time of operators on the host" in charts.tree(comparison, size="host").layout.title.text
+    assert "operator time on the host" in charts.tree(comparison, size="host").layout.title.text
     with pytest.raises(TracediffError):
         charts.tree(comparison, size="weight")

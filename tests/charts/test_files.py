@@ -90,7 +90,7 @@ def test_markdown_with_images_links_to_them(folders, tmp_path):
     links = re.findall(r"^!\[(.*)\]\((.*)\)$", target.read_text(), re.M)
     assert [Path(unquote(to)).stem for _, to in links] == ["step_waterfall", "duration_diff", "timeline"]
     for alternative, to in links:
-        assert alternative.startswith(("A step", "GPU", "A typical"))
+        assert alternative.startswith(("Step time", "GPU", "A typical"))
         assert "<" not in alternative
         assert (tmp_path / unquote(to)).read_text().startswith("<svg")
 
@@ -130,7 +130,7 @@ def test_images_are_written(folders, tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_an_error(folders, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(TracediffError, match="cannot be made"):
+    with pytest.raises(TracediffError, match="cannot be created"):
         write_charts(tracediff.compare(*folders).comparison, tmp_path / "file" / "out")
 
 

@@ -157,7 +157,7 @@ def test_short_names(raw: str, short: str) -> None:
         ({"control_rank": 4}, "no such rank: 4; choose from 0"),
         ({"test_iteration": [1, 9]}, "no such iteration: 9; choose from 1, 2"),
         ({"test_iteration": []}, "an empty list of iterations"),
-        ({"device_type": "TPU"}, "TPU: no device type"),
+        ({"device_type": "TPU"}, "TPU: not a device type"),
     ],
 )
 def test_what_cannot_be_served(control: Path, arguments: dict[str, Any], message: str) -> None:
@@ -168,7 +168,7 @@ def test_what_cannot_be_served(control: Path, arguments: dict[str, Any], message
 
 
 def test_what_is_no_set(control: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadArgument, match="no trace set"):
+    with pytest.raises(BadArgument, match="not a trace set"):
         TraceDiff.compare_traces(control, 7)
     with pytest.raises(BadArgument, match="neither t nor trace_dir"):
         LabeledTrace("x")

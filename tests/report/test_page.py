@@ -39,7 +39,7 @@ SECTIONS = (
     "distributions",
     "ranks",
     "preflight",
-    "made",
+    "origin",
 )
 
 
@@ -117,7 +117,7 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
         "24 % faster per step: 175.5 → 132.8 ms",
         "waiting for the DataLoader fell",
         "−56.2",
-        "Adds up: 0 ns left over",
+        "The states add up to the step: 0 ns unexplained",
         "steps 6–10 of 5–10",
     ):
         assert said in body
@@ -166,7 +166,7 @@ def test_a_finding_opens_its_work_and_an_operator_its_partners(visit, resnet):
     assert "volta_scudnn_128x64_relu_xregs_large_nn_v1" in page.inner_text("#groups .details")
     assert page.evaluate("document.querySelector('#groups').getBoundingClientRect().top") < 300
     page.click("#groups .details li button >> nth=0")
-    assert "Matched in".lower() in page.inner_text("#ops .details").lower()
+    assert "Matched groups".lower() in page.inner_text("#ops .details").lower()
     page.click("#ops .details li button >> nth=0")
     assert page.is_visible("#groups .details .sides")
     page.click("article[data-code=outlier-step] .see a")
@@ -221,7 +221,9 @@ def test_words_are_whole_beside_long_file_names(visit, tmp_path):
         "(cell => cell.getClientRects().length && cell.clientHeight / parseFloat(getComputedStyle(cell).lineHeight))"
     )
     assert (
-        page.evaluate(f"{lines}([...document.querySelectorAll('#made th')].find(c => c.textContent === 'made with'))")
+        page.evaluate(
+            f"{lines}([...document.querySelectorAll('#origin th')].find(c => c.textContent === 'created with'))"
+        )
         < 2
     )
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
@@ -365,7 +367,7 @@ def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(
     )
     page = visit(written(tmp_path, many)).page
     assert page.inner_text("#ops .found").strip().startswith("10,000 of 12,000")
-    assert "2,000 with the smallest change are left out" in page.inner_text("#ops .found")
+    assert "2,000 with the smallest change are omitted" in page.inner_text("#ops .found")
     assert len(rows(page, "ops")) < 60
     page.evaluate("document.querySelector('#ops .rows').scrollTop = 1e9")
     page.wait_for_function("() => document.querySelector('#ops tbody tr[data-place=\"9999\"]')")
@@ -430,7 +432,7 @@ def test_a_notebook_shows_the_verdict_and_the_step(tmp_path):
     comparison = compared(tmp_path, events(names=HOSTILE), events(2, names=HOSTILE))
     shown = to_notebook(replace(comparison, control=replace(comparison.control, label=HOSTILE[0])))
     assert "per step" in shown.partition("verdict")[2][:300]
-    assert "Adds up: 0 ns left over" in shown
+    assert "The states add up to the step: 0 ns unexplained" in shown
     assert "<script" not in shown
     assert tracediff.Diff(comparison)._repr_html_() == to_notebook(comparison)
 

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 class Charts:
-    """The functions of `tracediff.charts`, their comparison or analysis given:
+    """The functions of `tracediff.charts`, bound to one comparison or analysis:
     ``diff.charts.step_waterfall(theme="dark")`` is a plotly figure.
 
-    ``dir()`` lists them; ``help(diff.charts.NAME)`` tells the arguments.
+    ``dir()`` lists them; ``help(diff.charts.NAME)`` shows the arguments.
     """
 
-    def __init__(self, of: Comparison | Analysis) -> None:
-        self._of = of
-        self._names = charts.NAMES if isinstance(of, Comparison) else charts.OF_SET
+    def __init__(self, subject: Comparison | Analysis) -> None:
+        self._subject = subject
+        self._names = charts.NAMES if isinstance(subject, Comparison) else charts.OF_SET
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or name not in self._names:
             raise AttributeError(f"no chart {name!r}: there are {', '.join(self._names)}")
         draw = getattr(charts, name)
-        return update_wrapper(partial(draw, self._of), draw)
+        return update_wrapper(partial(draw, self._subject), draw)
 
     def __dir__(self) -> list[str]:
         return sorted(self._names)

@@ -1,4 +1,4 @@
-"""Trees of boxes for icicles and tree maps: sizes, pruning, and what plotly wants of them."""
+"""Trees of boxes for icicles and tree maps: sizes, pruning, and plotly's arguments."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 LEAST = 0.001
-"""Boxes below this part of the whole are put together as one."""
+"""Boxes below this fraction of the whole are merged into one."""
 MOST = 2500
-"""Boxes in a chart; where more are left the smallest go too."""
+"""Most boxes in a chart; beyond it, the smallest are merged too."""
 STRONGEST = 0.5
 """Change, as a part of the larger side, from which the colour is at its strongest."""
 LONGEST_HOVER = 240
@@ -24,13 +24,13 @@ LONGEST_HOVER = 240
 
 @dataclass
 class Box:
-    """One node; parents stand before their children.
+    """One node; parents come before their children.
 
     Attributes:
         parent: position of the box around it, −1 for the whole.
         name: plain text. detail: plain text for the hover.
         control, test: time or count per step, numerators over the comparison's scale.
-        size: how much room it takes: the larger side, and no less than its parts.
+        size: its area: the larger side, and at least the sum of its parts.
     """
 
     parent: int
@@ -43,8 +43,8 @@ class Box:
 
 
 def pruned(boxes: list[Box], least: float = LEAST, most: int = MOST) -> list[Box]:
-    """The boxes that are at least ``least`` of the whole, at most ``most`` (and as many rests): the others of one
-    parent are one box, “…”.
+    """The boxes that are at least ``least`` of the whole, at most ``most`` (plus one “…” per parent, which sums the
+    others).
     """
     _set_sizes(boxes)
     limit = least * (boxes[0].size if boxes else 0)
@@ -52,29 +52,34 @@ def pruned(boxes: list[Box], least: float = LEAST, most: int = MOST) -> list[Box
     while sum(kept) > most:
         limit = max(1.5 * limit, 1.0)
         kept = _kept(boxes, limit)
-    return _with_rests(boxes, kept)
+    return _with_remainders(boxes, kept)
 
 
 def joined(boxes: list[Box]) -> list[Box]:
-    """The boxes with each that holds one other and nothing else put together with it: ``Model/Encoder/Layer[0]`` is one
+    """The boxes, where a box that contains only one other is merged with it: ``Model/Encoder/Layer[0]`` is one
     level.
     """
-    inside = [0] * len(boxes)
+    children = [0] * len(boxes)
     for box in boxes:
         if box.parent >= 0:
-            inside[box.parent] += 1
-    at: list[int] = []
-    out: list[Box] = []
+            children[box.parent] += 1
+    positions: list[int] = []
+    merged: list[Box] = []
     for k, box in enumerate(boxes):
-        parent = at[box.parent] if box.parent >= 0 else -1
-        above = boxes[box.parent] if box.parent > 0 else None
-        if above and inside[box.parent] == 1 and inside[k] and (above.control, above.test) == (box.control, box.test):
-            out[parent].name += f"/{box.name}"
-            at.append(parent)
+        parent = positions[box.parent] if box.parent >= 0 else -1
+        parent_box = boxes[box.parent] if box.parent > 0 else None
+        if (
+            parent_box
+            and children[box.parent] == 1
+            and children[k]
+            and (parent_box.control, parent_box.test) == (box.control, box.test)
+        ):
+            merged[parent].name += f"/{box.name}"
+            positions.append(parent)
         else:
-            at.append(len(out))
-            out.append(Box(parent, box.name, box.control, box.test, detail=box.detail))
-    return out
+            positions.append(len(merged))
+            merged.append(Box(parent, box.name, box.control, box.test, detail=box.detail))
+    return merged
 
 
 def _set_sizes(boxes: list[Box]) -> None:
@@ -93,71 +98,79 @@ def _kept(boxes: list[Box], limit: float) -> list[bool]:
     return kept
 
 
-def _with_rests(boxes: list[Box], kept: list[bool]) -> list[Box]:
-    out: list[Box] = []
-    at: dict[int, int] = {}
-    rests: dict[int, list[Box]] = {}
+def _with_remainders(boxes: list[Box], kept: list[bool]) -> list[Box]:
+    visible: list[Box] = []
+    positions: dict[int, int] = {}
+    remainders: dict[int, list[Box]] = {}
     for k, box in enumerate(boxes):
         if kept[k]:
-            at[k] = len(out)
-            out.append(Box(at.get(box.parent, -1), box.name, box.control, box.test, detail=box.detail, size=box.size))
+            positions[k] = len(visible)
+            visible.append(
+                Box(positions.get(box.parent, -1), box.name, box.control, box.test, detail=box.detail, size=box.size)
+            )
         elif kept[box.parent] and box.size:
-            rests.setdefault(box.parent, []).append(box)
-    for parent, small in rests.items():
-        sums = sum(b.control for b in small), sum(b.test for b in small)
-        out.append(
+            remainders.setdefault(box.parent, []).append(box)
+    for parent, merged in remainders.items():
+        sums = sum(b.control for b in merged), sum(b.test for b in merged)
+        visible.append(
             Box(
-                at[parent],
+                positions[parent],
                 "…",
                 *sums,
-                detail=f"{plural(len(small), 'smaller part')} together",
-                size=sum(b.size for b in small),
+                detail=f"{plural(len(merged), 'smaller part')} together",
+                size=sum(b.size for b in merged),
             )
         )
-    return out
+    return visible
 
 
 def arrays(
-    comparison: Comparison, boxes: list[Box], *, of: Palette, unit_us: float, heads: bool, told: Callable[[int], str]
+    comparison: Comparison,
+    boxes: list[Box],
+    *,
+    colours: Palette,
+    unit_us: float,
+    with_titles: bool,
+    amount_text: Callable[[int], str],
 ) -> dict[str, Any]:
-    """Arguments for `go.Icicle` and `go.Treemap`. A box's value is what its parts leave of it, so that sums close
+    """Arguments for `go.Icicle` and `go.Treemap`. A box's value excludes its parts, so that sums close
     without rounding.
 
     Args:
         unit_us: µs of the unit of values.
-        heads: boxes with parts have room for one line only.
-        told: words an amount.
+        with_titles: boxes with parts have room for one line only.
+        amount_text: the text of an amount.
     """
-    own = [box.size for box in boxes]
-    parents = {box.parent for box in boxes} if heads else set()
+    remainders = [box.size for box in boxes]
+    parents = {box.parent for box in boxes} if with_titles else set()
     for box in boxes:
         if box.parent >= 0:
-            own[box.parent] -= box.size
+            remainders[box.parent] -= box.size
     return {
         "ids": [str(k) for k in range(len(boxes))],
         "parents": [str(box.parent) if box.parent >= 0 else "" for box in boxes],
         "labels": [label(box.name, 48) for box in boxes],
-        "values": [round(comparison.us(value) / unit_us, 6) for value in own],
+        "values": [round(comparison.us(value) / unit_us, 6) for value in remainders],
         "branchvalues": "remainder",
         "sort": False,
-        "customdata": [_hover(box, told) for box in boxes],
+        "customdata": [_hover(box, amount_text) for box in boxes],
         "hovertemplate": "%{customdata}<extra></extra>",
-        "text": [_written(box, k in parents) for k, box in enumerate(boxes)],
+        "text": [_box_text(box, k in parents) for k, box in enumerate(boxes)],
         "texttemplate": "%{text}",
         "tiling": {"pad": 0},
         "marker": {
             "colors": [round(relative(box), 4) for box in boxes],
-            "colorscale": of.diverging,
+            "colorscale": colours.diverging,
             "cmin": -STRONGEST,
             "cmax": STRONGEST,
             "showscale": True,
-            "line": {"color": of.paper, "width": 0.6},
-            "colorbar": _colorbar(of),
+            "line": {"color": colours.paper, "width": 0.6},
+            "colorbar": _colorbar(colours),
         },
     }
 
 
-def _written(box: Box, one_line: bool) -> str:
+def _box_text(box: Box, one_line: bool) -> str:
     return label(box.name) if one_line else broken(box.name)
 
 
@@ -167,19 +180,19 @@ def relative(box: Box) -> float:
     return (box.test - box.control) / larger if larger else 0.0
 
 
-def _hover(box: Box, told: Callable[[int], str]) -> str:
+def _hover(box: Box, amount_text: Callable[[int], str]) -> str:
     delta = box.test - box.control
     only = "only in the test" if not box.control else "only in the control" if not box.test else ""
     change = only or signed_percent(delta / box.control)
     detail = f"<br>{full_name(box.detail, LONGEST_HOVER)}" if box.detail else ""
     return (
         f"<b>{full_name(box.name, LONGEST_HOVER)}</b>{detail}"
-        f"<br>control {told(box.control)}<br>test {told(box.test)}"
-        f"<br>change {'+' if delta > 0 else ''}{told(delta)} per step ({change})"
+        f"<br>control {amount_text(box.control)}<br>test {amount_text(box.test)}"
+        f"<br>change {'+' if delta > 0 else ''}{amount_text(delta)} per step ({change})"
     )
 
 
-def _colorbar(of: Palette) -> dict[str, Any]:
+def _colorbar(colours: Palette) -> dict[str, Any]:
     strongest = f"≥ {100 * STRONGEST:.0f} %"
     return {
         "orientation": "h",
@@ -190,6 +203,6 @@ def _colorbar(of: Palette) -> dict[str, Any]:
         "thickness": 10,
         "outlinewidth": 0,
         "tickvals": [-STRONGEST, 0, STRONGEST],
-        "ticktext": [f"{strongest} less", "no change", f"{strongest} longer"],
-        "tickfont": {"size": 11, "color": of.muted},
+        "ticktext": [f"{strongest} less", "no change", f"{strongest} more"],
+        "tickfont": {"size": 11, "color": colours.muted},
     }

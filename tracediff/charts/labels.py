@@ -1,5 +1,5 @@
-"""How charts word names and sides. Names come from traces: everything that a figure shows of them goes through
-`label` or `full_name`.
+"""Labels of names, states and sides in charts. Names come from traces: a figure shows them only through `label` or
+`full_name`, which escape them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58
 """Characters in which a title fits 390 pixels."""
 
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|kB|MB|GB|%)(?:\W|$))")
-HELD = "\x1f"
-"""Stands for a space that no line may end in; no text has it, since it is not printable."""
+UNBROKEN = "\x1f"
+"""Replaces a space at which no line may break; not printable, so no text contains it."""
 SIDES = ("control", "test")
 STATES = {
     "gpu_compute": "GPU compute",
@@ -58,21 +58,23 @@ def full_name(name: str, longest: int = LONGEST_HOVER) -> str:
     left out.
     """
     cut = printable(name[:longest])
-    lines = [safe(cut[at : at + HOVER_WIDTH]) for at in range(0, len(cut), HOVER_WIDTH)] or ["(no name)"]
+    lines = [safe(cut[position : position + HOVER_WIDTH]) for position in range(0, len(cut), HOVER_WIDTH)] or [
+        "(no name)"
+    ]
     if len(name) > longest:
         lines.append(f"… and {len(name) - longest:,} more characters")
     return "<br>".join(lines)
 
 
-def both_names(readable: str, raw: str, longest: int = LONGEST_HOVER) -> str:
-    """For a hover: the readable name in bold, the raw one below where it differs."""
-    return f"<b>{full_name(readable, longest)}</b>" + (f"<br>{full_name(raw, longest)}" if raw != readable else "")
+def both_names(short: str, raw: str, longest: int = LONGEST_HOVER) -> str:
+    """For a hover: the display name in bold, the raw name below if it differs."""
+    return f"<b>{full_name(short, longest)}</b>" + (f"<br>{full_name(raw, longest)}" if raw != short else "")
 
 
 def lines(text: str, width: int) -> str:
     """``text`` (no markup) in lines of at most ``width`` characters, safe; a number stays with its unit."""
-    held = BEFORE_UNIT.sub(HELD, printable(text).replace(HELD, " "))
-    return "<br>".join(safe(line.replace(HELD, " ")) for line in wrap(held, width))
+    unbroken = BEFORE_UNIT.sub(UNBROKEN, printable(text).replace(UNBROKEN, " "))
+    return "<br>".join(safe(line.replace(UNBROKEN, " ")) for line in wrap(unbroken, width))
 
 
 def broken(name: str, width: int = 18, longest: int = 36) -> str:
@@ -91,39 +93,39 @@ def broken(name: str, width: int = 18, longest: int = 36) -> str:
     return "<br>".join(safe(line) for line in (*out, text) if line)
 
 
-def sides_of(of: Comparison | Analysis) -> tuple[Side, ...]:
+def sides_of(subject: Comparison | Analysis) -> tuple[Side, ...]:
     """Control and test, or the one set that was analysed."""
-    return (of.control, of.test) if isinstance(of, Comparison) else (of.side,)
+    return (subject.control, subject.test) if isinstance(subject, Comparison) else (subject.side,)
 
 
-def side_names(of: Comparison | Analysis) -> tuple[str, ...]:
+def side_names(subject: Comparison | Analysis) -> tuple[str, ...]:
     """Legend entries of control and test, or of the one set, safe."""
-    sides = sides_of(of)
+    sides = sides_of(subject)
     if len(sides) == 1:
         return (label(sides[0].label, 28),)
     return tuple(f"{which}: {label(side.label, 28)}" for which, side in zip(SIDES, sides, strict=True))
 
 
 def state_label(name: str, has_gpu: bool) -> str:
-    """A state's name for people, not yet safe: families of ops may be the user's own."""
+    """A state's display name, not escaped: families of operators may be user-defined."""
     if name.startswith("op:"):
         return f"op: {name[3:]}"
     text = STATES.get(name, name)
     return f"idle: {text}" if has_gpu and name not in GPU_STATES else text
 
 
-def has_gpu(of: Comparison | Analysis) -> bool:
+def has_gpu(subject: Comparison | Analysis) -> bool:
     """Whether any side has GPU events."""
-    return any(side.has_gpu for side in sides_of(of))
+    return any(side.has_gpu for side in sides_of(subject))
 
 
 def in_which(which: int, sides: int) -> str:
-    """`` in the control``, `` in the test``; nothing where there is one set."""
+    """`` in the control`` or `` in the test``; empty for a single set."""
     return f" in the {SIDES[which]}" if sides > 1 else ""
 
 
 def not_compared(comparison: Comparison) -> str | None:
-    """The sentence for a chart of a comparison that was refused; None where it was not."""
+    """The sentence shown instead of a chart if the comparison was refused, else None."""
     if not comparison.was_refused:
         return None
     reasons = "; ".join(r.message for r in comparison.comparability.reasons if r.level == "refused")
@@ -138,5 +140,5 @@ def choice(argument: str, value: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     if value not in names:
-        raise TracediffError(argument, f"unknown value {value!r}", f"give {', '.join(names)}")
+        raise TracediffError(argument, f"unknown value {value!r}", f"choose from {', '.join(names)}")
     return value

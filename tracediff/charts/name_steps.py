@@ -1,4 +1,4 @@
-"""Some work, step by step."""
+"""The time of one operation or some work, step by step."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MOST = 4000
-"""Dots a side; of more steps evenly chosen ones are drawn."""
+"""Dots per side; more steps are sampled evenly."""
 
 
 def name_steps(
     steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, quantity: str = "self time", theme: str = "light"
 ) -> go.Figure:
-    """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control and
-    test, a dot a step.
+    """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every measured step of control
+    and test, a dot per step.
     """
     import plotly.graph_objects as go
 
     if not any(step.count for side in steps for step in side):
-        return empty(theme, "It ran in no used step.")
+        return empty(theme, "It did not run in any measured step.")
     colours = palette(theme)
     unit = time_unit(step.ns / 1000 for side in steps for step in side)
     figure = go.Figure()
@@ -55,9 +55,9 @@ def name_steps(
             hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
         )
-    figure.update_yaxes(title_text=f"{quantity} in a step ({unit.name})", rangemode="tozero")
+    figure.update_yaxes(title_text=f"{quantity} per step ({unit.name})", rangemode="tozero")
     figure.update_xaxes(showgrid=False)
     medians = [time(median(step.ns / 1000 for step in side)) if side else "no step" for side in steps]
     return finish(
-        figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "A dot a step.", 260
+        figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "Each dot is a step.", 260
     )

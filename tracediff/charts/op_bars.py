@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 TOP = 20
 MOST = 400
-"""More bars than this nobody reads, and a chart stays below its size."""
+"""Most operations in a chart, for legibility and file size."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One operation; control and test in events or µs per step, ``hover`` already safe."""
+    """One operation; control and test in events or µs per step, ``hover`` already escaped."""
 
     op: Op
     control: float
@@ -68,14 +68,14 @@ def ops_of(comparison: Comparison, device: str) -> list[Op]:
 
 
 def op_hover(comparison: Comparison, op: Op) -> str:
-    """What a bar of ``op`` says when it is pointed at; safe."""
+    """The hover text of a bar of ``op``, escaped."""
     us, number = comparison.us, comparison.number
-    said = "" if op.time_change == "untested" else f"<br>tested: {op.time_change}"
+    significance = "" if op.time_change == "untested" else f"<br>significance: {op.time_change}"
     return (
         f"{both_names(op.name, op.raw_name)}<br>{label(op.family)}"
         f"<br>count {counts(number(op.control_count), number(op.test_count))}"
         f"<br>self time {change(us(op.control_self), us(op.test_self))} "
-        f"({signed_time(us(op.delta))}){said}"
+        f"({signed_time(us(op.delta))}){significance}"
     )
 
 
@@ -88,27 +88,39 @@ def draw_op_bars(
     unit: Unit | None,
     colours: list[str],
 ) -> go.Figure:
-    """Three bars an operation, on one axis."""
+    """Three bars per operation on one axis: control, test and difference."""
     import plotly.graph_objects as go
 
     top, sort, theme = order
     key = SORTS[choice("sort", sort, SORTS)]
-    shown = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, MOST), 0)]
-    shown = [b for b in shown if b.delta or sort not in ("change", "increase", "decrease")]
-    if not shown:
+    drawn = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, MOST), 0)]
+    drawn = [b for b in drawn if b.delta or sort not in ("change", "increase", "decrease")]
+    if not drawn:
         refused = not_compared(comparison)
         return empty(
             theme,
             refused or (f"{words[0]}: nothing {words[1]}." if bars else "There are no operations on this device."),
         )
-    of = palette(theme)
+    theme_colours = palette(theme)
     names = side_names(comparison)
     figure = go.Figure()
-    rows = list(enumerate(shown))
+    rows = list(enumerate(drawn))
     _bars(
-        figure, name=names[0], colour=of.control, group="control", rows=[(k, b, b.control) for k, b in rows], unit=unit
+        figure,
+        name=names[0],
+        colour=theme_colours.control,
+        group="control",
+        rows=[(k, b, b.control) for k, b in rows],
+        unit=unit,
     )
-    _bars(figure, name=names[1], colour=of.test, group="test", rows=[(k, b, b.test) for k, b in rows], unit=unit)
+    _bars(
+        figure,
+        name=names[1],
+        colour=theme_colours.test,
+        group="test",
+        rows=[(k, b, b.test) for k, b in rows],
+        unit=unit,
+    )
     if unit:
         _bars(
             figure,
@@ -135,12 +147,12 @@ def draw_op_bars(
             rows=[(k, b, b.delta) for k, b in rows],
             unit=unit,
         )
-    ticks = [label(b.op.name) for b in shown]
+    ticks = [label(b.op.name) for b in drawn]
     figure.update_yaxes(
         tickmode="array",
-        tickvals=list(range(len(shown))),
+        tickvals=list(range(len(drawn))),
         ticktext=ticks,
-        range=[len(shown) - 0.4, -0.6],
+        range=[len(drawn) - 0.4, -0.6],
         showgrid=False,
         zeroline=False,
     )
@@ -149,7 +161,7 @@ def draw_op_bars(
     )
     figure.update_layout(barmode="group")
     return finish(
-        figure, theme, _title(shown, words[0], unit), _subtitle(len(shown), len(bars), sort), 80 + 36 * len(shown)
+        figure, theme, _title(drawn, words[0], unit), _subtitle(len(drawn), len(bars), sort), 80 + 36 * len(drawn)
     )
 
 
@@ -171,19 +183,19 @@ def _bars(
     )
 
 
-def _title(shown: list[Bar], what: str, unit: Unit | None) -> str:
-    largest = max(shown, key=lambda b: abs(b.delta))
-    moved = signed_time(largest.delta) if unit else signed_count(largest.delta)
+def _title(drawn: list[Bar], what: str, unit: Unit | None) -> str:
+    largest = max(drawn, key=lambda b: abs(b.delta))
+    delta = signed_time(largest.delta) if unit else signed_count(largest.delta)
     name = largest.op.name if len(largest.op.name) <= 40 else f"{largest.op.name[:39]}…"
-    return f"{what[:1].upper()}{what[1:]} per step: {name} changed most ({moved})"
+    return f"{what[:1].upper()}{what[1:]} per step: {name} changed most ({delta})"
 
 
-def _subtitle(shown: int, of: int, sort: str) -> str:
+def _subtitle(shown: int, total: int, sort: str) -> str:
     orders = {
-        "change": "by change",
+        "change": "largest change first",
         "increase": "largest increase first",
         "decrease": "largest decrease first",
         "name": "by name",
     }
-    which = plural(of, "operation") if shown == of else f"{shown:,} of {plural(of, 'operation')}"
+    which = plural(total, "operation") if shown == total else f"{shown:,} of {plural(total, 'operation')}"
     return f"{which}, {orders.get(sort, f'largest in {sort} first')}."

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme: str) -> go.Figure:
-    """A bar a line; times in µs."""
+    """A figure with one bar per line; times in µs."""
     import plotly.graph_objects as go
 
-    of = palette(theme)
+    colours = palette(theme)
     if not lines:
-        return empty(theme, "No step has any time: there is nothing to show.")
+        return empty(theme, "No step has a duration.")
     unit = time_unit(us for _, us in lines)
     whole = sum(us for _, us in lines)
     figure = go.Figure()
@@ -27,7 +27,7 @@ def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme:
         orientation="h",
         x=[unit.scaled(us) for _, us in lines],
         y=list(range(len(lines))),
-        marker_color=of.test,
+        marker_color=colours.test,
         text=[time(us) for _, us in lines],
         textposition="outside",
         cliponaxis=False,

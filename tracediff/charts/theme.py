@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 NO_BUTTONS = ("sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d")
-"""What no chart offers: to send it to plotly's servers, and to select what nothing uses."""
+"""Buttons removed from every chart: those that send it to plotly's servers, and unused selections."""
 PANEL_TITLE = 14
 """Pixels that titles of panels need below the chart's own."""
 TAG = re.compile(r"<[^>]*>")
-"""Markup of our own: what traces recorded stands escaped in titles."""
+"""Markup that charts add; text from traces is escaped."""
 BELOW_AXIS = 48
-"""Pixels of an axis' labels and title, below which the legend stands."""
+"""Pixels of an axis' labels and title; the legend is below them."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
@@ -30,10 +30,10 @@ class Palette:
     """Colours by meaning.
 
     Attributes:
-        control, test, faster, slower: of the four things that charts tell.
-        neutral: what is neither: a change of counts, the equality line. quiet: what was not tested.
-        text, muted, grid, paper: of the page. middle: of no change, between faster and slower.
-        parts: of parts of a whole; they mean nothing beyond their chart.
+        control, test, faster, slower: of the two sides and the two directions of change.
+        neutral: neither faster nor slower: a change of counts, the equality line. quiet: untested.
+        text, muted, grid, paper: of the page. middle: no change, between faster and slower.
+        parts: parts of a whole, without a meaning beyond their chart.
     """
 
     control: str
@@ -98,7 +98,7 @@ PALETTES = {
 
 
 def faint(colour: str, opacity: float) -> str:
-    """``colour`` (#RRGGBB) let through."""
+    """``colour`` (#RRGGBB) with ``opacity`` (0 to 1), as CSS."""
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
 
@@ -116,20 +116,20 @@ def template(theme: str) -> go.layout.Template:
     """The plotly template of ``theme``; it is given to each figure and registered nowhere."""
     import plotly.graph_objects as go
 
-    of = palette(theme)
+    colours = palette(theme)
     axis = {
-        "gridcolor": of.grid,
-        "linecolor": of.grid,
-        "zerolinecolor": of.muted,
+        "gridcolor": colours.grid,
+        "linecolor": colours.grid,
+        "zerolinecolor": colours.muted,
         "zerolinewidth": 1,
         "ticks": "",
         "automargin": True,
-        "title": {"standoff": 8, "font": {"size": 12, "color": of.muted}},
+        "title": {"standoff": 8, "font": {"size": 12, "color": colours.muted}},
         "tickfont": {"size": 11},
     }
     return go.layout.Template(
         layout={
-            "font": {"family": FONT, "size": 13, "color": of.text},
+            "font": {"family": FONT, "size": 13, "color": colours.text},
             "title": {
                 "x": 0,
                 "xref": "container",
@@ -139,9 +139,9 @@ def template(theme: str) -> go.layout.Template:
                 "yanchor": "top",
                 "pad": {"l": 12},
             },
-            "paper_bgcolor": of.paper,
-            "plot_bgcolor": of.paper,
-            "colorway": list(of.parts),
+            "paper_bgcolor": colours.paper,
+            "plot_bgcolor": colours.paper,
+            "colorway": list(colours.parts),
             "margin": {"l": 12, "r": 16, "t": 96, "b": 12, "autoexpand": True},
             "xaxis": axis,
             "yaxis": axis,
@@ -154,9 +154,9 @@ def template(theme: str) -> go.layout.Template:
                 "traceorder": "normal",
             },
             "hoverlabel": {
-                "bgcolor": of.paper,
-                "bordercolor": of.muted,
-                "font": {"color": of.text, "family": FONT, "size": 12},
+                "bgcolor": colours.paper,
+                "bordercolor": colours.muted,
+                "font": {"color": colours.text, "family": FONT, "size": 12},
                 "align": "left",
             },
             "bargap": 0.25,
@@ -174,17 +174,19 @@ def finish(figure: go.Figure, theme: str, title: str, subtitle: str = "", height
     Args:
         title, subtitle: plain text, made safe here.
     """
-    of = palette(theme)
-    head, below = lines(title, TITLE_WIDTH), lines(subtitle, SUBTITLE_WIDTH)
-    text = f"<b>{head}</b>" + (f'<br><span style="font-size:12px;color:{of.muted}">{below}</span>' if below else "")
-    top = 28 + 19 * (1 + head.count("<br>")) + (17 * (1 + below.count("<br>")) if below else 0)
+    colours = palette(theme)
+    title_lines, subtitle_lines = lines(title, TITLE_WIDTH), lines(subtitle, SUBTITLE_WIDTH)
+    text = f"<b>{title_lines}</b>" + (
+        f'<br><span style="font-size:12px;color:{colours.muted}">{subtitle_lines}</span>' if subtitle_lines else ""
+    )
+    top = 28 + 19 * (1 + title_lines.count("<br>")) + (17 * (1 + subtitle_lines.count("<br>")) if subtitle_lines else 0)
     top += PANEL_TITLE if figure.layout.annotations else 0
     legend = 40 if _has_legend(figure) else 0
     size = height + top + legend
-    title_at = {"text": text, "font": {"size": 14}, "y": 1 - 22 / size}
+    title_layout = {"text": text, "font": {"size": 14}, "y": 1 - 22 / size}
     figure.update_layout(
         template=template(theme),
-        title=title_at,
+        title=title_layout,
         height=size,
         margin={"t": top},
         legend={"y": -BELOW_AXIS / (height - BELOW_AXIS)},
@@ -200,7 +202,7 @@ def _has_legend(figure: go.Figure) -> bool:
 
 
 def empty(theme: str, sentence: str) -> go.Figure:
-    """A figure that says what is missing.
+    """A figure without data that says why it is empty.
 
     Args:
         sentence: plain text, made safe here.

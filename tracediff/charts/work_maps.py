@@ -1,4 +1,4 @@
-"""What the tree and the tree map of the work share: their boxes' arguments, words and title."""
+"""What the call tree and the tree map share: arguments of boxes, texts and titles."""
 
 from __future__ import annotations
 
@@ -13,35 +13,40 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 WHOLE = "all work"
-HOW = "Room: the larger side. Colour: the change, as a part of it. Click to zoom."
+HOW = "Size: the larger of the two sides. Colour: relative change. Click to zoom."
 
 
 def box_arguments(
-    comparison: Comparison, boxes: list[Box], theme: str, heads: bool, size: str = "work"
+    comparison: Comparison, boxes: list[Box], theme: str, with_titles: bool, size: str = "work"
 ) -> dict[str, Any]:
-    """The arguments of a trace of ``boxes``, as wide as the larger side and coloured by the change; ``heads`` leaves
-    room for titles.
+    """The arguments of a plotly trace of ``boxes``, sized by the larger side and coloured by the change; with
+    ``with_titles`` boxes leave room for their titles.
     """
     unit_us = 0.001 if size == "count" else time_unit([comparison.us(boxes[0].size)]).size
     return arrays(
-        comparison, boxes, of=palette(theme), unit_us=unit_us, heads=heads, told=amount_text(comparison, size)
+        comparison,
+        boxes,
+        colours=palette(theme),
+        unit_us=unit_us,
+        with_titles=with_titles,
+        amount_text=amount_text(comparison, size),
     )
 
 
 def amount_text(comparison: Comparison, size: str) -> Callable[[int], str]:
-    """Words a numerator: a count or a time."""
+    """The function from a numerator to its text: a count or a time."""
     if size == "count":
-        return lambda of: count(comparison.number(of))
-    return lambda of: time(comparison.us(of))
+        return lambda numerator: count(comparison.number(numerator))
+    return lambda numerator: time(comparison.us(numerator))
 
 
 def work_title(comparison: Comparison) -> str:
-    """What the boxes measure."""
-    return "GPU time" if comparison.control.has_gpu or comparison.test.has_gpu else "self time of operators"
+    """The name of the quantity that the boxes measure."""
+    return "GPU time" if comparison.control.has_gpu or comparison.test.has_gpu else "operator self time"
 
 
 def map_title(comparison: Comparison, boxes: list[Box], what: str, size: str = "work") -> str:
-    """``what`` and which of the uppermost boxes changed most."""
+    """``what``, and the uppermost box that changed most."""
     top = [box for box in boxes if box.parent == 0]
     largest = max(top, key=lambda b: abs(b.test - b.control))
     change = largest.test - largest.control

@@ -157,9 +157,9 @@ def _number(events: Events) -> None:
     steps, numbers = events.steps, events.step_numbers()
     if not len(steps):
         return
-    at = np.searchsorted(events.ts[steps], events.ts, side="right") - 1
-    inside = (at >= 0) & (events.ts < (events.ts + events.dur)[steps][at])
-    events.iteration = np.where(inside, numbers[at], OUTSIDE)
+    position = np.searchsorted(events.ts[steps], events.ts, side="right") - 1
+    inside = (position >= 0) & (events.ts < (events.ts + events.dur)[steps][position])
+    events.iteration = np.where(inside, numbers[position], OUTSIDE)
     launched = np.flatnonzero(events.columns["stream"] >= 0)
     launch = events.partner[launched]
     events.iteration[launched] = np.where(launch >= 0, events.iteration[launch], OUTSIDE)
@@ -180,11 +180,11 @@ def _partners(correlation: Int64, on_gpu: Bools) -> Int64:
 def _last_equal(wanted: Int64, among: Int64) -> Int64:
     """int64[n]: position of the last of ``among`` that equals each of ``wanted``, −1 where none does."""
     order = np.argsort(among, kind="stable")
-    at = np.searchsorted(among[order], wanted, side="right") - 1
+    position = np.searchsorted(among[order], wanted, side="right") - 1
     found = np.full(len(wanted), -1, np.int64)
-    there = np.flatnonzero(at >= 0)
-    there = there[among[order[at[there]]] == wanted[there]]
-    found[there] = order[at[there]]
+    valid = np.flatnonzero(position >= 0)
+    valid = valid[among[order[position[valid]]] == wanted[valid]]
+    found[valid] = order[position[valid]]
     return found
 
 
@@ -201,35 +201,40 @@ def _ids(trace: Trace, codes: Codes) -> Int64:
 def _counters(trace: Trace) -> list[Argument]:
     """The hardware counters of the file, each a column under its own name."""
     found = [trace.arguments.get(trace.categories.index(c)) for c in COUNTER_CATEGORIES if c in trace.categories]
-    names = {name for of in found if of for name in (*of.ints, *of.floats, *of.texts)}
+    names = {
+        name for arguments in found if arguments for name in (*arguments.ints, *arguments.floats, *arguments.texts)
+    }
     return [Argument(name, name, int, -1) for name in sorted(names)]
 
 
 def _argument(trace: Trace, wanted: Argument) -> Any:
     """The values of one argument for all events of the file."""
-    out: Any = np.full(len(trace), wanted.default, np.int64 if wanted.kind is int else wanted.kind)
-    for of in trace.arguments.values():
-        there: Bools
+    column: Any = np.full(len(trace), wanted.default, np.int64 if wanted.kind is int else wanted.kind)
+    for arguments in trace.arguments.values():
+        present: Bools
         values: Any
-        if wanted.raw in of.ints:
-            there, values = of.ints[wanted.raw] != MISSING, of.ints[wanted.raw]
-        elif wanted.raw in of.floats:
-            there, values = ~np.isnan(of.floats[wanted.raw]), of.floats[wanted.raw]
-        elif wanted.raw in of.texts:
-            there, values = of.texts[wanted.raw] >= 0, _values(trace.texts, of.texts[wanted.raw], wanted)
+        if wanted.raw in arguments.ints:
+            present, values = arguments.ints[wanted.raw] != MISSING, arguments.ints[wanted.raw]
+        elif wanted.raw in arguments.floats:
+            present, values = ~np.isnan(arguments.floats[wanted.raw]), arguments.floats[wanted.raw]
+        elif wanted.raw in arguments.texts:
+            present, values = (
+                arguments.texts[wanted.raw] >= 0,
+                _values(trace.texts, arguments.texts[wanted.raw], wanted),
+            )
         else:
             continue
-        out[of.rows[there]] = values[there]
-    return out
+        column[arguments.rows[present]] = values[present]
+    return column
 
 
 def _values(texts: list[str], codes: Codes, wanted: Argument) -> Any:
     """The texts as values of the wanted kind; equal texts share one object."""
-    used, at = np.unique(codes, return_inverse=True)
+    used, inverse = np.unique(codes, return_inverse=True)
     values: Any = np.empty(len(used), object)
     for i, code in enumerate(used.tolist()):  # one by one: numpy would take lists of equal length for a table
         values[i] = wanted.default if code < 0 else _value(texts[code], wanted)
-    return values[at]
+    return values[inverse]
 
 
 def _value(text: str, wanted: Argument) -> Any:

@@ -33,7 +33,7 @@ KINDS = {"Int": int, "Float": float}
 """HTA's value types that are numbers; the others are objects."""
 
 STACK_TIMES = ("first_kernel_start", "last_kernel_end", "kernel_dur_sum", "kernel_span")
-"""Columns that HTA makes of integers and then writes times into."""
+"""Columns that HTA creates as integers and then fills with times."""
 
 
 def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step: bool = False) -> Any:
@@ -41,9 +41,8 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
 
     Args:
         where: folder, file, glob, archive, URL or list of these; or a loaded set, whose files are read again, since
-            profiles hold no events. Of
-            several runs the first is taken, of several files of one rank in it the first, since HTA knows one file a
-            rank.
+            profiles hold no events. HTA takes
+            one run and one file per rank: the first run, and its first file of each rank, are used.
         include_last_profiler_step: as in HTA: also what starts in the last step, which is left out of files with
             several.
 
@@ -65,15 +64,15 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
     ranks: dict[int, tuple[TraceFile, TraceMeta, Events]] = {}
     for rank, trace in _read(_files(where, notes), notes):
         if rank in ranks:
-            notes.add("one-file-a-rank", f"HTA takes one file a rank: {trace.file.name} was left out")
+            notes.add("one-file-a-rank", f"HTA takes one file per rank: {trace.file.name} was omitted")
             continue
         ranks[rank] = trace.file, trace.meta, events_of(trace, arguments)
-    made = modules["analysis"].TraceAnalysis.__new__(
+    hta_analysis = modules["analysis"].TraceAnalysis.__new__(
         modules["analysis"].TraceAnalysis
     )  # its __init__ would parse the files
-    made.t = _container(modules, dict(sorted(ranks.items())), include_last_profiler_step, notes)
-    made.notes = tuple(notes.list())
-    return made
+    hta_analysis.t = _container(modules, dict(sorted(ranks.items())), include_last_profiler_step, notes)
+    hta_analysis.notes = tuple(notes.list())
+    return hta_analysis
 
 
 def _modules() -> dict[str, Any]:
@@ -85,32 +84,30 @@ def _modules() -> dict[str, Any]:
             "parser": import_module("hta.configs.parser_config").ParserConfig,
         }
     except ImportError as error:
-        raise TracediffError(
-            "HTA", f"its analyses are not there ({error})", "pip install 'torch-tracediff[hta]'"
-        ) from None
+        raise TracediffError("HTA", f"not installed ({error})", "pip install 'torch-tracediff[hta]'") from None
 
 
 def _files(where: Where | TraceSet | LabeledTrace, notes: Notes) -> list[tuple[TraceFile, int | None]]:
-    """The files of the first run, with their rank where a set says it."""
+    """The files of the first run, with their ranks if the set knows them."""
     traces = where.t if isinstance(where, LabeledTrace) else where
     if isinstance(traces, TraceSet):
-        notes.add("one-run", "HTA takes one run: the others were left out", len(traces.runs) - 1)
+        notes.add("one-run", "HTA takes one run: the others were omitted", len(traces.runs) - 1)
         return [(profile.origin.file, rank) for rank, files in traces.runs[0].ranks.items() for profile in files]
     files = find_traces(traces)
     runs = list(dict.fromkeys(map(run_in_path, files)))
-    notes.add("one-run", "HTA takes one run: the others were left out", len(runs) - 1)
+    notes.add("one-run", "HTA takes one run: the others were omitted", len(runs) - 1)
     return [(file, None) for file in files if run_in_path(file) == runs[0]]
 
 
 def _read(files: list[tuple[TraceFile, int | None]], notes: Notes) -> Iterable[tuple[int, Trace]]:
-    """(rank, trace) of each file; among several, those that are no traces are passed over with a note."""
+    """(rank, trace) of each file; among several, those that are not traces are skipped with a note."""
     for file, rank in files:
         try:
             trace = read_trace(file)
         except NotATrace as fault:
             if len(files) == 1:
                 raise
-            notes.add("not-a-trace", f"passed over: {file.name} ({fault.reason})")
+            notes.add("not-a-trace", f"skipped: {file.name} ({fault.reason})")
             continue
         for note in trace.notes:
             notes.add(note.code, note.message, note.count)
@@ -123,13 +120,13 @@ def _container(
     modules: dict[str, Any], ranks: dict[int, tuple[TraceFile, TraceMeta, Events]], last_step: bool, notes: Notes
 ) -> Any:
     """HTA's Trace of the ranks, aligned and filtered as its ``load_traces`` leaves it."""
-    made = modules["trace"].Trace(trace_files={}, trace_dir="")
+    hta_trace = modules["trace"].Trace(trace_files={}, trace_dir="")
     starts = [int(events.ts.min()) for _, _, events in ranks.values() if len(events.ts)]
     if not starts:
         raise TracediffError("HTA", "no event with a duration in any file", "check that the profiler ran")
     start = min(starts)
     whole = all(not ((events.ts % 1000).any() or (events.dur % 1000).any()) for _, _, events in ranks.values())
-    made.min_ts = start // 1000 if whole else start / 1000
+    hta_trace.min_ts = start // 1000 if whole else start / 1000
     for rank, (file, meta, events) in ranks.items():
         rows = kept(events, last_step)
         notes.add(
@@ -137,13 +134,13 @@ def _container(
             "events of the last step, or launched outside the capture, are not in HTA's frames",
             len(events.index) - len(rows),
         )
-        made.trace_files[rank] = str(file)
-        made.traces[rank] = _frame(events, rows, start, whole, made.symbol_table)
-        made.meta_data[rank] = _metadata(meta)
+        hta_trace.trace_files[rank] = str(file)
+        hta_trace.traces[rank] = _frame(events, rows, start, whole, hta_trace.symbol_table)
+        hta_trace.meta_data[rank] = _metadata(meta)
         names = dict.fromkeys(events.names, 0)
-        made.meta_data[rank]["device_type"] = modules["json"].infer_gpu_type(made.meta_data[rank], names)
-    made.is_parsed = True
-    return made
+        hta_trace.meta_data[rank]["device_type"] = modules["json"].infer_gpu_type(hta_trace.meta_data[rank], names)
+    hta_trace.is_parsed = True
+    return hta_trace
 
 
 def _frame(events: Events, rows: Int64, start: int, whole: bool, symbols: Any) -> pd.DataFrame:
@@ -175,9 +172,9 @@ def _microseconds(ns: Int64, whole: bool) -> Any:
 
 def _symbols(codes: Any, texts: list[str], table: Any) -> Any:
     """int64[n]: ``codes`` as ids of HTA's symbol table, which gets the texts that occur."""
-    used, at = np.unique(codes, return_inverse=True)
+    used, inverse = np.unique(codes, return_inverse=True)
     table.add_symbols([texts[code] for code in used.tolist()])
-    return np.array([table.sym_index[texts[code]] for code in used.tolist()], np.int64)[at]
+    return np.array([table.sym_index[texts[code]] for code in used.tolist()], np.int64)[inverse]
 
 
 def _metadata(meta: TraceMeta) -> dict[str, Any]:

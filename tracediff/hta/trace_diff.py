@@ -41,7 +41,7 @@ STEPS_FOLDED = "ProfilerStep"
 """The name of all steps' annotations where the two sides' step numbers differ."""
 
 MOST_BARS = 40
-"""Names that a figure shows unless told otherwise."""
+"""Names in a figure by default."""
 
 MEMORY = re.compile(r"(hip)?Mem(cpy|set)|dma")
 PYTHON_FUNCTION = re.compile(r"\(\d+\): ")
@@ -52,7 +52,7 @@ Numbers = int | Sequence[int] | None
 
 
 class BadArgument(TracediffError, ValueError):
-    """An argument that cannot be served; a ValueError as well, since that is what HTA raises."""
+    """An argument that is not supported; a ValueError as well, since that is what HTA raises."""
 
 
 class DeviceType(Enum):
@@ -132,47 +132,49 @@ class LabeledTrace:
         Raises:
             BadArgument: as `extract_ops`.
         """
-        ranks = self._chosen("rank", rank, self.ranks())
-        there = sorted({int(n) for p, r in self._files() if r in ranks for n in p.step_numbers})
-        iterations = self._chosen("iteration", iteration, there, [OUTSIDE])
+        ranks = self._select("rank", rank, self.ranks())
+        known = sorted({int(n) for p, r in self._files() if r in ranks for n in p.step_numbers})
+        iterations = self._select("iteration", iteration, known, [OUTSIDE])
         device = _device(device_type)
         return [row for r in ranks for i in iterations for row in self._cell(r, i, device)]
 
     def _files(self) -> Iterator[tuple[Profile, int]]:
         return ((p, rank) for run in self.t.runs for rank, files in run.ranks.items() for p in files)
 
-    def _chosen(self, what: str, asked: Numbers, there: list[int], also: Iterable[int] = ()) -> list[int]:
-        if asked is None:
-            return there[:1]
+    def _select(self, what: str, requested: Numbers, known: list[int], extra: Iterable[int] = ()) -> list[int]:
+        if requested is None:
+            return known[:1]
         wanted = (
-            [int(asked)] if isinstance(asked, Integral) else list(dict.fromkeys(map(int, cast("Sequence[int]", asked))))
+            [int(requested)]
+            if isinstance(requested, Integral)
+            else list(dict.fromkeys(map(int, cast("Sequence[int]", requested))))
         )
-        missing = [n for n in wanted if n not in there and n not in also]
+        missing = [n for n in wanted if n not in known and n not in extra]
         if missing or not wanted:
             reason = f"no such {what}: {', '.join(map(str, missing))}" if missing else f"an empty list of {what}s"
-            raise BadArgument(self.label, reason, f"choose from {', '.join(map(str, there))}")
+            raise BadArgument(self.label, reason, f"choose from {', '.join(map(str, known))}")
         return wanted
 
     def _cell(self, rank: int, iteration: int, device: DeviceType) -> list[Row]:
-        """The rows of one rank's iteration: sums over the files of a run, means over the runs that hold it."""
+        """The rows of one rank's iteration: sums over the files of a run, means over the runs that contain it."""
         runs = [
-            held
+            files
             for run in self.t.runs
-            if (held := [p for p in run.ranks.get(rank, ()) if iteration in (OUTSIDE, *p.step_numbers)])
+            if (files := [p for p in run.ranks.get(rank, ()) if iteration in (OUTSIDE, *p.step_numbers)])
         ]
         sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-        for profile in (p for held in runs for p in held):
+        for profile in (p for files in runs for p in files):
             for category, name, count, total_ns in _occurrences(profile, iteration, device):
-                of = sums[category, name]
-                of[0] += count
-                of[1] += total_ns
+                total = sums[category, name]
+                total[0] += count
+                total[1] += total_ns
         if len(runs) <= 1:
-            return [Row(rank, iteration, *key, *of) for key, of in sums.items()]
-        return [Row(rank, iteration, *key, of[0] / len(runs), of[1] / len(runs)) for key, of in sums.items()]
+            return [Row(rank, iteration, *key, *total) for key, total in sums.items()]
+        return [Row(rank, iteration, *key, total[0] / len(runs), total[1] / len(runs)) for key, total in sums.items()]
 
 
 class TraceDiff:
-    """HTA's four calls."""
+    """HTA's TraceDiff: the same four calls."""
 
     @classmethod
     def compare_traces(
@@ -205,14 +207,16 @@ class TraceDiff:
             counts_change_categories ("+", "-", "="). ``attrs["notes"]`` holds each side's health notes.
 
         Raises:
-            BadArgument: a rank, iteration, device type or kind of input that cannot be served.
+            BadArgument: a rank, iteration, device type or kind of input that is not supported.
             TracediffError: a trace that cannot be read.
         """
         sides = _labeled_pair(control, test)
         chosen = ((control_rank, control_iteration), (test_rank, test_iteration))
         rows = [side.rows(rank, iteration, device_type) for side, (rank, iteration) in zip(sides, chosen, strict=True)]
         named = _naming(rows[0], rows[1], use_short_name)
-        return _frame(sides, [_totals(of, named) for of in rows], "short_name" if use_short_name else "name")
+        return _frame(
+            sides, [_totals(rows_of_side, named) for rows_of_side in rows], "short_name" if use_short_name else "name"
+        )
 
     @classmethod
     def ops_diff(
@@ -287,7 +291,7 @@ def short_name(name: str) -> str:
 
 
 def _labeled_pair(control: Any, test: Any) -> list[LabeledTrace]:
-    """Both sides, what lies in files read side by side; labels differ."""
+    """Both sides as labelled sets, files read in parallel; labels differ."""
     given = (control, test)
     paths = [one for one in given if isinstance(one, str | os.PathLike | list | tuple)]
     loaded = iter(load_sets(paths) if paths else ())
@@ -320,7 +324,7 @@ def _trace_set(given: Any) -> TraceSet:
     files = getattr(given, "trace_files", None)
     if not isinstance(files, dict) or not files:
         raise BadArgument(
-            f"a {type(given).__name__}", "no trace set", "give a path, a LabeledTrace, a TraceSet or HTA's Trace"
+            f"a {type(given).__name__}", "not a trace set", "give a path, a LabeledTrace, a TraceSet or HTA's Trace"
         )
     loaded = load_sets([list(files.values())])[0]
     profiles = {p.origin.file.path: p for p in loaded.profiles}
@@ -335,17 +339,17 @@ def _device(given: Any) -> DeviceType:
         return DeviceType[given.name]
     except (AttributeError, KeyError):
         raise BadArgument(
-            str(given), "no device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
+            str(given), "not a device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
         ) from None
 
 
 def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterator[tuple[str, str, int, int]]:
-    """(category, name, count, total ns) of what one file holds of the iteration on the device."""
+    """(category, name, count, total ns) of the iteration's events on the device in one file."""
     ops = profile.ops
     numbers = np.append(profile.step_numbers, OUTSIDE)  # step −1 is the last
     wanted = np.array([_on(device, code, name) for code, name in enumerate(profile.categories)], bool)
-    at = np.flatnonzero((numbers[ops.step] == iteration) & wanted[ops.category])
-    columns = (ops.category[at], ops.name[at], ops.count[at], ops.total_ns[at])
+    rows = np.flatnonzero((numbers[ops.step] == iteration) & wanted[ops.category])
+    columns = (ops.category[rows], ops.name[rows], ops.count[rows], ops.total_ns[rows])
     for category, name, count, total_ns in zip(*(c.tolist() for c in columns), strict=True):
         yield (
             profile.categories[category],
@@ -388,9 +392,9 @@ def _totals(rows: Iterable[Row], named: Callable[[str], str]) -> dict[str, list[
     """Name → [count, total ns], in order of name."""
     sums: dict[str, list[float]] = defaultdict(lambda: [0, 0])
     for row in rows:
-        of = sums[named(row.name)]
-        of[0] += row.counts
-        of[1] += row.total_ns
+        total = sums[named(row.name)]
+        total[0] += row.counts
+        total[1] += row.total_ns
     return dict(sorted(sums.items()))
 
 
@@ -399,8 +403,8 @@ def _frame(sides: Sequence[LabeledTrace], totals: Sequence[dict[str, list[float]
     import pandas as pd
 
     names = list(totals[0]) + [name for name in totals[1] if name not in totals[0]]
-    counts = [_column(of, names, 0) for of in totals]
-    ns = [_column(of, names, 1) for of in totals]
+    counts = [_column(total, names, 0) for total in totals]
+    ns = [_column(total, names, 1) for total in totals]
     columns: dict[str, Any] = {}
     for side, count, total in zip(sides, counts, ns, strict=True):
         columns |= {f"{side.label}_counts": count, f"{side.label}_total_duration": total / 1000}
@@ -412,9 +416,9 @@ def _frame(sides: Sequence[LabeledTrace], totals: Sequence[dict[str, list[float]
     return frame
 
 
-def _column(totals: dict[str, list[float]], names: Sequence[str], at: int) -> Any:
+def _column(totals: dict[str, list[float]], names: Sequence[str], column: int) -> Any:
     """int64[n] or, where runs were averaged, float64[n]; 0 where this side has no such name."""
-    values = [totals[name][at] if name in totals else 0 for name in names]
+    values = [totals[name][column] if name in totals else 0 for name in names]
     return np.array(values, np.int64 if all(isinstance(v, int) for v in values) else np.float64)
 
 
@@ -435,4 +439,4 @@ def _deliver(figure: Any, show: bool, path: str | None) -> None:
         except (ImportError, ValueError, RuntimeError, OSError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             remedy = "pip install 'torch-tracediff[images]', or give a path that ends in .html"
-            raise BadArgument(path, f"the image cannot be made ({reason})", remedy) from None
+            raise BadArgument(path, f"the image cannot be drawn ({reason})", remedy) from None

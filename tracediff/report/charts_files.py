@@ -30,13 +30,13 @@ IMAGE_FORMATS = ("png", "svg", "pdf")
 SCRIPT = "plotly.min.js"
 """Written once into the folder; every page refers to it."""
 WIDTH = 1000
-"""Of images, in pixels; PNG has twice as many."""
+"""Width of images in pixels; PNG has twice as many."""
 CONFIG = {"responsive": True, "displaylogo": False, "typesetMath": False, "modeBarButtonsToRemove": list(NO_BUTTONS)}
-"""Of plotly.js: a page sends nothing anywhere."""
+"""Configuration of plotly.js: pages send no data."""
 
 
 def write_charts(
-    of: Comparison | Analysis,
+    subject: Comparison | Analysis,
     folder: str | os.PathLike[str],
     formats: Sequence[str] = (),
     theme: str = "light",
@@ -46,7 +46,7 @@ def write_charts(
     to be put into a page.
 
     Returns:
-        what was written, without the script that all pages share.
+        The files written, without the script that all pages share.
 
     Raises:
         TracediffError: the folder cannot be written, or images cannot be made here.
@@ -54,8 +54,8 @@ def write_charts(
     from plotly.offline import get_plotlyjs
 
     check_formats(formats)
-    root = _made(folder)
-    figures = {name: getattr(charts, name)(of, theme=theme) for name in names}
+    root = _folder(folder)
+    figures = {name: getattr(charts, name)(subject, theme=theme) for name in names}
     write_text(root / SCRIPT, get_plotlyjs())
     written = []
     for name, figure in figures.items():
@@ -65,7 +65,7 @@ def write_charts(
         if FRAGMENT in formats:
             write_text(root / f"{name}.fragment.html", fragment(figure, name))
             written.append(root / f"{name}.fragment.html")
-    images = [wanted for wanted in formats if wanted != FRAGMENT]
+    images = [image_format for image_format in formats if image_format != FRAGMENT]
     return written + (_write_images(figures, root, images) if images else [])
 
 
@@ -87,17 +87,19 @@ def page(figure: go.Figure, name: str) -> str:
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Tell before the work begins that images cannot be made.
+    """Check, before the work begins, that charts can be written in ``formats``.
 
     Raises:
         TracediffError: an unknown format, or kaleido is not installed.
     """
-    for wanted in formats:
-        if wanted not in (*IMAGE_FORMATS, FRAGMENT):
+    for image_format in formats:
+        if image_format not in (*IMAGE_FORMATS, FRAGMENT):
             raise TracediffError(
-                "--chart-format", f"unknown format {wanted!r}", f"give {', '.join((*IMAGE_FORMATS, FRAGMENT))}"
+                "--chart-format",
+                f"unknown format {image_format!r}",
+                f"choose from {', '.join((*IMAGE_FORMATS, FRAGMENT))}",
             )
-    images = [wanted for wanted in formats if wanted != FRAGMENT]
+    images = [image_format for image_format in formats if image_format != FRAGMENT]
     if images and find_spec("kaleido") is None:
         raise TracediffError(
             f"--chart-format {images[0]}",
@@ -106,27 +108,27 @@ def check_formats(formats: Sequence[str]) -> None:
         )
 
 
-def _made(folder: str | os.PathLike[str]) -> Path:
+def _folder(folder: str | os.PathLike[str]) -> Path:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        reason = f"cannot be made ({(error.strerror or str(error)).lower()})"
-        raise TracediffError(os.fspath(folder), reason, "give a folder that can be written") from None
+        reason = f"cannot be created ({(error.strerror or str(error)).lower()})"
+        raise TracediffError(os.fspath(folder), reason, "choose a writable folder") from None
     return Path(folder)
 
 
 def write_images(
-    comparison: Comparison, folder: str | os.PathLike[str], names: Sequence[str], wanted: str
+    comparison: Comparison, folder: str | os.PathLike[str], names: Sequence[str], image_format: str
 ) -> dict[str, tuple[Path, str]]:
     """Chart → (its image in ``folder``, its title) of those of ``names`` that have something to show.
 
     Raises:
         TracediffError: the folder cannot be written, or images cannot be made here.
     """
-    check_formats([wanted])
+    check_formats([image_format])
     figures = {name: getattr(charts, name)(comparison) for name in names}
     figures = {name: figure for name, figure in figures.items() if figure.data}
-    written = _write_images(figures, _made(folder), [wanted])
+    written = _write_images(figures, _folder(folder), [image_format])
     return {name: (path, caption(figure)[0]) for (name, figure), path in zip(figures.items(), written, strict=True)}
 
 
@@ -134,14 +136,14 @@ def _write_images(figures: dict[str, go.Figure], root: Path, formats: Sequence[s
     written = []
     with _browser():
         for name, figure in figures.items():
-            for wanted in dict.fromkeys(formats):
-                target = root / f"{name}.{wanted}"
-                write_bytes(target, image(figure, wanted))
+            for image_format in dict.fromkeys(formats):
+                target = root / f"{name}.{image_format}"
+                write_bytes(target, image(figure, image_format))
                 written.append(target)
     return written
 
 
-def image(figure: go.Figure, wanted: str) -> bytes:
+def image(figure: go.Figure, image_format: str) -> bytes:
     """``figure`` as PNG, SVG or PDF.
 
     Raises:
@@ -151,20 +153,20 @@ def image(figure: go.Figure, wanted: str) -> bytes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # plotly's: that a running browser keeps its settings, which is wanted
             content: bytes = figure.to_image(
-                format=wanted, width=WIDTH, height=height_of(figure), scale=2 if wanted == "png" else 1
+                format=image_format, width=WIDTH, height=height_of(figure), scale=2 if image_format == "png" else 1
             )
     except Exception as error:  # kaleido's and choreographer's errors have no common class
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise TracediffError(
-            "images", f"cannot be made ({reason})", "install Chromium or Chrome (Debian: apt-get install chromium)"
+            "images", f"cannot be drawn ({reason})", "install Chromium or Chrome (Debian: apt-get install chromium)"
         ) from None
     return content
 
 
 @contextmanager
 def _browser() -> Iterator[None]:
-    """One browser for all images, without the MathJax that kaleido else loads from the network; kaleido below 1.1
-    starts one for each.
+    """One browser for all images, without MathJax, which kaleido would load from the network; kaleido before 1.1
+    starts one per image.
     """
     kaleido = import_module("kaleido")
     if not hasattr(kaleido, "start_sync_server"):
@@ -172,7 +174,7 @@ def _browser() -> Iterator[None]:
         return
     try:
         kaleido.start_sync_server(silence_warnings=True, mathjax=False)
-    except Exception:  # told by the first image, with a remedy
+    except Exception:  # the first image reports it, with a remedy
         yield
         return
     try:

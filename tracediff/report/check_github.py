@@ -8,18 +8,18 @@ from tracediff.report.check_text import explanation, sentence, subject
 
 LEVELS = {REGRESSION: "error", INCONCLUSIVE: "warning", WAIVED: "notice"}
 MOST = 10
-"""Annotations of one level that GitHub shows of a step."""
+"""Annotations per level that GitHub shows for a workflow step."""
 
 
 def to_github(gate: Gate) -> str:
-    """A line for each limit that is not kept; one for all where nothing could be compared or everything is kept."""
+    """A line for each limit that did not pass; a single line if all passed or the sides are not comparable."""
     if gate.result == NOT_COMPARABLE:
         return _command("warning", "tracediff: not comparable", sentence(gate))
-    lines = [_of(judged) for result in LEVELS for judged in gate.of(result)[:MOST]]
+    lines = [_annotation(judged) for result in LEVELS for judged in gate.of(result)[:MOST]]
     return "".join(lines) or _command("notice", f"tracediff: {PASS}", sentence(gate))
 
 
-def _of(judged: Judged) -> str:
+def _annotation(judged: Judged) -> str:
     return _command(LEVELS[judged.result], f"tracediff: {judged.result} of {subject(judged)}", explanation(judged))
 
 

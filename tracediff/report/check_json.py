@@ -33,32 +33,32 @@ class CheckedSet(Struct):
 
 
 class GateComparability(Struct):
-    """The preflight, and what of it stops the check."""
+    """The preflight, and which of its reasons stop the check."""
 
     level: Annotated[str, one_of("refused: the sides cannot be compared", OK, CAUTION, REFUSED)]
-    reasons: Annotated[list[json_types.Reason], Meta(description="what differs; empty where nothing does")]
-    stopping: Annotated[list[str], Meta(description="codes under which nothing was decided")]
+    reasons: Annotated[list[json_types.Reason], Meta(description="what differs; empty if nothing does")]
+    stopping: Annotated[list[str], Meta(description="codes of the reasons that stopped the check")]
 
 
 class AppliedWaiver(Struct):
-    """The waiver about a broken limit, also where it has expired."""
+    """The waiver that covers an exceeded limit, even if it has expired."""
 
-    pattern: Annotated[str, Meta(description="subjects that it is about")]
+    pattern: Annotated[str, Meta(description="pattern of the subjects that it covers")]
     reason: str
-    expires: Annotated[str, Meta(description="last day on which it holds", extra_json_schema={"format": "date"})]
+    expires: Annotated[str, Meta(description="last day on which it applies", extra_json_schema={"format": "date"})]
 
 
 class LimitResult(Struct):
-    """One limit on one figure."""
+    """One limit, and the figure that was judged against it."""
 
     subject: Annotated[
         str, Meta(description="what was judged: step, state:NAME, family:NAME, op:NAME, kernels, memory, graph-breaks")
     ]
-    limit: Annotated[str, Meta(description="the subject as it was given; of operators the pattern")]
+    limit: Annotated[str, Meta(description="the subject as given; for operators the pattern")]
     unit: Annotated[str, one_of("µs per step, bytes, or a count", *FACTORS)]
     control: Annotated[float | None, Meta(description="in the unit; null where unknown")]
     test: Annotated[float | None, Meta(description="in the unit; null where unknown")]
-    change: Annotated[float | None, Meta(description="test − control; null where a side is unknown")]
+    change: Annotated[float | None, Meta(description="test − control; null if a side is unknown")]
     ratio: Annotated[float | None, Meta(description="test / control; null where control is 0 or a side is unknown")]
     interval: Annotated[
         tuple[float, float] | None,
@@ -69,13 +69,13 @@ class LimitResult(Struct):
     bound: Annotated[
         float | None,
         Meta(
-            description="largest growth within the limit, in the unit: the larger part; null where control is unknown"
+            description="largest allowed growth, in the unit: the larger of the two parts; null if control is unknown"
         ),
     ]
     result: Annotated[str, one_of("result of this limit", PASS, REGRESSION, INCONCLUSIVE, WAIVED)]
-    why: Annotated[str | None, Meta(description="what the result rests on beyond the figures")]
-    settle: Annotated[str | None, Meta(description="what would settle an inconclusive limit")]
-    explanation: Annotated[str, Meta(description="all of it in one sentence")]
+    why: Annotated[str | None, Meta(description="reason for the result beyond the figures")]
+    settle: Annotated[str | None, Meta(description="what would resolve an inconclusive result")]
+    explanation: Annotated[str, Meta(description="the result and its reasons in one sentence")]
     waiver: AppliedWaiver | None
 
 

@@ -12,7 +12,7 @@ SUITE = "tracediff check"
 
 
 def to_junit(gate: Gate) -> str:
-    """The document: broken limits are failures, inconclusive ones skipped, waived ones pass and say so."""
+    """The document: exceeded limits are failures, inconclusive ones skipped, waived ones pass with a note."""
     totals = {
         "tests": len(gate.judged),
         "failures": len(gate.of(REGRESSION)),
@@ -35,10 +35,10 @@ def _case(suite: xml.Element, judged: Judged) -> None:
     case = xml.SubElement(
         suite, "testcase", {"name": printable(judged.figure.subject), "classname": SUITE.replace(" ", ".")}
     )
-    said = printable(explanation(judged))
+    message = printable(explanation(judged))
     if judged.result == REGRESSION:
-        xml.SubElement(case, "failure", {"type": REGRESSION, "message": said}).text = said
+        xml.SubElement(case, "failure", {"type": REGRESSION, "message": message}).text = message
     elif judged.result == INCONCLUSIVE:
-        xml.SubElement(case, "skipped", {"message": said})
+        xml.SubElement(case, "skipped", {"message": message})
     else:
-        xml.SubElement(case, "system-out").text = said
+        xml.SubElement(case, "system-out").text = message

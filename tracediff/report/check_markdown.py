@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from tracediff.diff.gate.judge import PASS, Gate, Judged
 from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
-from tracediff.report.check_text import amount, bound, change, cut, explanation, interval, sentence, subject, unsettled
+from tracediff.report.check_text import amount, bound, change, cut, explanation, interval, not_passed, sentence, subject
 from tracediff.report.escape import escaped
 from tracediff.report.text import facts, headline
 
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
 MOST_LIMITS = 40
-"""Lines of the table, those that are not kept first: a comment holds 65,536 characters."""
+"""Rows of the table, those that did not pass first: a comment has at most 65,536 characters."""
 TOP = 5
 RIGHT = "--:"
 
 
 def to_markdown(gate: Gate) -> str:
-    """The sentence, the table of limits, what is not kept, and the largest changes in a fold."""
+    """The result, the table of limits, the limits that did not pass, and the largest changes, folded."""
     comparison = gate.comparison
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
     lines += [escaped(headline(comparison)), "", escaped(facts(comparison)), "", *_limits(gate), ""]
-    open_ = unsettled(gate)[:MOST_LIMITS]
-    lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in open_), ""] if open_ else []
+    failing = not_passed(gate)[:MOST_LIMITS]
+    lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in failing), ""] if failing else []
     cautions = sections.caution_lines(comparison)
     lines += ["Compared with caution:", "", *(f"- {escaped(c)}" for c in cautions), ""] if cautions else []
     lines += _changes(gate)
@@ -33,13 +33,17 @@ def to_markdown(gate: Gate) -> str:
 
 
 def _limits(gate: Gate) -> list[str]:
-    shown = [*unsettled(gate), *gate.of(PASS)]
+    shown = [*not_passed(gate), *gate.of(PASS)]
     lines = _head(
-        ["limit", "control", "test", "change", "95 % interval", "bound", "result"],
+        ["subject", "control", "test", "change", "95 % interval", "limit", "result"],
         [":--", RIGHT, RIGHT, RIGHT, RIGHT, ":--", ":--"],
     )
     lines += [_line(j) for j in shown[:MOST_LIMITS]]
-    return [*lines, "", f"{len(shown) - MOST_LIMITS:,} more are in the JSON."] if len(shown) > MOST_LIMITS else lines
+    return (
+        [*lines, "", f"{len(shown) - MOST_LIMITS:,} more limits are in the JSON document (--json)."]
+        if len(shown) > MOST_LIMITS
+        else lines
+    )
 
 
 def _line(judged: Judged) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 from tracediff.diff.gate.judge import Gate
 from tracediff.errors import printable
 from tracediff.report import sections
-from tracediff.report.check_text import amount, bound, change, explanation, interval, sentence, subject, unsettled
+from tracediff.report.check_text import amount, bound, change, explanation, interval, not_passed, sentence, subject
 from tracediff.report.text import facts, headline
 
 STYLES = {
@@ -33,7 +33,7 @@ def show(gate: Gate, console: Console) -> None:
         console.print(Padding(Text(printable(headline(comparison))), (0, 2)), highlight=False)
         console.print()
         console.print(_table(gate), highlight=False)
-        for judged in unsettled(gate):
+        for judged in not_passed(gate):
             console.print()
             console.print(
                 Text(
@@ -43,12 +43,12 @@ def show(gate: Gate, console: Console) -> None:
             console.print(Padding(Text(printable(explanation(judged))), (0, 4)), highlight=False)
         for line in sections.caution_lines(comparison):
             console.print(Padding(Text(printable(f"caution: {line}"), style="dim"), (0, 2)), highlight=False)
-    console.file.write("\n".join(_no_command(line.rstrip()) for line in screen.get().split("\n")))
+    console.file.write("\n".join(_without_commands(line.rstrip()) for line in screen.get().split("\n")))
     console.file.flush()
 
 
-def _no_command(line: str) -> str:
-    """``line`` so that a CI log runs nothing: GitHub obeys ``::error::`` at the start of a line and ``##[error]``
+def _without_commands(line: str) -> str:
+    """``line`` without workflow commands: GitHub runs ``::error::`` at the start of a line and ``##[error]``
     anywhere, and names are untrusted.
     """
     line = line.replace("##[", "# #[")
@@ -57,10 +57,10 @@ def _no_command(line: str) -> str:
 
 def _table(gate: Gate) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
-    table.add_column("  limit", no_wrap=True, overflow="ellipsis")
+    table.add_column("  subject", no_wrap=True, overflow="ellipsis")
     for name in ("control", "test", "change"):
         table.add_column(name, justify="right", no_wrap=name != "change")
-    table.add_column("bound")
+    table.add_column("limit")
     table.add_column("result", no_wrap=True)
     for judged in gate.judged:
         unit = judged.limit.unit

@@ -1,4 +1,4 @@
-"""How a check is worded, for every output alike."""
+"""Sentences about a check, the same for every output format."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ LONGEST_NAME = 100
 
 
 def sentence(gate: Gate) -> str:
-    """The result and what it rests on."""
+    """The result and its reasons in one sentence."""
     if gate.result == NOT_COMPARABLE:
         return f"not comparable: {'; '.join(f'{r.message} ({r.code}: {r.control} → {r.test})' for r in gate.stopping)}"
     if gate.result == PASS:
         waived = len(gate.of(WAIVED))
-        kept = "the limit is kept" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are kept"
-        return f"pass: {kept}" + (f", {waived} by a waiver" if waived else "")
-    those = gate.of(gate.result)
-    what = "broken" if gate.result == REGRESSION else "neither kept nor broken for certain"
-    more = f" and {len(those) - MOST_SUBJECTS} more" if len(those) > MOST_SUBJECTS else ""
-    verb = "is" if len(those) == 1 else "are"
+        met = "the limit is met" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are met"
+        return f"pass: {met}" + (f", {waived} by a waiver" if waived else "")
+    reported = gate.of(gate.result)
+    what = "exceeded" if gate.result == REGRESSION else "undecided"
+    more = f" and {len(reported) - MOST_SUBJECTS} more" if len(reported) > MOST_SUBJECTS else ""
+    verb = "is" if len(reported) == 1 else "are"
     return (
-        f"{gate.result}: {len(those)} of {plural(len(gate.judged), 'limit')} {verb} {what}: "
-        f"{', '.join(map(subject, those[:MOST_SUBJECTS]))}{more}"
+        f"{gate.result}: {len(reported)} of {plural(len(gate.judged), 'limit')} {verb} {what}: "
+        f"{', '.join(map(subject, reported[:MOST_SUBJECTS]))}{more}"
     )
 
 
 def subject(judged: Judged) -> str:
-    """What was limited, cut where it is very long."""
+    """The subject of the limit, cut if it is very long."""
     return cut(judged.figure.subject)
 
 
 def cut(name: str) -> str:
-    """``name``, its end left out where it is very long."""
+    """``name``, cut at the end if it is very long."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
@@ -81,25 +81,25 @@ def bound(judged: Judged) -> str:
 
 
 def explanation(judged: Judged) -> str:
-    """The figure, its bound, what the result rests on, and what would settle it."""
+    """The figure, its limit, the reason for the result, and what would resolve it."""
     figure, unit = judged.figure, judged.limit.unit
     parts = [f"{amount(figure.control, unit)} → {amount(figure.test, unit)}, {change(judged)}"]
     if figure.interval:
         parts[0] += f" (95 % interval {interval(judged)})"
-    parts[0] += f", against a bound of {bound(judged)}"
+    parts[0] += f"; limit {bound(judged)}"
     if judged.why:
         parts.append(judged.why)
     if judged.settle:
         parts.append(judged.settle)
     if judged.result == REGRESSION and figure.control is not None and judged.bound is not None:
-        parts.append(f"at most {amount(figure.control + judged.bound, unit)} would be kept")
+        parts.append(f"the limit allows up to {amount(figure.control + judged.bound, unit)}")
     if judged.waiver:
         how = "its waiver expired on" if judged.result == REGRESSION else "waived until"
         parts.append(f"{how} {judged.waiver.expires.isoformat()}: {judged.waiver.reason}")
     return "; ".join(parts)
 
 
-def unsettled(gate: Gate) -> list[Judged]:
-    """The limits that are not simply kept, the worst first."""
+def not_passed(gate: Gate) -> list[Judged]:
+    """The limits that did not pass, the worst first."""
     order = {REGRESSION: 0, INCONCLUSIVE: 1, WAIVED: 2}
     return sorted((j for j in gate.judged if j.result != PASS), key=lambda j: order[j.result])

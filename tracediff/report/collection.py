@@ -17,10 +17,12 @@ from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
 from tracediff.report.to_json import json_text
 
 LEAST_SD = 0.005
-"""Standard deviation of log step times below which runs are taken as no more alike: few runs agree by chance."""
+"""Floor of the standard deviation of log step times: a few runs may agree by chance."""
 
 
-Seconds = Annotated[float | None, Meta(description="s, of the first run, which finds no compile cache")]
+Seconds = Annotated[
+    float | None, Meta(description="in s, measured in the first run, which starts without a compile cache")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,23 +41,24 @@ class VariantRow:
         float | None, Meta(description="step time of the first variant / step time; null for the first variant")
     ] = None
     speedup_low: Annotated[
-        float | None, Meta(description="lower end of the 95 % confidence interval; null below two runs per side")
+        float | None,
+        Meta(description="lower end of the 95 % confidence interval; null with fewer than two runs per side"),
     ] = None
     speedup_high: Annotated[float | None, Meta(description="upper end of the same interval")] = None
     peak_bytes: Annotated[
-        int | None, Meta(description="largest peak memory of a run: of the GPU, without one of the host")
+        int | None, Meta(description="largest peak memory of any run: on the GPU, or on the host if there is no GPU")
     ] = None
     kernels: Annotated[float | None, Meta(description="GPU kernels per step; null without a GPU")] = None
     ops: Annotated[float | None, Meta(description="operator calls per step")] = None
     graph_breaks: Annotated[int | None, Meta(description="graph breaks of the first run; null if not compiled")] = None
     overhead: Annotated[float | None, Meta(description="profiled / unprofiled step time − 1")] = None
     contended: Annotated[int, Meta(description="runs that other processes disturbed")] = 0
-    failed: Annotated[str | None, Meta(description="why there are no runs")] = None
+    failed: Annotated[str | None, Meta(description="why the variant has no runs")] = None
 
 
 @dataclass(frozen=True)
 class CollectionTable:
-    """A collection: its name and size, the environment of its first variant, and a row a variant."""
+    """A collection: its name and size, the environment of its first variant, and a row per variant."""
 
     name: str
     size: str | None
@@ -74,7 +77,7 @@ class TableDocument(Struct):
     name: Annotated[str, Meta(description="name of the collected workload or function")]
     size: Annotated[str | None, Meta(description="size of the workload; null for your own code")]
     environment: Annotated[
-        dict[str, Any], Meta(description="versions, device and settings of the first variant, as its manifest has them")
+        dict[str, Any], Meta(description="versions, device and settings of the first variant, from its manifest")
     ]
     rows: Annotated[list[VariantRow], Meta(description="variants, in the order in which they were given")]
 
@@ -90,7 +93,7 @@ def collection_table(out: Path) -> CollectionTable:
         v.variant: read_manifest(out / v.folder) for v in facts.variants if not v.failed and (out / v.folder).is_dir()
     }
     if not manifests and not any(v.failed for v in facts.variants):
-        raise TracediffError(str(out), "holds no variant", "collect again")
+        raise TracediffError(str(out), "the collection contains no variant", "run tracediff collect again")
     first = next((manifests[v.variant] for v in facts.variants if v.variant in manifests), None)
     base = facts.variants[0].variant
     rows = []
@@ -144,8 +147,8 @@ def _iqr(values: list[float]) -> float:
 
 
 def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None, float | None]:
-    """base / steps on the logs of run medians, with the wider of Welch's and Student's 95 % interval; none with one run
-    on a side.
+    """base / steps on the logs of run medians, with the wider of Welch's and Student's 95 % interval, which is missing
+    if a side has one run.
     """
     a, b = [math.log(x) for x in base], [math.log(x) for x in steps]
     difference = mean(a) - mean(b)
@@ -163,7 +166,7 @@ def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None
 
 
 def _counts(folder: Path) -> tuple[float | None, float]:
-    """(GPU kernels a step, operator calls a step)."""
+    """(GPU kernels per step, operator calls per step)."""
     (traces,) = load_sets([folder])
     average = op_average(traces)
     kernels, ops = (

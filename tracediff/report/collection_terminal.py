@@ -11,28 +11,28 @@ from tracediff.report.collection import CollectionTable
 from tracediff.report.collection_text import HEAD, cells_of, heads, title, units_of
 
 DROPPED_FIRST = ("runs", "IQR", "build", "ops", "profiler", "peak")
-"""Columns that a narrow terminal goes without, in this order; JSON and Markdown have all."""
+"""Columns omitted on a narrow terminal, in this order; JSON and Markdown have all."""
 
 
-def show(found: CollectionTable, console: Console) -> None:
+def show(collection: CollectionTable, console: Console) -> None:
     """Print the table, as many of its columns as fit."""
-    console.print(Text(printable(title(found)), style="bold"))
-    units = units_of(found.rows)
+    console.print(Text(printable(title(collection)), style="bold"))
+    units = units_of(collection.rows)
     titles = heads(units)
-    cells = [cells_of(row, units) for row in found.rows if not row.failed]
-    shown = [i for i in range(len(HEAD)) if i == 0 or any(c[i] for c in cells)]
+    cells = [cells_of(row, units) for row in collection.rows if not row.failed]
+    columns = [i for i in range(len(HEAD)) if i == 0 or any(c[i] for c in cells)]
     for name in DROPPED_FIRST:
-        if sum(max(len(titles[i]), *(len(c[i]) for c in cells)) + 2 for i in shown if cells) <= console.width:
+        if sum(max(len(titles[i]), *(len(c[i]) for c in cells)) + 2 for i in columns if cells) <= console.width:
             break
-        shown = [i for i in shown if HEAD[i] != name]
+        columns = [i for i in columns if HEAD[i] != name]
     grid = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for i in shown:
+    for i in columns:
         grid.add_column(titles[i], justify="left" if i == 0 else "right", no_wrap=True, overflow="ellipsis")
-    for of in cells:
-        grid.add_row(*(Text(printable(of[i])) for i in shown))
+    for texts in cells:
+        grid.add_row(*(Text(printable(texts[i])) for i in columns))
     if cells:
         console.print(grid, highlight=False)
-    for row in found.rows:
+    for row in collection.rows:
         if row.failed:
             console.print(Text(printable(f"{row.variant} failed: {row.failed}")))
         if row.contended:

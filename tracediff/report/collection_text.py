@@ -1,10 +1,10 @@
-"""How the table of a collection is worded, for the terminal and Markdown alike."""
+"""Titles and cells of a collection's table, the same for terminal and Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracediff.formatting import Unit, byte_unit, count, signed_percent, time_unit
+from tracediff.formatting import Unit, byte_unit, count, plural, signed_percent, time_unit
 from tracediff.report.collection import CollectionTable, VariantRow
 
 HEAD = (
@@ -24,11 +24,14 @@ HEAD = (
 )
 
 
-def title(found: CollectionTable) -> str:
+def title(collection: CollectionTable) -> str:
     """What was collected, how large, where, with which torch."""
-    environment = found.environment
-    where = environment.get("gpu") or f"CPU, {environment.get('threads', '?')} thread"
-    return " · ".join(str(x) for x in (found.name, found.size, where, f"torch {environment.get('torch', '?')}") if x)
+    environment = collection.environment
+    threads = environment.get("threads")
+    where = environment.get("gpu") or ("CPU" if threads is None else f"CPU, {plural(threads, 'thread')}")
+    return " · ".join(
+        str(x) for x in (collection.name, collection.size, where, f"torch {environment.get('torch', '?')}") if x
+    )
 
 
 def units_of(rows: Sequence[VariantRow]) -> dict[str, Unit]:

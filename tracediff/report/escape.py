@@ -1,4 +1,4 @@
-"""Names out of traces in Markdown: as they are, whatever they hold."""
+"""Escaping of names from traces in Markdown."""
 
 from __future__ import annotations
 

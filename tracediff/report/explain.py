@@ -5,27 +5,27 @@ from __future__ import annotations
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.errors import TracediffError, printable
-from tracediff.formatting import change, count, time
+from tracediff.formatting import change, count, plural, time
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 
 WHY = {
-    "exact": "the same kernels below the same call of {call}",
-    "op": "other kernels below the same call of {call}",
-    "module": "what is left of the same module and phase",
-    "fusion": "a fused kernel and the operators that its name or its provenance lists, between the same neighbours",
-    "sequence": "no operator launched it (on one side at least): equal names in the same order",
-    "sequence~family": "no operator launched it: the same family between the same two neighbours",
-    "family": "nothing better: the same family and phase",
-    "same module": "the same module and phase, too wide to name a partner",
-    "same family": "the same family and phase, too wide to name a partner",
-    "added": "no partner on any level: only the test has it",
-    "removed": "no partner on any level: only the control has it",
+    "exact": "the same kernels launched by the same call of {call}",
+    "op": "different kernels launched by the same call of {call}",
+    "module": "remaining work of the same module and phase",
+    "fusion": "a fused kernel and the operators listed in its name or provenance, between the same neighbouring work",
+    "sequence": "not launched by an operator on at least one side: the same name at the same position in the sequence",
+    "sequence~family": "not launched by an operator on at least one side: same family between the same two neighbours",
+    "family": "no closer match: only family and phase are the same",
+    "same module": "the same module and phase, but too much other work there to identify the counterpart",
+    "same family": "the same family and phase, but too much other work there to identify the counterpart",
+    "added": "no counterpart at any level: only the test has it",
+    "removed": "no counterpart at any level: only the control has it",
 }
 
 
 def explain(comparison: Comparison, name: str, most: int = 10) -> str:
-    """Text on the groups that hold work called ``name`` (raw, match or readable name, operator, or a part of one), the
+    """Text about the groups with work called ``name`` (raw, match or display name, operator, or a part of one), the
     largest first.
 
     Raises:
@@ -34,12 +34,12 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
     found = [g for g in comparison.work.groups if any(_called(m, name) for m in (*g.control, *g.test))]
     if not found:
         raise TracediffError(
-            "--explain", f"no kernel or operator is called {name!r}", "look at the names with --by kernel or in --json"
+            "--explain", f"no kernel or operator is called {name!r}", "list the names with --by kernel or --json"
         )
     found.sort(key=lambda g: (-(g.control_ns + g.test_ns), g.name))
     us = comparison.us
     control, test = us(sum(g.control_ns for g in found)), us(sum(g.test_ns for g in found))
-    lines = [f"{name}: {len(found):,} groups, {change(control, test)} a step"]
+    lines = [f"{name}: {plural(len(found), 'group')}, {change(control, test)} per step"]
     for group in found[:most]:
         lines += ["", *_group(comparison, group)]
     if len(found) > most:

@@ -17,7 +17,7 @@ def frame_table(title: str, frame: pd.DataFrame, top: int | None = None) -> Tabl
     whole = (
         frame
         if isinstance(frame.index, pd.RangeIndex)
-        else frame.rename_axis(index=str(frame.index.name or "of")).reset_index()
+        else frame.rename_axis(index=str(frame.index.name or "name")).reset_index()
     )
     numbers = [c for c in whole.columns if pd.api.types.is_numeric_dtype(whole[c])]
     texts = [c for c in whole.columns if c not in numbers]

@@ -1,4 +1,4 @@
-"""The JSON Schema (2020-12) of every JSON document, made from the documents' types.
+"""The JSON Schema (2020-12) of every JSON document, generated from the documents' types.
 
 ``python -m tracediff.report.json_schema docs/reference`` writes the published files (``make schemas``).
 """
@@ -35,7 +35,7 @@ SIDES = {
     "MatrixComparison": ("control_", "test_"),
     "ProfileDocument": ("",),
 }
-"""Documents that hold tables → what stands before the name of a column."""
+"""Documents that contain tables → the prefixes of their columns."""
 WITHOUT_TABLES = ("CheckDocument", "MatrixComparison")
 """Documents in which the key `tables` is absent where no table was requested."""
 UNITS = {"ns": "µs", "count": "occurrences"}

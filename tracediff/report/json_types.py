@@ -1,7 +1,7 @@
 """The JSON document of a comparison as types (schema ``tracediff.diff/1``): what each key means, and in which unit.
 
-The fields stand in the order in which they are written. From these types `tracediff.report.json_schema` makes the
-published JSON Schema; docs/reference/json.md is the same in prose.
+The fields are in the order in which they are written. `tracediff.report.json_schema` generates the published JSON
+Schema from these types; docs/reference/json.md is the same in prose.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QValue = Annotated[
 ]
 TimeChange = Annotated[
     str,
-    one_of("significance of the change of time over runs", "faster", "slower", "same", "unclear", "untested"),
+    one_of("significance of the change of time between runs", "faster", "slower", "same", "unclear", "untested"),
 ]
 DisplayName = Annotated[str, Meta(description="name for people: without addresses, hashes, ids and namespaces")]
 RawName = Annotated[str, Meta(description="name as recorded")]
@@ -46,7 +46,7 @@ class Set(Struct):
     files: Annotated[list[str], Meta(description="names of the trace files, without folders")]
     runs: Annotated[int, Meta(description="number of runs")]
     ranks: Annotated[list[int], Meta(description="ranks, ascending")]
-    steps_used: Annotated[list[int], Meta(description="numbers of the steps that were used, ascending")]
+    steps_used: Annotated[list[int], Meta(description="numbers of the measured steps, ascending")]
     gpu: Annotated[list[str], Meta(description="names of the GPUs; empty without GPU events")]
     torch: Annotated[str | None, Meta(description="version of torch; null where it was not recorded")]
     unprofiled_us: Annotated[
@@ -56,25 +56,27 @@ class Set(Struct):
 
 
 class Reason(Struct):
-    """One difference between the sides that limits what the comparison says."""
+    """One difference between the sides that may make the comparison misleading."""
 
     code: Annotated[str, Meta(description="stable code (docs/preflight.md)")]
-    message: Annotated[str, Meta(description="what it means for the answer")]
+    message: Annotated[str, Meta(description="what it means for the comparison")]
     control: Annotated[str, Meta(description="value on the control side")]
     test: Annotated[str, Meta(description="value on the test side")]
 
 
 class Comparability(Struct):
-    """The preflight: is like compared with like?"""
+    """The preflight: whether the two sets are comparable."""
 
-    level: Annotated[str, one_of("refused: nothing was compared without --force", OK, CAUTION, REFUSED)]
+    level: Annotated[str, one_of("refused: not comparable; compared only with --force", OK, CAUTION, REFUSED)]
     reasons: Annotated[list[Reason], Meta(description="what differs; empty where nothing does")]
 
 
 class Verdict(Struct):
-    """How the step time differs, and what the runs show of it."""
+    """How the step time differs, and whether the difference is significant."""
 
-    result: Annotated[str, one_of("result of the test over runs", "faster", "slower", "same", "inconclusive")]
+    result: Annotated[
+        str, one_of("result of the significance test over runs", "faster", "slower", "same", "inconclusive")
+    ]
     sentence: Annotated[str, Meta(description="the verdict in a sentence")]
     control_us: Microseconds
     test_us: Microseconds
@@ -87,12 +89,12 @@ class Verdict(Struct):
         Meta(description="95 % confidence interval of the change of the median, in µs; null where untested"),
     ]
     p_value: PValue
-    unit: Annotated[str, one_of("what was sampled", "run", "step")]
+    unit: Annotated[str, one_of("unit of sampling", "run", "step")]
     n_control: Annotated[int, Meta(description="number of samples of control")]
     n_test: Annotated[int, Meta(description="number of samples of test")]
     min_detectable_us: Annotated[
         float | None,
-        Meta(description="smallest change that these runs detect in 80 % of cases, in µs; null where untested"),
+        Meta(description="smallest change that these runs would detect in 80 % of cases, in µs; null where untested"),
     ]
     method: Annotated[
         str,
@@ -101,8 +103,8 @@ class Verdict(Struct):
     within_runs_us: Annotated[
         tuple[float, float] | None,
         Meta(
-            description="95 % interval of the change between the steps of one run per side, in µs; it says nothing of "
-            "other runs. null with more runs or too few steps"
+            description="95 % interval of the change, from the steps of one run per side, in µs; other runs may "
+            "differ. null with several runs or too few steps"
         ),
     ]
 
@@ -120,7 +122,7 @@ class State(Struct):
 
 
 class ForeignGpuTime(Struct):
-    """GPU time of work that was launched in no used step, µs per step."""
+    """GPU time launched outside the measured steps, µs per step."""
 
     control: Microseconds
     test: Microseconds
@@ -134,9 +136,10 @@ class StepTime(Struct):
     delta_us: Annotated[float, Meta(description="test − control, µs per step")]
     states: Annotated[list[State], Meta(description="states in order of precedence")]
     foreign_gpu_us: Annotated[
-        ForeignGpuTime, Meta(description="part of the GPU states held only by work launched in no used step")
+        ForeignGpuTime,
+        Meta(description="part of the GPU states in which all work was launched outside the measured steps"),
     ]
-    residual_us: Annotated[float, Meta(description="what the states leave unexplained of the change: 0")]
+    residual_us: Annotated[float, Meta(description="part of the change that the states do not explain: 0")]
 
 
 class Member(Struct):
@@ -144,14 +147,16 @@ class Member(Struct):
 
     name: DisplayName
     raw_name: RawName
-    op: Annotated[str | None, Meta(description="operator that launched it; null for none")]
+    op: Annotated[str | None, Meta(description="operator that launched it; null if none did")]
     family: Family
     count: Count
     us: Microseconds
 
 
 class Group(Struct):
-    """Work of both sides that is the same; every GPU event (without a GPU: every operator) is in exactly one group."""
+    """Work of both sides that is the same, or work of one side without a counterpart; every GPU event (without a GPU:
+    every operator) is in exactly one group.
+    """
 
     level: Annotated[str, one_of("how the sides were matched (docs/matching.md)", *LEVELS)]
     name: Annotated[str, Meta(description="name of the largest member, for people")]
@@ -185,16 +190,16 @@ class WorkTime(Struct):
     placed_us: Annotated[
         float,
         Meta(
-            description="change within groups of the same module or family that are too wide to name a counterpart, "
+            description="change within groups of the same module or family in which too much differs to pair members, "
             "µs per step"
         ),
     ]
     added_us: Annotated[float, Meta(description="change by groups that only test has, µs per step")]
     removed_us: Annotated[float, Meta(description="change by groups that only control has, µs per step")]
     unattributed_us: Annotated[
-        float, Meta(description="change by work that a health note keeps out of matching, µs per step")
+        float, Meta(description="change by work kept out of matching; a health note gives the reason. µs per step")
     ]
-    residual_us: Annotated[float, Meta(description="what the parts leave unexplained of the change: 0")]
+    residual_us: Annotated[float, Meta(description="part of the change that the parts do not explain: 0")]
 
 
 class TensorCoreShare(Struct):
@@ -205,7 +210,7 @@ class TensorCoreShare(Struct):
 
 
 class OtherEvents(Struct):
-    """GPU events that belong to no used step: totals of the whole set."""
+    """GPU events that belong to no measured step: totals of the whole set."""
 
     control_count: EventCount
     control_us: SetMicroseconds
@@ -235,9 +240,11 @@ class Op(Struct):
     family: Family
     control_counts: Count
     test_counts: Count
-    control_total_us: Annotated[float, Meta(description="total time, recursion at each level, µs per step")]
+    control_total_us: Annotated[
+        float, Meta(description="total time; a recursive call counts at each level. µs per step")
+    ]
     test_total_us: Annotated[float, Meta(description="the same on the test side")]
-    control_self_us: Annotated[float, Meta(description="self time: time in no child of the same lane, µs per step")]
+    control_self_us: Annotated[float, Meta(description="self time: without children in the same lane, µs per step")]
     test_self_us: Annotated[float, Meta(description="the same on the test side")]
     diff_counts: Annotated[float, Meta(description="test − control, occurrences per step")]
     diff_us: Annotated[float, Meta(description="test − control of the total time, µs per step")]
@@ -274,7 +281,7 @@ class FamilyChange(Struct):
 
 
 class Evidence(Struct):
-    """One thing that shows a finding; null where it has no count or time."""
+    """One item of evidence for a finding; null where it has no count or time."""
 
     name: str
     control_count: Annotated[float | None, Meta(description="occurrences per step")]
@@ -284,12 +291,12 @@ class Evidence(Struct):
 
 
 class Finding(Struct):
-    """One reason for the change."""
+    """One stated cause of the change."""
 
     code: Annotated[str, Meta(description="stable code (docs/findings.md)")]
     title: Annotated[str, Meta(description="the finding in a line")]
-    detail: Annotated[str, Meta(description="what it means here")]
-    delta_us: Annotated[float, Meta(description="its part of the change, µs per step; 0 where it has none of its own")]
+    detail: Annotated[str, Meta(description="the evidence, and what to do")]
+    delta_us: Annotated[float, Meta(description="its part of the change, µs per step; 0 if it has none of its own")]
     evidence: list[Evidence]
 
 
@@ -322,7 +329,7 @@ class DiffDocument(Struct):
     gpu_time: GpuTime
     host_time: Annotated[
         WorkTime | None,
-        Meta(description="the self time of operators where neither side has a GPU, else null"),
+        Meta(description="self time of operators if neither side has a GPU, else null"),
     ]
     ops: Annotated[list[Op], Meta(description="all operations, the largest change of self time first")]
     common_change: Annotated[
@@ -333,5 +340,5 @@ class DiffDocument(Struct):
         dict[str, list[Row]],
         Meta(description="tables that both sets were loaded with (docs/analysis.md), the largest change first"),
     ]
-    findings: Annotated[list[Finding], Meta(description="what explains the change, the largest part first")]
+    findings: Annotated[list[Finding], Meta(description="causes of the change, the largest first")]
     health: Health

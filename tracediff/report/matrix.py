@@ -21,7 +21,7 @@ BESIDE_NAMES = 66
 
 
 def rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
-    """(unit of the times, one row of texts a comparison)."""
+    """(unit of the times, one row of texts per comparison)."""
     times = [us for cell in cells for us in (cell.comparison.verdict.control_us, cell.comparison.verdict.test_us)]
     unit = time_unit(times)
     return unit.name, [_row(cell, unit.plain) for cell in cells]
@@ -59,8 +59,8 @@ def table(cells: Sequence[Cell]) -> Group:
     out.add_column("result", no_wrap=True)
     remarks = []
     for control, test, runs, _, us, change, interval, p, result, cautions in body:
-        said = result if p == "–" else f"{result}, p {p}"
-        out.add_row(*(Text(printable(cell)) for cell in (f"{control} → {test}", runs, us, change, interval, said)))
+        outcome = result if p == "–" else f"{result}, p {p}"
+        out.add_row(*(Text(printable(cell)) for cell in (f"{control} → {test}", runs, us, change, interval, outcome)))
         if cautions:
             remarks.append(Text(printable(f"  {control} → {test}: {cautions}"), style="dim"))
     wide = max((len(f"{row[0]} → {row[1]}") for row in body), default=0) + BESIDE_NAMES

@@ -70,11 +70,11 @@ class StepEvents:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placed:
-    """n events of a trace where they are shown.
+class PlacedEvents:
+    """Where n events of a trace are shown.
 
     Attributes:
-        rows: int64[n] of the trace. gpu: bool[n] whether they stand on a GPU's stream.
+        rows: int64[n] of the trace. gpu: bool[n] whether they are on a GPU stream.
         thread: int64[n] as `threads_of`. level: int64[n] which of its rows.
         start, end: int64[n] in ns after the step's start, within the step.
     """
@@ -87,7 +87,7 @@ class Placed:
     end: Int64
 
 
-def shown(text: str) -> str:
+def bounded_text(text: str) -> str:
     """``text`` on one line and of bounded length."""
     return printable(text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…")
 
@@ -99,17 +99,17 @@ def us(ns: int) -> msgspec.Raw:
 
 
 def process_events(pid: int, name: str, labels: str = "") -> Iterator[Event]:
-    """What a process is called, and that processes stand in the order of their numbers."""
+    """The name of a process, and its sort position, which is its number."""
     place = {"pid": pid, "tid": pid}
-    yield {"ph": "M", "name": "process_name", **place, "args": {"name": shown(name)}}
+    yield {"ph": "M", "name": "process_name", **place, "args": {"name": bounded_text(name)}}
     if labels:
-        yield {"ph": "M", "name": "process_labels", **place, "args": {"labels": shown(labels)}}
+        yield {"ph": "M", "name": "process_labels", **place, "args": {"labels": bounded_text(labels)}}
     yield {"ph": "M", "name": "process_sort_index", **place, "args": {"sort_index": pid}}
 
 
 def thread_events(pid: int, tid: int, name: str) -> Iterator[Event]:
-    """The same of a thread."""
-    yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": shown(name)}}
+    """The name of a thread, and its sort position."""
+    yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": bounded_text(name)}}
     yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}
 
 
@@ -123,14 +123,14 @@ def step_events(step: TypicalStep, title: str, ids: Ids) -> StepEvents:
     """
     trace = read_trace(step.file)
     window = step.timeline.start, step.timeline.end
-    rows, left_out = _chosen(trace, window)
-    placed = _placed(trace, rows, window)
+    rows, left_out = _select_rows(trace, window)
+    placed = _place_events(trace, rows, window)
     labels = f"step {step.timeline.step}, rank {step.rank}, {step.file.name}"
     lines = [encoded(event) for event in _events(trace, placed, zero=window[0], title=title, labels=labels, ids=ids)]
     return StepEvents(lines, len(rows), left_out)
 
 
-def _chosen(trace: Trace, window: tuple[int, int]) -> tuple[Int64, int]:
+def _select_rows(trace: Trace, window: tuple[int, int]) -> tuple[Int64, int]:
     """Rows of the complete events and instants in ``window``, and how many Python functions were left out."""
     start, end = window
     complete = (trace.dur >= 0) & (trace.ts < end) & (trace.ts + trace.dur.clip(0) > start)
@@ -139,35 +139,37 @@ def _chosen(trace: Trace, window: tuple[int, int]) -> tuple[Int64, int]:
     rows = np.flatnonzero((complete | instant) & ~np.isin(trace.category, LEFT_OUT))
     if len(rows) <= MOST_EVENTS:
         return rows, 0
-    few = rows[trace.category[rows] != cat.PYTHON]
-    if len(few) > MOST_EVENTS:
-        reason = f"a step of it holds {len(few):,} events, more than a merged trace takes ({MOST_EVENTS:,})"
+    without_python = rows[trace.category[rows] != cat.PYTHON]
+    if len(without_python) > MOST_EVENTS:
+        reason = f"its step has {len(without_python):,} events, more than the limit of a merged trace ({MOST_EVENTS:,})"
         raise TracediffError(
             str(trace.file), reason, "choose a shorter step with --step, or record fewer kinds of events"
         )
-    return few, len(rows) - len(few)
+    return without_python, len(rows) - len(without_python)
 
 
-def _placed(trace: Trace, rows: Int64, window: tuple[int, int]) -> Placed:
+def _place_events(trace: Trace, rows: Int64, window: tuple[int, int]) -> PlacedEvents:
     """``rows`` on rows of threads and streams: host first, outer before inner. Viewers drop events that overlap another
     without nesting.
     """
     parts: list[tuple[Int64, Int64, int]] = []
     gpu = np.isin(trace.category, ON_GPU)
     complete = trace.dur[rows] >= 0
-    for some in (rows[complete & ~gpu[rows]], rows[complete & gpu[rows]]):
+    for remaining in (rows[complete & ~gpu[rows]], rows[complete & gpu[rows]]):
         for row in range(MOST_ROWS):
-            lane = lane_of(trace, some, Notes())
+            lane = lane_of(trace, remaining, Notes())
             fits = (lane.end == trace.ts[lane.rows] + trace.dur[lane.rows]) | (row == MOST_ROWS - 1)
             parts.append((lane.rows[fits], lane.end[fits], row))
-            some = lane.rows[~fits]
-            if not len(some):
+            remaining = lane.rows[~fits]
+            if not len(remaining):
                 break
     parts.append((rows[~complete], trace.ts[rows[~complete]], 0))
     all_rows, ends = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
     level = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
     start, end = (np.clip(times, *window) - window[0] for times in (trace.ts[all_rows], ends))
-    return Placed(rows=all_rows, gpu=gpu[all_rows], thread=_threads(trace, all_rows), level=level, start=start, end=end)
+    return PlacedEvents(
+        rows=all_rows, gpu=gpu[all_rows], thread=_threads(trace, all_rows), level=level, start=start, end=end
+    )
 
 
 def _threads(trace: Trace, rows: Int64) -> Int64:
@@ -186,13 +188,13 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
     return threads
 
 
-def _events(trace: Trace, placed: Placed, *, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
+def _events(trace: Trace, placed: PlacedEvents, *, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
     keys = list(zip(placed.gpu.tolist(), placed.thread.tolist(), placed.level.tolist(), strict=True))
     tracks, named = _tracks(trace, keys, title, labels, ids)
     yield from named
     begins, ends = _arrows(trace, placed, ids)
-    names = {code: shown(trace.names[code]) for code in np.unique(trace.name[placed.rows]).tolist()}
-    categories = [shown(name) for name in trace.categories]
+    names = {code: bounded_text(trace.names[code]) for code in np.unique(trace.name[placed.rows]).tolist()}
+    categories = [bounded_text(name) for name in trace.categories]
     columns = (
         placed.rows,
         placed.start,
@@ -241,12 +243,12 @@ def _tracks(
                 processes[gpu, code // width], f"{title}, {'GPU' if gpu else 'process'} {process}", labels
             )
         pid, tid = tracks[gpu, code, level] = processes[gpu, code // width], next(ids.thread)
-        called = (
+        thread_name = (
             str(thread)
             if isinstance(thread, str) and not thread.isdigit()
             else f"{'stream' if gpu else 'thread'} {thread}"
         )
-        events += thread_events(pid, tid, called + (f", overlapping {level}" if level else ""))
+        events += thread_events(pid, tid, thread_name + (f", overlapping {level}" if level else ""))
     return tracks, events
 
 
@@ -255,7 +257,7 @@ def _order(number: int | str | None) -> tuple[bool, int, str]:
     return (False, number, "") if isinstance(number, int) else (True, 0, str(number))
 
 
-def _arrows(trace: Trace, placed: Placed, ids: Ids) -> tuple[dict[int, list[int]], dict[int, int]]:
+def _arrows(trace: Trace, placed: PlacedEvents, ids: Ids) -> tuple[dict[int, list[int]], dict[int, int]]:
     """(row of a launch → the arrows that begin there, row of a GPU event → the arrow that ends there), where both are
     shown in this order.
     """
@@ -275,21 +277,24 @@ def _arguments(trace: Trace, rows: Int64) -> list[Event]:
     out: list[Event] = [{} for _ in range(len(rows))]
     texts: dict[int, str] = {}
     for category in np.unique(trace.category[rows]).tolist():
-        of = trace.arguments.get(category)
-        if of is None or not len(of.rows):
+        arguments = trace.arguments.get(category)
+        if arguments is None or not len(arguments.rows):
             continue
-        mine = np.flatnonzero(trace.category[rows] == category)
-        at = np.searchsorted(of.rows, rows[mine]).clip(max=len(of.rows) - 1)
-        mine, at = mine[of.rows[at] == rows[mine]], at[of.rows[at] == rows[mine]]
-        columns = [(n, v[at], v[at] != MISSING) for n, v in of.ints.items() if n != FLOW_ID]
-        columns += [(n, v[at], np.isfinite(v[at])) for n, v in of.floats.items()]
-        for name, values, there in columns:
-            for i, value in zip(mine[there].tolist(), values[there].tolist(), strict=True):
-                out[i][shown(name)] = value
-        for name, codes in of.texts.items():
-            there = codes[at] >= 0
-            for i, code in zip(mine[there].tolist(), codes[at][there].tolist(), strict=True):
+        targets = np.flatnonzero(trace.category[rows] == category)
+        position = np.searchsorted(arguments.rows, rows[targets]).clip(max=len(arguments.rows) - 1)
+        targets, position = (
+            targets[arguments.rows[position] == rows[targets]],
+            position[arguments.rows[position] == rows[targets]],
+        )
+        columns = [(n, v[position], v[position] != MISSING) for n, v in arguments.ints.items() if n != FLOW_ID]
+        columns += [(n, v[position], np.isfinite(v[position])) for n, v in arguments.floats.items()]
+        for name, values, present in columns:
+            for i, value in zip(targets[present].tolist(), values[present].tolist(), strict=True):
+                out[i][bounded_text(name)] = value
+        for name, codes in arguments.texts.items():
+            present = codes[position] >= 0
+            for i, code in zip(targets[present].tolist(), codes[position][present].tolist(), strict=True):
                 if code not in texts:
-                    texts[code] = shown(FOLDERS.sub("", trace.texts[code]))
-                out[i][shown(name)] = texts[code]
+                    texts[code] = bounded_text(FOLDERS.sub("", trace.texts[code]))
+                out[i][bounded_text(name)] = texts[code]
     return out

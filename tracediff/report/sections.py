@@ -1,4 +1,4 @@
-"""What a reader is shown, in which order: rows for tables, the same for terminal and Markdown."""
+"""The rows of report tables, the same for every output format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.diff.views import summed
-from tracediff.formatting import part, percents, signed_percent
+from tracediff.formatting import part, percents, plural, signed_percent
 from tracediff.ingest.health import Note
 
 SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
@@ -27,12 +27,13 @@ SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
 
 
 SMALL_FAMILY = 0.005
-"""Families of ops below this part of the step share one row."""
+"""Families of operators below this fraction of the step share one row."""
+ONE_SIDED = "added or removed"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table; times in µs per step; ``word`` is what testing says, empty where nothing was tested."""
+    """One line of a table; times in µs per step; ``word`` is the significance, empty if untested."""
 
     name: str
     control_us: float
@@ -44,8 +45,8 @@ class Row:
 
 
 def step_rows(comparison: Comparison) -> list[Row]:
-    """The states that hold at any time on either side; families of ops the largest first, and the smallest of them in
-    one row.
+    """The states that take any time on either side; families of operators the largest first, the smallest of them
+    in one row.
     """
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
     us = comparison.us
@@ -107,14 +108,14 @@ BY_TITLES = {
     "module": "by module",
     "op": "by operator",
     "kernel": "by kernel",
-    "cause": "by what became of it",
+    "cause": "by cause",
 }
-"""Views of the work, and what they are called."""
+"""View of the work → the end of its title."""
 
 
 def work_title(comparison: Comparison, view: str) -> str:
     """The title of a view."""
-    return f"{'GPU time' if comparison.gpu_time.groups else 'Time of operators'} {BY_TITLES[view]}"
+    return f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}"
 
 
 def view_rows(comparison: Comparison, view: str, top: int) -> tuple[list[Row], int]:
@@ -129,33 +130,33 @@ def view_rows(comparison: Comparison, view: str, top: int) -> tuple[list[Row], i
 
 
 def shows_causes(comparison: Comparison) -> bool:
-    """Whether what became of the work is worth a table: some of it was fused."""
+    """Whether a table of the work by cause is worth showing: some of it was fused."""
     return any(group.level == "fusion" for group in comparison.work.groups)
 
 
 def tensor_core_line(comparison: Comparison) -> str | None:
-    """The part of kernel time on tensor cores of both sides; None without a GPU."""
+    """The share of kernel time on tensor cores on both sides; None without a GPU."""
     shares = tensor_core_shares(comparison)
-    return f"on tensor cores {percents(*shares)} of kernel time" if shares else None
+    return f"tensor cores: {percents(*shares)} of kernel time" if shares else None
 
 
 def matched_line(comparison: Comparison) -> str:
-    """How much of the work has a partner, by the trust in it."""
+    """How much of the work has a counterpart, by match level."""
     work = comparison.work
     whole = sum(g.control_ns + g.test_ns for g in work.groups)
     parts: dict[str, int] = {}
     for group in work.groups:
-        name = {"added": "one-sided", "removed": "one-sided"}.get(group.level, group.level)
+        name = {"added": ONE_SIDED, "removed": ONE_SIDED}.get(group.level, group.level)
         parts[name] = parts.get(name, 0) + group.control_ns + group.test_ns
-    shown = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, "one-sided") if parts.get(level)]
-    return f"matched in {len(work.groups):,} groups: {', '.join(shown)}" if whole else ""
+    shown = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, ONE_SIDED) if parts.get(level)]
+    return f"{plural(len(work.groups), 'group')} of work: {', '.join(shown)}" if whole else ""
 
 
 def common_line(comparison: Comparison) -> str | None:
-    """The change that all tested operators have in common; None where none was tested."""
+    """The change that all tested operators have in common; None if none was tested."""
     if not any(op.p_value is not None for op in comparison.ops):
         return None
-    return f"all tested operators together {signed_percent(comparison.common_change)} (the median of their changes)"
+    return f"change common to all tested operators: {signed_percent(comparison.common_change)} (median)"
 
 
 def gpu_summary(comparison: Comparison) -> Row:
@@ -173,7 +174,7 @@ def gpu_summary(comparison: Comparison) -> Row:
 
 
 def health_lines(comparison: Comparison) -> list[str]:
-    """Health notes worded for both sides; equal ones once."""
+    """Health notes with the counts of both sides; equal ones once."""
     notes = dict.fromkeys((n.code, n.message) for n in comparison.control.notes + comparison.test.notes)
     lines = []
     for code, message in notes:
@@ -187,6 +188,6 @@ def _count(notes: tuple[Note, ...], code: str, message: str) -> int:
 
 
 def caution_lines(comparison: Comparison) -> list[str]:
-    """What the preflight found, one line each: what makes the sides incomparable first."""
+    """The reasons of the preflight, one line each, those that refuse the comparison first."""
     reasons = sorted(comparison.comparability.reasons, key=lambda r: r.level != "refused")
     return [f"{r.message} ({r.code}: {r.control} → {r.test})" for r in reasons]

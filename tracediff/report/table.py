@@ -1,4 +1,4 @@
-"""Tables ready to be shown: texts in rows, the same for every format."""
+"""Tables as rows of texts, the same for every output format."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """How a column is shown: its unit's symbol, empty for counts, and the text of a value per step (ns, bytes, flop or
+class ColumnFormat:
+    """The format of a column: its unit's symbol, empty for counts, and the text of a value per step (ns, bytes, flop or
     a count).
     """
 
@@ -53,23 +53,23 @@ class Shown:
         return f"+{text}" if value > 0 and text.strip("0.,") else text
 
 
-def shown(column: Column, values: Iterable[float]) -> Shown:
-    """One way to show all ``values`` of ``column``."""
+def column_format(column: Column, values: Iterable[float]) -> ColumnFormat:
+    """One format for all ``values`` of ``column``."""
     largest = max((abs(v) for v in values), default=0.0)
     if column.unit == "ns":
         times = time_unit([largest / 1000])
-        return Shown(times.name, lambda v: times.plain(v / 1000))
+        return ColumnFormat(times.name, lambda v: times.plain(v / 1000))
     if column.unit == "count":
-        return Shown("", count)
+        return ColumnFormat("", count)
     unit, none = (byte_unit([largest]), "0") if column.unit == "bytes" else (flop_unit([largest]), "–")
-    return Shown(unit.name, lambda v: unit.plain(v) if v else none)  # no FLOPs: none are known
+    return ColumnFormat(unit.name, lambda v: unit.plain(v) if v else none)  # no FLOPs: none are known
 
 
-def rate(of: Rate, schema: TableSchema, values: Sequence[float]) -> float | None:
-    """The quotient for a row, None where nothing is to be divided by."""
-    at = {column.name: k for k, column in enumerate(schema.columns)}
-    under = values[at[of.under]]
-    return of.factor * values[at[of.over]] / under if under else None
+def rate(rate_column: Rate, schema: TableSchema, values: Sequence[float]) -> float | None:
+    """The quotient for a row, None if the divisor is 0."""
+    position = {column.name: k for k, column in enumerate(schema.columns)}
+    divisor = values[position[rate_column.under]]
+    return rate_column.factor * values[position[rate_column.over]] / divisor if divisor else None
 
 
 def rate_text(value: float | None) -> str:
@@ -94,14 +94,14 @@ def _percent(part: float | None) -> str:
     return "–" if part is None else percent(part)
 
 
-def _readable(schema: TableSchema, key: tuple[str, ...]) -> tuple[str, ...]:
+def _display_key(schema: TableSchema, key: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(
         display_name(text) if name in schema.events else text for name, text in zip(schema.keys, key, strict=True)
     )
 
 
-def _in_order(columns: Sequence[str], rates: Sequence[str], before: int) -> tuple[str, ...]:
-    """The first columns, then the rates, then the others, which give way where room is short."""
+def _with_rates(columns: Sequence[str], rates: Sequence[str], before: int) -> tuple[str, ...]:
+    """The first ``before`` columns, then the rates, then the others, which are omitted first on a narrow screen."""
     return (*columns[:before], *rates, *columns[before:])
 
 
@@ -111,17 +111,19 @@ def one_sided(
     gpus: tuple[str, ...],
     top: int | None = None,
 ) -> Table:
-    """The table of a table of one set with the devices ``gpus``; ``rows`` are (key, values per step), in order."""
-    ways = [shown(column, (values[k] for _, values in rows)) for k, column in enumerate(schema.columns)]
+    """The report table of one set's table, with the devices ``gpus``; ``rows`` are (key, values per step), in order."""
+    formats = [column_format(column, (values[k] for _, values in rows)) for k, column in enumerate(schema.columns)]
     titles = [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
-    heads = _in_order([way.head(column.title) for way, column in zip(ways, schema.columns, strict=True)], titles, 2)
+    heads = _with_rates(
+        [form.head(column.title) for form, column in zip(formats, schema.columns, strict=True)], titles, 2
+    )
     lines = []
     for key, values in rows[:top]:
-        texts = [way.text(v) for way, v in zip(ways, values, strict=True)]
+        texts = [form.text(v) for form, v in zip(formats, values, strict=True)]
         lines.append(
             (
-                *_readable(schema, key),
-                *_in_order(texts, _quotient_texts(schema, quotients(schema, key, values, gpus)), 2),
+                *_display_key(schema, key),
+                *_with_rates(texts, _quotient_texts(schema, quotients(schema, key, values, gpus)), 2),
             )
         )
     return Table(
@@ -135,48 +137,52 @@ def one_sided(
 
 
 def two_sided(
-    of: TableDiff, scale: int, gpus: tuple[tuple[str, ...], tuple[str, ...]], top: int | None = None
+    table_diff: TableDiff, scale: int, gpus: tuple[tuple[str, ...], tuple[str, ...]], top: int | None = None
 ) -> Table:
-    """The table of a table of two sets: the first column as control, test and change, the others as ``control → test``.
+    """The report table of both sides' table: first column as control, test and change, others as ``control → test``.
 
     Args:
         gpus: names of the devices of both sides.
     """
-    schema = of.schema
-    sides = [([n / scale for n in row.control], [n / scale for n in row.test]) for row in of.rows]
-    ways = [shown(column, (v[k] for pair in sides for v in pair)) for k, column in enumerate(schema.columns)]
-    first, titles = ways[0], [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
+    schema = table_diff.schema
+    sides = [([n / scale for n in row.control], [n / scale for n in row.test]) for row in table_diff.rows]
+    formats = [column_format(column, (v[k] for pair in sides for v in pair)) for k, column in enumerate(schema.columns)]
+    first, titles = formats[0], [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
     heads = [first.head(f"control {schema.columns[0].title}"), "test", "change"]
-    heads += [way.head(column.title) for way, column in zip(ways[1:], schema.columns[1:], strict=True)]
+    heads += [form.head(column.title) for form, column in zip(formats[1:], schema.columns[1:], strict=True)]
     lines = []
-    for row, (a, b) in list(zip(of.rows, sides, strict=True))[:top]:
+    for row, (a, b) in list(zip(table_diff.rows, sides, strict=True))[:top]:
         texts = [first.text(a[0]), first.text(b[0]), first.change(b[0] - a[0])]
-        texts += [both(way.text(a[k]), way.text(b[k])) for k, way in enumerate(ways[1:], start=1)]
+        texts += [control_and_test(form.text(a[k]), form.text(b[k])) for k, form in enumerate(formats[1:], start=1)]
         rates = [
-            _quotient_texts(schema, quotients(schema, row.key, values, on))
-            for values, on in zip((a, b), gpus, strict=True)
+            _quotient_texts(schema, quotients(schema, row.key, values, side_gpus))
+            for values, side_gpus in zip((a, b), gpus, strict=True)
         ]
         lines.append(
-            (*_readable(schema, row.key), *_in_order(texts, [both(x, y) for x, y in zip(*rates, strict=True)], 4))
+            (
+                *_display_key(schema, row.key),
+                *_with_rates(texts, [control_and_test(x, y) for x, y in zip(*rates, strict=True)], 4),
+            )
         )
     return Table(
         schema.title,
         schema.about,
-        heads=(*schema.keys, *_in_order(heads, titles, 4)),
+        heads=(*schema.keys, *_with_rates(heads, titles, 4)),
         texts=len(schema.keys),
         rows=tuple(lines),
-        more=len(of.rows) - len(lines),
+        more=len(table_diff.rows) - len(lines),
     )
 
 
-def further(comparison: Comparison, top: int | None = None) -> list[Table]:
-    """The further tables of a comparison, those that both sets were loaded with."""
+def comparison_tables(comparison: Comparison, top: int | None = None) -> list[Table]:
+    """The tables of a comparison that both sets were loaded with (`--table`)."""
     return [
-        two_sided(of, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top) for of in comparison.tables
+        two_sided(table_diff, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top)
+        for table_diff in comparison.tables
     ]
 
 
-def both(control: str, test: str) -> str:
+def control_and_test(control: str, test: str) -> str:
     """``3`` or ``3 → 5``."""
     return control if control == test else f"{control} → {test}"
 
@@ -186,7 +192,7 @@ def column_key(column: Column) -> str:
     return {"ns": f"{column.name}_us", "count": column.name}.get(column.unit, f"{column.name}_{column.unit}")
 
 
-def line_of(
+def row_object(
     schema: TableSchema, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...], prefix: str = ""
 ) -> dict[str, str | float | None]:
     """A row of a table as an object: keys by name; columns as `column_key` names them; rates and parts or null."""
@@ -197,6 +203,6 @@ def line_of(
 
 
 def table_columns(schema: TableSchema, prefixes: Sequence[str]) -> list[str]:
-    """The keys of a row's object (`line_of` with each prefix), which a table without rows has, too."""
+    """The keys of a row's object (`line_of` with each prefix), also for a table without rows."""
     key, zeros = ("",) * len(schema.keys), (0,) * len(schema.columns)
-    return list(dict.fromkeys(column for prefix in prefixes for column in line_of(schema, key, zeros, (), prefix)))
+    return list(dict.fromkeys(column for prefix in prefixes for column in row_object(schema, key, zeros, (), prefix)))

@@ -16,4 +16,4 @@ def to_markdown(table: Table) -> list[str]:
         f"|{'|'.join([':--'] * table.texts + ['--:'] * (len(table.heads) - table.texts))}|",
     ]
     lines += [f"| {' | '.join(escaped(cell[:LONGEST]) for cell in row)} |" for row in table.rows]
-    return [*lines, "", *([f"{table.more:,} more are not shown.", ""] if table.more else [])]
+    return [*lines, "", *([f"{table.more:,} more rows are not shown.", ""] if table.more else [])]

@@ -13,13 +13,13 @@ from tracediff.errors import printable
 from tracediff.report.table import LONGEST, Table
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
-"""Columns of a name at least, between columns, before the table."""
+"""Characters: minimum of a name, gap between columns, indentation."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A table as wide as the terminal: names are cut where they must be, numbers never; columns for which there is no
-    room are left out and told.
+    """A table as wide as the terminal: names are cut where they must be, numbers never; columns that do not fit
+    are omitted, with a note.
     """
 
     table: Table
@@ -64,7 +64,7 @@ def _shared(wanted: list[int], room: int) -> list[int]:
 
 
 def _columns(heads: tuple[str, ...]) -> str:
-    return f"no room for {', '.join(heads)}: widen the terminal, or --markdown"
+    return f"columns omitted: {', '.join(heads)} (widen the terminal or use --markdown)"
 
 
 def to_rich(table: Table) -> RenderableType:

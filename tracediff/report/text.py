@@ -1,4 +1,4 @@
-"""How sides and evidence are worded, for every format alike."""
+"""Sentences about sides, evidence and the verdict, the same for every output format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def facts(comparison: Comparison) -> str:
     """One line on what was compared: devices, runs, ranks, steps."""
     c, t = comparison.control, comparison.test
     parts = [_same(_gpus(c), _gpus(t)), _same(plural(c.runs, "run"), plural(t.runs, "run"))]
-    parts[-1] += " a side" if c.runs == t.runs else ""
+    parts[-1] += " per side" if c.runs == t.runs else ""
     if max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks:
         parts.append(_same(_ranks(c), _ranks(t)))
     parts.append(_same(_steps(c), _steps(t)))
@@ -52,8 +52,8 @@ def _steps(side: Side) -> str:
     if side.whole_file:
         return "the whole file as one step"
     used = ranges(side.steps_used)
-    of = "" if side.steps_used == side.steps_recorded else f" of {ranges(side.steps_recorded)}"
-    return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{of}"
+    recorded = "" if side.steps_used == side.steps_recorded else f" of {ranges(side.steps_recorded)}"
+    return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{recorded}"
 
 
 def unprofiled(comparison: Comparison) -> str | None:
@@ -62,19 +62,19 @@ def unprofiled(comparison: Comparison) -> str | None:
     if not c or not t:
         return None
     how = f"{percent(abs(t / c - 1))} {'slower' if t > c else 'faster'}"
-    return f"without the profiler {change(c, t)} a step ({how})"
+    return f"without the profiler: {change(c, t)} per step ({how})"
 
 
-def headline(comparison: Comparison, remedy: str = " (--force computes all the same)") -> str:
-    """The verdict's sentence with the figures behind it, or why there is none and ``remedy``."""
+def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:
+    """The verdict's sentence with its step times; for a refused comparison, the reasons and ``remedy``."""
     verdict = comparison.verdict
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
         return f"{verdict.sentence}: {'; '.join(reasons)}{remedy}"
     unit = time_unit([verdict.control_us, verdict.test_us])
-    says, _, rest = verdict.sentence.partition(";")
+    result, _, rest = verdict.sentence.partition(";")
     figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"
     steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]
     if len(steps) > 2:
         figures += f" (median {unit.plain(verdict.median_control_us)} → {unit.plain(verdict.median_test_us)})"
-    return f"{says}: {figures};{rest}" if rest else f"{says}: {figures}"
+    return f"{result}: {figures};{rest}" if rest else f"{result}: {figures}"

@@ -1,4 +1,4 @@
-"""`Comparison` → CSV files, one a table; times in µs per step."""
+"""`Comparison` → CSV files, one per table; times in µs per step."""
 
 from __future__ import annotations
 
@@ -69,24 +69,26 @@ FINDING_COLUMNS = ("code", "title", "detail", "delta_us")
 HEALTH_COLUMNS = ("side", "code", "message", "count")
 SIDES = ("control", "test")
 PREFIXES = ("control_", "test_")
-"""Of the columns of further tables."""
+"""Prefixes of the columns of `--table` tables."""
 
 
 def to_csv(comparison: Comparison) -> dict[str, str]:
     """File name → content. Line k of groups.csv (from 0) is the group that members.csv numbers k."""
     whole = plain(document(comparison))
     return {
-        "step_time.csv": _written(STATE_COLUMNS, whole["step_time"]["states"]),
-        "groups.csv": _written(GROUP_COLUMNS, group_rows(whole)),
-        "members.csv": _written(MEMBER_COLUMNS, member_rows(whole)),
-        "tree.csv": _written(TREE_COLUMNS, tree_rows(comparison)),
-        "findings.csv": _written(FINDING_COLUMNS, whole["findings"]),
-        "ops.csv": _written(OP_COLUMNS, whole["ops"]),
-        "steps.csv": _written(STEP_COLUMNS, step_rows(comparison)),
-        "health.csv": _written(HEALTH_COLUMNS, health_rows(whole)),
+        "step_time.csv": _csv_text(STATE_COLUMNS, whole["step_time"]["states"]),
+        "groups.csv": _csv_text(GROUP_COLUMNS, group_rows(whole)),
+        "members.csv": _csv_text(MEMBER_COLUMNS, member_rows(whole)),
+        "tree.csv": _csv_text(TREE_COLUMNS, tree_rows(comparison)),
+        "findings.csv": _csv_text(FINDING_COLUMNS, whole["findings"]),
+        "ops.csv": _csv_text(OP_COLUMNS, whole["ops"]),
+        "steps.csv": _csv_text(STEP_COLUMNS, step_rows(comparison)),
+        "health.csv": _csv_text(HEALTH_COLUMNS, health_rows(whole)),
         **{
-            f"table_{of.schema.name}.csv": _written(table_columns(of.schema, PREFIXES), whole["tables"][of.schema.name])
-            for of in comparison.tables
+            f"table_{table_diff.schema.name}.csv": _csv_text(
+                table_columns(table_diff.schema, PREFIXES), whole["tables"][table_diff.schema.name]
+            )
+            for table_diff in comparison.tables
         },
     }
 
@@ -162,9 +164,9 @@ def health_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def step_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """The used steps of both sides; of several ranks each step's slowest."""
-    for side, of in zip(SIDES, (comparison.control, comparison.test), strict=True):
-        for run, steps in of.steps.items():
+    """The measured steps of both sides; with several ranks, each step's slowest."""
+    for side, summary in zip(SIDES, (comparison.control, comparison.test), strict=True):
+        for run, steps in summary.steps.items():
             for step in steps:
                 yield {
                     "side": side,
@@ -175,7 +177,7 @@ def step_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _written(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
+def _csv_text(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

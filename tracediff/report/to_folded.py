@@ -1,5 +1,5 @@
-"""`Comparison` → folded stacks: ``phase;module;op;kernel control test`` in ns per step, a line a stack, as flame-graph
-tools read differences.
+"""`Comparison` → folded stacks: ``phase;module;op;kernel control test`` in ns per step, one line per stack: the
+format of differential flame graphs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tracediff.errors import printable
 
 
 def to_folded(comparison: Comparison) -> str:
-    """One line a stack with the work of both sides in whole ns per step."""
+    """One line per stack with the work of both sides in whole ns per step."""
     scale = comparison.scale
     stacks = folded(comparison.trees, scale)
     return "".join(

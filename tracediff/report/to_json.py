@@ -21,7 +21,7 @@ from tracediff.diff.verdict import Verdict
 from tracediff.ingest.health import Note
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report import json_types
-from tracediff.report.table import line_of
+from tracediff.report.table import row_object
 
 
 def document(comparison: Comparison) -> json_types.DiffDocument:
@@ -191,19 +191,19 @@ def _member(comparison: Comparison, member: Member) -> json_types.Member:
 
 def tables_of(comparison: Comparison) -> dict[str, list[json_types.Row]]:
     """Name → rows of the further tables that both sets were loaded with."""
-    return {of.schema.name: _table(comparison, of) for of in comparison.tables}
+    return {table_diff.schema.name: _table(comparison, table_diff) for table_diff in comparison.tables}
 
 
-def _table(comparison: Comparison, of: TableDiff) -> list[json_types.Row]:
+def _table(comparison: Comparison, table_diff: TableDiff) -> list[json_types.Row]:
     """Rows with the columns and rates of both sides."""
     out = []
-    for row in of.rows:
+    for row in table_diff.rows:
         line: json_types.Row = {}
         for prefix, values, side in (
             ("control_", row.control, comparison.control),
             ("test_", row.test, comparison.test),
         ):
-            line |= line_of(of.schema, row.key, [n / comparison.scale for n in values], side.gpu, prefix)
+            line |= row_object(table_diff.schema, row.key, [n / comparison.scale for n in values], side.gpu, prefix)
         out.append(line)
     return out
 

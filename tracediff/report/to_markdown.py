@@ -10,12 +10,12 @@ from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
 from tracediff.report.escape import escaped
 from tracediff.report.sections import Row
-from tracediff.report.table import further
+from tracediff.report.table import comparison_tables
 from tracediff.report.table_markdown import to_markdown as table_lines
 from tracediff.report.text import facts, headline, unprofiled
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
-"""Charts that stand below the tables where images are wanted."""
+"""Charts below the tables if images are requested."""
 
 
 def to_markdown(
@@ -46,10 +46,10 @@ def to_markdown(
             rows, more = sections.change_rows(comparison, one, sort, top)
             name = "Largest changes on the GPU" if one == "gpu" else "Largest changes on the host (self time)"
             lines += [f"### {name}", "", *_table("name", rows, with_counts=True), ""]
-            lines += [f"{more:,} more are not shown.", ""] if more else []
+            lines += [f"{more:,} more rows are not shown.", ""] if more else []
         if sections.shows_causes(comparison):
             lines += _view(comparison, "cause")
-        lines += [line for table in further(comparison, top) for line in table_lines(table)]
+        lines += [line for table in comparison_tables(comparison, top) for line in table_lines(table)]
         lines += _findings(comparison)
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
@@ -60,13 +60,13 @@ def to_markdown(
 def _step(comparison: Comparison) -> list[str]:
     step = comparison.step_time
     total = Row("**step**", comparison.us(step.control), comparison.us(step.test), comparison.us(step.delta))
-    table = _table("where the step went", sections.step_rows(comparison), with_counts=False, total=total)
+    table = _table("state", sections.step_rows(comparison), with_counts=False, total=total)
     return [
         "### Where the step went",
         "",
         *table,
         "",
-        f"Adds up: {step.residual / comparison.scale:g} ns left over.",
+        f"The states add up to the step: {step.residual / comparison.scale:g} ns unexplained.",
         "",
     ]
 

@@ -21,9 +21,9 @@ from tracediff.report.perfetto_step import (
     Event,
     Ids,
     StepEvents,
+    bounded_text,
     encoded,
     process_events,
-    shown,
     step_events,
     thread_events,
     us,
@@ -34,7 +34,7 @@ from tracediff.write import write_bytes, write_text
 
 SIDES = ("control", "test")
 STATE_ROW = 0
-"""Of a timeline."""
+"""The row of states in a timeline."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class MergedTrace:
     """One trace of two steps.
 
     Attributes:
-        text: Chrome trace JSON, an event a line, times in µs with three decimals.
+        text: Chrome trace JSON, one event per line, times in µs with three decimals.
         summary: what is in it, in a line.
     """
 
@@ -75,43 +75,46 @@ def to_perfetto(comparison: Comparison) -> MergedTrace:
     for name, side, step in zip(SIDES, (comparison.control, comparison.test), typical, strict=True):
         sides.append(step_events(step, f"{name}: {side.label}", ids))
     head = {"displayTimeUnit": "ms", "otherData": _metadata(comparison, typical, sides)}
-    lines = [*overview, *(line for of in sides for line in of.lines)]
+    lines = [*overview, *(line for events in sides for line in events.lines)]
     text = b"".join((encoded(head)[:-1], b',"traceEvents":[\n', b",\n".join(lines), b"\n]}\n")).decode()
     return MergedTrace(
-        text, " and ".join(_said(name, step, of) for name, step, of in zip(SIDES, typical, sides, strict=True))
+        text,
+        " and ".join(
+            _side_summary(name, step, events) for name, step, events in zip(SIDES, typical, sides, strict=True)
+        ),
     )
 
 
 def _typical(side: Side) -> TypicalStep:
     if side.typical is None:
-        raise TracediffError(side.label, "is a snapshot, which holds no events", "give the traces themselves")
+        raise TracediffError(side.label, "a snapshot contains no events", "give the traces")
     return side.typical
 
 
-def _said(name: str, step: TypicalStep, of: StepEvents) -> str:
-    without = f", without {plural(of.left_out, 'Python function')}" if of.left_out else ""
-    return f"step {step.timeline.step} of {name} ({plural(of.count, 'event')}{without})"
+def _side_summary(name: str, step: TypicalStep, events: StepEvents) -> str:
+    without = f", without {plural(events.left_out, 'Python function')}" if events.left_out else ""
+    return f"step {step.timeline.step} of {name} ({plural(events.count, 'event')}{without})"
 
 
 def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[StepEvents]) -> dict[str, Any]:
-    """Everything that the file says of where it comes from: an allow-list."""
+    """The file's metadata on its origin: an allow-list."""
     out: dict[str, Any] = {"tracediff": VERSION}
-    for name, side, step, of in zip(SIDES, (comparison.control, comparison.test), typical, sides, strict=True):
+    for name, side, step, events in zip(SIDES, (comparison.control, comparison.test), typical, sides, strict=True):
         out[name] = {
-            "label": shown(side.label),
-            "file": shown(step.file.name),
+            "label": bounded_text(side.label),
+            "file": bounded_text(step.file.name),
             "rank": step.rank,
             "step": step.timeline.step,
-            "gpu": [shown(gpu) for gpu in side.gpu],
-            "torch": None if side.torch is None else shown(side.torch),
-            "events": of.count,
-            "python_functions_left_out": of.left_out,
+            "gpu": [bounded_text(gpu) for gpu in side.gpu],
+            "torch": None if side.torch is None else bounded_text(side.torch),
+            "events": events.count,
+            "python_functions_left_out": events.left_out,
         }
     return out
 
 
 def _overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> Iterator[Event]:
-    """The process on top: a row a side with its step and states, a row a finding, and the memory of both sides."""
+    """The process on top: one row per side with its step and states, one per finding, and the memory of both sides."""
     pid = next(ids.process)
     yield from process_events(pid, f"tracediff: {comparison.control.label} → {comparison.test.label}")
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
@@ -125,7 +128,7 @@ def _overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> I
 
 
 def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterator[Event]:
-    """The period of a step, and in it the state of each instant; short ones are put together, as in the timeline."""
+    """The period of a step, and in it the state of each instant; short ones are merged, as in the timeline."""
     period = us(timeline.end - timeline.start)
     yield {
         "ph": "X",
@@ -140,10 +143,10 @@ def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterato
     columns = (marks.row.tolist(), marks.start.tolist(), marks.end.tolist(), marks.name, marks.count.tolist())
     for row, start, end, name, count in zip(*columns, strict=True):
         if row == STATE_ROW:
-            args = {"states put together": count} if count > 1 else {}
+            args = {"merged states": count} if count > 1 else {}
             yield {
                 "ph": "X",
-                "name": shown(state_label(name, has_gpu)),
+                "name": bounded_text(state_label(name, has_gpu)),
                 "cat": "state",
                 **place,
                 "ts": us(start),
@@ -159,15 +162,15 @@ def _findings(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
         yield from thread_events(**place, name=f"finding {number}: {finding.code}")
         args = {
             "code": finding.code,
-            "title": shown(finding.title),
-            "detail": shown(finding.detail),
+            "title": bounded_text(finding.title),
+            "detail": bounded_text(finding.detail),
             "delta_us": finding.delta_us,
-            "evidence": [shown(evidence_line(e)) for e in finding.evidence],
+            "evidence": [bounded_text(evidence_line(e)) for e in finding.evidence],
         }
         yield {
             "ph": "i",
             "s": "t",
-            "name": shown(f"{finding.code}: {finding.title}"),
+            "name": bounded_text(f"{finding.code}: {finding.title}"),
             "cat": "finding",
             **place,
             "ts": us(0),
@@ -179,13 +182,13 @@ def _memory(timeline: Timeline, side: str, pid: int) -> Iterator[Event]:
     """A counter for each device."""
     for memory in timeline.memory:
         name = f"{side}: allocated on {memory.device}" + ("" if memory.from_zero else " since the file's start")
-        for at, allocated in zip(memory.at.tolist(), memory.allocated.tolist(), strict=True):
+        for time, allocated in zip(memory.at.tolist(), memory.allocated.tolist(), strict=True):
             yield {
                 "ph": "C",
-                "name": shown(name),
+                "name": bounded_text(name),
                 "cat": "memory",
                 "pid": pid,
                 "tid": pid,
-                "ts": us(at),
+                "ts": us(time),
                 "args": {"bytes": allocated},
             }

@@ -13,7 +13,7 @@ from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.report import sections
 from tracediff.report.sections import Row
-from tracediff.report.table import further
+from tracediff.report.table import comparison_tables
 from tracediff.report.table_terminal import print_screen, to_rich
 from tracediff.report.text import evidence_line, facts, headline, unprofiled
 
@@ -25,7 +25,7 @@ FINDINGS, EVIDENCE = 4, 1
 """Findings shown, and lines of evidence below each, where --top does not say otherwise; JSON and the library have
 all.
 """
-CLOSING = "adds up: 0 ns left"
+CLOSING = "0 ns unexplained"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -87,7 +87,7 @@ def _work(
 ) -> list[RenderableType]:
     """The tables of what changed."""
     if tables:
-        return [to_rich(table) for table in further(comparison, top if top is not None else 15)]
+        return [to_rich(table) for table in comparison_tables(comparison, top if top is not None else 15)]
     if by:
         return [_view(comparison, by, top if top is not None else 15)]
     shown = sections.devices(comparison, device)
@@ -98,7 +98,7 @@ def _view(comparison: Comparison, by: str, top: int) -> RenderableType:
     rows, more = sections.view_rows(comparison, by, top)
     title = sections.work_title(comparison, by)
     if not rows:
-        return Group(Text(f"{title}: nothing was matched", style="bold"), Text())
+        return Group(Text(f"{title}: none", style="bold"), Text())
     unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
     table = _table("", unit, with_counts=True)
     for row in rows:
@@ -108,8 +108,8 @@ def _view(comparison: Comparison, by: str, top: int) -> RenderableType:
         sections.tensor_core_line(comparison),
         f"{more:,} more (--top)" if more else None,
     ]
-    said = [Padding(Text(r, style="dim"), (0, 2)) for r in remarks if r]
-    return Group(Text(title, style="bold"), _no_wider(table, rows), *said, Text())
+    notes = [Padding(Text(r, style="dim"), (0, 2)) for r in remarks if r]
+    return Group(Text(title, style="bold"), _no_wider(table, rows), *notes, Text())
 
 
 def _findings(comparison: Comparison, top: int) -> list[RenderableType]:
@@ -147,14 +147,14 @@ def _step_table(comparison: Comparison) -> RenderableType:
     foreign = us(step.foreign_control), us(step.foreign_test)
     if not any(foreign):
         return Group(_no_wider(table, rows), Text())
-    said = f"of GPU time, {change(*foreign)} is work launched in no used step"
-    return Group(_no_wider(table, rows), Padding(Text(said, style="dim"), (0, 2)), Text())
+    note = f"GPU time launched outside the measured steps: {change(*foreign)}"
+    return Group(_no_wider(table, rows), Padding(Text(note, style="dim"), (0, 2)), Text())
 
 
 def _changes(comparison: Comparison, device: str, sort: str, top: int) -> RenderableType:
     rows, more = sections.change_rows(comparison, device, sort, top)
     where = "on the GPU" if device == "gpu" else "on the host (self time)"
-    title = f"Largest changes {where}" if sort == "change" else f"What ran {where}, by {sort}"
+    title = f"Largest changes {where}" if sort == "change" else f"Work {where}, sorted by {sort}"
     if not rows:
         return Group(Text(f"{title}: none", style="bold"), Text())
     unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
@@ -189,8 +189,8 @@ def _gpu_account(comparison: Comparison) -> str:
         for name, n in (("matched", gpu.matched), ("added", gpu.added), ("removed", gpu.removed))
         if n
     ]
-    said = f"GPU work {change(row.control_us, row.test_us)} in {counts(row.control_count, row.test_count)} events"
-    return f"{said} ({', '.join(parts)})" if parts else said
+    total = f"GPU time {change(row.control_us, row.test_us)} in {counts(row.control_count, row.test_count)} events"
+    return f"{total} ({', '.join(parts)})" if parts else total
 
 
 def _no_wider(table: Table, rows: list[Row]) -> RenderableType:
@@ -206,7 +206,7 @@ def _table(title: str, unit: Unit, with_counts: bool, with_words: bool = False) 
     for name in ("control", "test", "change"):
         table.add_column(f"{name} {unit.name}" if name == "control" else name, justify="right", no_wrap=True)
     if with_words:
-        table.add_column("runs say", no_wrap=True)
+        table.add_column("significance", no_wrap=True)
     table.add_column("", width=BAR if with_counts else len(CLOSING) + 6, no_wrap=True)
     return table
 

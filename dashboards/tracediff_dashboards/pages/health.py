@@ -9,7 +9,7 @@ from dash import html
 from tracediff.errors import printable
 from tracediff.report import sections
 from tracediff.report.page.html import versions
-from tracediff.report.page.html_sections import of_set
+from tracediff.report.page.html_sections import set_facts
 from tracediff_dashboards import components
 from tracediff_dashboards.page_context import Shown
 
@@ -22,7 +22,7 @@ def page(shown: Shown) -> list[Any]:
         for r in whole.comparability.reasons
     ]
     notes = sections.health_lines(whole)
-    sides = [dict(of_set(side)) for side in (whole.control, whole.test)]
+    sides = [dict(set_facts(side)) for side in (whole.control, whole.test)]
     made = [[key, components.name(sides[0][key]), components.name(sides[1][key])] for key in sides[0]]
     return [
         html.H1("Health"),

@@ -12,7 +12,7 @@ from tracediff import charts
 from tracediff.errors import printable
 from tracediff.formatting import time, time_unit
 from tracediff.profile.analyses.launch_chain import Linked
-from tracediff.report.page.figures import untitled
+from tracediff.report.page.figures import remove_title
 from tracediff_dashboards import components
 from tracediff_dashboards.filters import Window
 from tracediff_dashboards.page_context import Shown
@@ -77,7 +77,7 @@ def closer(whole: Comparison, steps: Sequence[TypicalStep | None], window: Windo
     """The figure of ``steps`` of both sides, its axis on ``window``."""
     sides = [replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True)]
     figure = charts.timeline(replace(whole, control=sides[0], test=sides[1]), theme=theme)
-    untitled(figure)
+    remove_title(figure)
     if window is not None:
         unit = 1000 * unit_us([(s.timeline.end - s.timeline.start) / 1000 for s in steps if s])
         figure.update_xaxes(range=[window[0] / unit, window[1] / unit])

@@ -23,8 +23,13 @@ def counts_diff(
         Bar(op, number(op.control_count), number(op.test_count), op_hover(comparison, op))
         for op in ops_of(comparison, device)
     ]
-    of = palette(theme)
-    what = f"Count of {'GPU work' if device == 'gpu' else 'operators and calls'}"
+    theme_colours = palette(theme)
+    what = f"Count of {'GPU events' if device == 'gpu' else 'operators and runtime calls'}"
     return draw_op_bars(
-        comparison, bars, order=(top, sort, theme), words=(what, "changed"), unit=None, colours=[of.neutral, of.neutral]
+        comparison,
+        bars,
+        order=(top, sort, theme),
+        words=(what, "changed"),
+        unit=None,
+        colours=[theme_colours.neutral, theme_colours.neutral],
     )

@@ -1,4 +1,4 @@
-"""The periods of all used steps, run by run."""
+"""The periods of all measured steps, run by run."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis
 
 MOST = 8000
-"""Dots in a chart; of longer runs evenly chosen steps from the shortest to the longest are drawn."""
+"""Dots in a chart; longer runs are sampled evenly from the shortest step to the longest."""
 FEWEST = 25
-"""Dots a run at least."""
+"""Dots per run, at least."""
 
 
-def distributions(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
-    """Periods of the used steps of every run on both sides (or of one set): a box and a dot a step. Of several ranks
-    each step's slowest.
+def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+    """The periods of the measured steps of every run on both sides (or of one set): a box per run, a dot per step. With
+    several ranks, each step's slowest rank.
     """
     import plotly.graph_objects as go
 
-    sides = sides_of(of)
+    sides = sides_of(subject)
     runs = [(which, name, steps) for which, side in enumerate(sides) for name, steps in side.steps.items() if steps]
     if not runs:
-        return empty(theme, "No step was used on either side.")
+        return empty(theme, "No measured step on either side.")
     colours = palette(theme)
     unit = time_unit(step.period_ns / 1000 for _, _, steps in runs for step in steps)
-    names = side_names(of)
+    names = side_names(subject)
     share = max(MOST // len(runs), FEWEST)
     shown: set[int] = set()
     figure = go.Figure()
@@ -74,8 +74,10 @@ def distributions(of: Comparison | Analysis, *, theme: str = "light") -> go.Figu
         range=[-0.6, len(runs) - 0.4],
         zeroline=False,
     )
-    figure.update_yaxes(title_text=f"period of a step ({unit.name})")
-    return finish(figure, theme, _title(of), _subtitle(of, any(len(steps) > share for _, _, steps in runs)), 380)
+    figure.update_yaxes(title_text=f"step period ({unit.name})")
+    return finish(
+        figure, theme, _title(subject), _subtitle(subject, any(len(steps) > share for _, _, steps in runs)), 380
+    )
 
 
 def _chosen(steps: list[UsedStep], most: int) -> list[UsedStep]:
@@ -86,11 +88,11 @@ def _chosen(steps: list[UsedStep], most: int) -> list[UsedStep]:
     return [ordered[round(k * (len(ordered) - 1) / (most - 1))] for k in range(most)]
 
 
-def _title(of: Comparison | Analysis) -> str:
-    if not isinstance(of, Comparison):
-        periods = [step.period_ns / 1000 for run in of.side.steps.values() for step in run]
+def _title(subject: Comparison | Analysis) -> str:
+    if not isinstance(subject, Comparison):
+        periods = [step.period_ns / 1000 for run in subject.side.steps.values() for step in run]
         return f"The median step takes {time(median(periods))}, the mean {time(mean(periods))}"
-    verdict = of.verdict
+    verdict = subject.verdict
     medians = (
         f"The median step takes {time(verdict.median_control_us)} in the control, "
         f"{time(verdict.median_test_us)} in the test"
@@ -101,11 +103,11 @@ def _title(of: Comparison | Analysis) -> str:
     return f"{medians}; the change is {signed_time(low)} to {signed_time(high)} (95 % interval)"
 
 
-def _subtitle(of: Comparison | Analysis, chosen: bool) -> str:
-    text = "A dot a step, a box a run (quartiles and median)."
-    if not isinstance(of, Comparison):
+def _subtitle(subject: Comparison | Analysis, chosen: bool) -> str:
+    text = "Each dot is a step, each box a run (quartiles and median)."
+    if not isinstance(subject, Comparison):
         return text
-    verdict = of.verdict
+    verdict = subject.verdict
     if verdict.ci95_us is None and verdict.within_runs_us is not None:
         low, high = verdict.within_runs_us
         text += (
@@ -113,5 +115,5 @@ def _subtitle(of: Comparison | Analysis, chosen: bool) -> str:
             f"may differ."
         )
     elif verdict.ci95_us is None:
-        text += " Not tested: how much runs differ is unknown."
-    return text + (" Of long runs evenly chosen steps are drawn." if chosen else "")
+        text += " Too few runs: significance unknown."
+    return text + (" Long runs are sampled evenly." if chosen else "")

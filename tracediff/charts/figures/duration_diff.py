@@ -42,14 +42,14 @@ def duration_diff(
         )
         for op in ops_of(comparison, device)
     ]
-    of = palette(theme)
+    theme_colours = palette(theme)
     unit = time_unit(v for b in bars for v in (b.control, b.test))
-    what = "GPU time" if device == "gpu" else f"{time} time on the CPU"
+    what = "GPU time" if device == "gpu" else f"{time} time on the host"
     return draw_op_bars(
         comparison,
         bars,
         order=(top, sort, theme),
         words=(what, "changed"),
         unit=unit,
-        colours=[of.change(1), of.change(-1)],
+        colours=[theme_colours.change(1), theme_colours.change(-1)],
     )

@@ -22,10 +22,10 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     """
     import plotly.graph_objects as go
 
-    of = palette(theme)
-    parts = _parts(comparison, len(of.parts))
+    colours = palette(theme)
+    parts = _parts(comparison, len(colours.parts))
     if not parts:
-        return empty(theme, not_compared(comparison) or "No work was recorded that belongs to a step.")
+        return empty(theme, not_compared(comparison) or "The traces contain no work in the measured steps.")
     us = comparison.us
     whole = us(sum(p.control for p in parts)), us(sum(p.test for p in parts))
     unit = time_unit(whole)
@@ -33,17 +33,20 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     figure = go.Figure()
     for k, part in enumerate(parts):
         values = us(part.control), us(part.test)
-        said = f"<br>tested: {words[part.name]}" if part.name in words else ""
+        significance = f"<br>significance: {words[part.name]}" if part.name in words else ""
         hover = (
             f"<b>{label(part.name, 80)}</b><br>{change(values[0], values[1])} "
-            f"({signed_time(values[1] - values[0])}) per step{said}"
+            f"({signed_time(values[1] - values[0])}) per step{significance}"
         )
         figure.add_bar(
             name=label(part.name, 28),
             orientation="h",
             y=[0, 1],
             x=[unit.scaled(v) for v in values],
-            marker={"color": (*of.parts, of.quiet)[min(k, len(of.parts))], "line": {"color": of.paper, "width": 1}},
+            marker={
+                "color": (*colours.parts, colours.quiet)[min(k, len(colours.parts))],
+                "line": {"color": colours.paper, "width": 1},
+            },
             text=[label(part.name, 28)] * 2,
             textposition="inside",
             insidetextanchor="middle",
@@ -57,12 +60,12 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     figure.update_yaxes(tickmode="array", tickvals=[0, 1], ticktext=ticks, range=[1.5, -0.5], showgrid=False)
     figure.update_xaxes(title_text=f"time per step ({unit.name})")
     figure.update_layout(barmode="stack", legend={"entrywidth": 110})
-    finish(figure, theme, _title(comparison, parts, whole), "Events that run at the same time count each.", 340)
+    finish(figure, theme, _title(comparison, parts, whole), "Events that overlap in time each count in full.", 340)
     return figure.update_layout(legend={"y": -0.38})  # where it has many rows the bars get low
 
 
 def _parts(comparison: Comparison, most: int) -> list[Sum]:
-    """Families by size; beyond ``most`` the smallest as one, and what is kept out of matching."""
+    """Families by size; beyond ``most``, the smallest as one; then unattributed work."""
     lines = sorted(
         (s for s in summed(comparison.work, "family") if s.control or s.test),
         key=lambda s: (-max(s.control, s.test), s.name),
@@ -74,12 +77,12 @@ def _parts(comparison: Comparison, most: int) -> list[Sum]:
     if rest:
         parts.append(Sum(f"{len(rest)} smaller families", sum(s.control for s in rest), sum(s.test for s in rest)))
     if work.unattributed_control or work.unattributed_test:
-        parts.append(Sum("kept out of matching", work.unattributed_control, work.unattributed_test))
+        parts.append(Sum("unattributed", work.unattributed_control, work.unattributed_test))
     return parts
 
 
 def _title(comparison: Comparison, parts: list[Sum], whole: tuple[float, float]) -> str:
-    what = "GPU time" if comparison.gpu_time.groups else "Time of operators"
+    what = "GPU time" if comparison.gpu_time.groups else "Operator self time"
     largest = max(parts, key=lambda p: abs(p.delta))
     head = f"{what} per step: {change(whole[0], whole[1])}"
     return (

@@ -38,12 +38,12 @@ def launches(comparison: Comparison, top: int = TOP, *, theme: str = "light") ->
 
     ops = [op for op in comparison.ops if op.category in CALL_CATEGORIES and (op.control_count or op.test_count)]
     if not ops:
-        return empty(theme, not_compared(comparison) or "The traces hold no runtime calls of the host.")
+        return empty(theme, not_compared(comparison) or "The traces contain no runtime calls.")
     rows = _rows(comparison, ops, max(top, 1))
     unit = time_unit(v for row in rows for v in row.us)
     figure = make_subplots(2, 1, vertical_spacing=70 / (110 + 60 * len(rows)))
-    of = palette(theme)
-    for side, (name, colour) in enumerate(zip(side_names(comparison), (of.control, of.test), strict=True)):
+    colours = palette(theme)
+    for side, (name, colour) in enumerate(zip(side_names(comparison), (colours.control, colours.test), strict=True)):
         _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
     ticks = [label(row.name) for row in rows]
     figure.update_yaxes(
@@ -57,7 +57,7 @@ def launches(comparison: Comparison, top: int = TOP, *, theme: str = "light") ->
         figure,
         theme,
         _title(comparison, ops),
-        "Synchronising calls wait for the GPU: their time is not the host's work.",
+        "Synchronising calls wait for the GPU, so their time is not host work.",
         170 + 60 * len(rows),
     )
 
@@ -110,4 +110,4 @@ def _title(comparison: Comparison, ops: list[Op]) -> str:
     us, number = comparison.us, comparison.number
     calls = number(sum(op.control_count for op in ops)), number(sum(op.test_count for op in ops))
     times = us(sum(op.control_self for op in ops)), us(sum(op.test_self for op in ops))
-    return f"The host makes {counts(*calls)} runtime calls a step: {change(*times)}"
+    return f"Runtime calls per step: {counts(*calls)}, {change(*times)}"

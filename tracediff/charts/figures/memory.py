@@ -23,21 +23,19 @@ MOST_DEVICES = 8
 """Panels; of more devices those with most memory."""
 
 
-def memory(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+def memory(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     """Bytes allocated on each device over the typical step of both sides (or of one set), beginning at 0."""
     from plotly.subplots import make_subplots
 
     shown = [
         (which, side.typical)
-        for which, side in enumerate(sides_of(of))
+        for which, side in enumerate(sides_of(subject))
         if side.typical and side.typical.timeline.memory
     ]
     if not shown:
-        return empty(
-            theme, "The traces tell nothing of memory: record them with profile_memory=True. Snapshots never do."
-        )
+        return empty(theme, "No memory events: record the traces with profile_memory=True. Snapshots contain none.")
     colours = palette(theme)
-    sides = sides_of(of)
+    sides = sides_of(subject)
     devices = _devices([step for _, step in shown])
     unit = time_unit((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
     figure = make_subplots(
@@ -54,8 +52,8 @@ def memory(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
             row,
             [(which, step, m) for which, step in shown for m in step.timeline.memory if m.device == device],
             unit=unit,
-            of=colours,
-            names=side_names(of),
+            theme_colours=colours,
+            names=side_names(subject),
         )
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.scaled(length)])
@@ -75,7 +73,7 @@ def _panel(
     curves: list[tuple[int, TypicalStep, Memory]],
     *,
     unit: Unit,
-    of: Palette,
+    theme_colours: Palette,
     names: tuple[str, ...],
 ) -> None:
     """The curves of one device."""
@@ -90,7 +88,7 @@ def _panel(
             x=[unit.scaled(t) for t in times],
             y=[byte.scaled(a) for a in amounts],
             mode="lines",
-            line={"shape": "hv", "width": 2, "color": (of.control, of.test)[which]},
+            line={"shape": "hv", "width": 2, "color": (theme_colours.control, theme_colours.test)[which]},
             customdata=data_array(
                 f"{size(a)}{in_which(which, len(names))} at {time(t)}" for a, t in zip(amounts, times, strict=True)
             ),
@@ -113,14 +111,14 @@ def _devices(steps: list[TypicalStep]) -> list[str]:
 def _title(shown: list[tuple[int, TypicalStep]], device: str, sides: int) -> str:
     most = [(which, curve) for which, step in shown for curve in step.timeline.memory if curve.device == device]
     parts = [f"{size(int(curve.allocated.max()))}{in_which(which, sides)}" for which, curve in most]
-    return f"Most memory allocated in a typical step ({device}): {', '.join(parts)}"
+    return f"Peak memory allocated in a typical step ({device}): {', '.join(parts)}"
 
 
 def _subtitle(steps: list[TypicalStep]) -> str:
     curves = [m for step in steps for m in step.timeline.memory]
-    text = "What torch's allocator has given out; what it keeps in reserve is not shown."
+    text = "Memory allocated by torch's allocator, without what it only reserves."
     return text + (
-        " Where the trace tells changes only, the amount at its start is taken as 0."
+        " Where a trace records only changes, the amount at its start is assumed to be 0."
         if not all(m.from_zero for m in curves)
         else ""
     )

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 COMMUNICATION = "communication kernels"
 MOST = 256
-"""Ranks drawn a side; of more, those that were slowest or communicate longest."""
+"""Ranks drawn per side; if there are more, those that were slowest most often or communicate longest."""
 
 Cells = dict[int, dict[str, float]]
 """Rank → column → µs per step."""
 
 
-def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
-    """Heat maps rank × state, control above test: µs per step of each rank, and what its communication kernels take."""
+def ranks(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+    """Heat maps of rank × state, control above test: µs per step of each rank, and of its communication kernels."""
     from plotly.subplots import make_subplots
 
-    sides = sides_of(of)
+    sides = sides_of(subject)
     if max(len(side.ranks) for side in sides) < 2:
-        return empty(theme, "One rank only: there is nothing to compare between ranks.")
+        return empty(theme, "Only one rank: there are no ranks to compare.")
     cells = [_cells(side) for side in sides]
     columns = _columns(cells)
     if not columns:
@@ -46,7 +46,7 @@ def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
         shared_xaxes=True,
         vertical_spacing=gap,
         row_heights=[float(n) for n in rows],
-        subplot_titles=list(side_names(of)),
+        subplot_titles=list(side_names(subject)),
     )
     gpu = any(side.has_gpu for side in sides)
     names = [column if column == COMMUNICATION else state_label(column, gpu) for column in columns]
@@ -61,8 +61,8 @@ def ranks(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     )
     figure.update_xaxes(showgrid=False, zeroline=False)
     subtitle = (
-        "Where the steps of each rank go. A step is as long as its slowest rank: which that was is told "
-        "beside its number."
+        "Time per state of each rank. The step time is that of the slowest rank; the labels count the steps in "
+        "which a rank was the slowest."
     )
     return finish(figure, theme, _title(sides), subtitle, 240 + 26 * min(sum(rows), 60))
 
@@ -80,12 +80,12 @@ def _cells(side: Side) -> Cells:
 
 
 def _slowest(side: Side) -> Counter[int]:
-    """Rank → how many used steps it was the slowest of."""
+    """Rank → the number of measured steps in which it was the slowest."""
     return Counter(step.rank for steps in side.steps.values() for step in steps)
 
 
 def _columns(cells: list[Cells]) -> list[str]:
-    """The states that hold at any time, in their order; communication kernels last."""
+    """The states that take any time, in their order; communication kernels last."""
     names = dict.fromkeys(name for side in cells for row in side.values() for name, us in row.items() if us)
     return sorted(names, key=lambda n: n == COMMUNICATION)
 
@@ -133,7 +133,9 @@ def _map(
 def _title(sides: tuple[Side, ...]) -> str:
     parts = []
     for which, side in enumerate(sides):
-        spoken = list(side.communication_us.values())
-        if len(spoken) > 1:
-            parts.append(f"{time(min(spoken))} to {time(max(spoken))} a step{in_which(which, len(sides))}")
+        communication = list(side.communication_us.values())
+        if len(communication) > 1:
+            parts.append(
+                f"{time(min(communication))} to {time(max(communication))} per step{in_which(which, len(sides))}"
+            )
     return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the time of each rank goes"

@@ -48,28 +48,28 @@ def scatter(
     times = [us(t) for op in shown for t in (op.control_self, op.test_self) if t]
     unit = time_unit(times)
     low, high = max(min(times), LEAST_US), max(times)
-    ground = 10 ** (math.log10(low) - 0.06 * max(math.log10(high / low), 1))
-    ends = 10 ** (math.log10(ground) - 0.15), high * 1.6
-    of = palette(theme)
+    edge = 10 ** (math.log10(low) - 0.06 * max(math.log10(high / low), 1))
+    ends = 10 ** (math.log10(edge) - 0.15), high * 1.6
+    colours = palette(theme)
     figure = go.Figure()
-    _equality(figure, (unit.scaled(ends[0]), unit.scaled(ends[1])), band, of)
-    for kind, marker in _markers(of).items():
+    _equality(figure, (unit.scaled(ends[0]), unit.scaled(ends[1])), band, colours)
+    for kind, marker in _markers(colours).items():
         rows = [op for op in shown if _kind(op) == kind]
         if rows:
-            _dots(figure, comparison, kind=kind, rows=rows, unit=unit, ground=ground, marker=marker)
+            _dots(figure, comparison, kind=kind, rows=rows, unit=unit, edge=edge, marker=marker)
     _axes(figure, comparison, unit, ends)
     return finish(figure, theme, _title(shown, device, band), _subtitle(comparison, ops), 560)
 
 
-def _markers(of: Palette) -> dict[str, dict[str, Any]]:
+def _markers(colours: Palette) -> dict[str, dict[str, Any]]:
     return {
-        "faster": {"color": of.faster, "symbol": "circle"},
-        "slower": {"color": of.slower, "symbol": "circle"},
-        "same": {"color": of.neutral, "symbol": "circle"},
-        "unclear": {"color": of.neutral, "symbol": "diamond-open"},
-        "not tested": {"color": of.quiet, "symbol": "circle-open"},
-        "only in the control": {"color": of.quiet, "symbol": "triangle-down"},
-        "only in the test": {"color": of.quiet, "symbol": "triangle-left"},
+        "faster": {"color": colours.faster, "symbol": "circle"},
+        "slower": {"color": colours.slower, "symbol": "circle"},
+        "same": {"color": colours.neutral, "symbol": "circle"},
+        "unclear": {"color": colours.neutral, "symbol": "diamond-open"},
+        "untested": {"color": colours.quiet, "symbol": "circle-open"},
+        "only in the control": {"color": colours.quiet, "symbol": "triangle-down"},
+        "only in the test": {"color": colours.quiet, "symbol": "triangle-left"},
     }
 
 
@@ -78,7 +78,7 @@ def _kind(op: Op) -> str:
         return "only in the control"
     if not op.control_self:
         return "only in the test"
-    return "not tested" if op.time_change == "untested" else op.time_change
+    return "untested" if op.time_change == "untested" else op.time_change
 
 
 def _dots(
@@ -88,7 +88,7 @@ def _dots(
     kind: str,
     rows: list[Op],
     unit: Unit,
-    ground: float,
+    edge: float,
     marker: dict[str, Any],
 ) -> None:
     """Operations of one kind; those of one side only lie on the edge of the other, at ``ground`` µs."""
@@ -96,8 +96,8 @@ def _dots(
     figure.add_scatter(
         name=kind,
         mode="markers",
-        x=[unit.scaled(max(us(op.control_self), ground)) for op in rows],
-        y=[unit.scaled(max(us(op.test_self), ground)) for op in rows],
+        x=[unit.scaled(max(us(op.control_self), edge)) for op in rows],
+        y=[unit.scaled(max(us(op.test_self), edge)) for op in rows],
         marker={"size": 9, "opacity": 0.85, "line": {"width": 1.3, "color": marker["color"]}, **marker},
         customdata=data_array(_hover(comparison, op) for op in rows),
         hovertemplate="%{customdata}<extra></extra>",
@@ -113,7 +113,7 @@ def _hover(comparison: Comparison, op: Op) -> str:
     )
 
 
-def _equality(figure: go.Figure, ends: tuple[float, float], band: float, of: Palette) -> None:
+def _equality(figure: go.Figure, ends: tuple[float, float], band: float, colours: Palette) -> None:
     low, high = ends
     figure.add_scatter(
         x=[low, high, high, low],
@@ -121,7 +121,7 @@ def _equality(figure: go.Figure, ends: tuple[float, float], band: float, of: Pal
         mode="lines",
         line={"width": 0},
         fill="toself",
-        fillcolor=faint(of.quiet, 0.45),
+        fillcolor=faint(colours.quiet, 0.45),
         hoverinfo="skip",
         name=f"within ±{100 * band:g} %",
     )
@@ -129,7 +129,7 @@ def _equality(figure: go.Figure, ends: tuple[float, float], band: float, of: Pal
         x=[low, high],
         y=[low, high],
         mode="lines",
-        line={"color": of.muted, "width": 1},
+        line={"color": colours.muted, "width": 1},
         hoverinfo="skip",
         name="equal",
         showlegend=False,
@@ -155,20 +155,20 @@ def _title(shown: list[Op], device: str, band: float) -> str:
     pairs = [(op.control_self, op.test_self) for op in shown]
     above = sum(t > c * (1 + band) for c, t in pairs)
     below = sum(c > t * (1 + band) for c, t in pairs)
-    what = "Of the GPU's work" if device == "gpu" else "Of the operators"
+    what = "GPU work" if device == "gpu" else "Operators"
     return (
-        f"{what} {above:,} take more than {100 * band:g} % longer in the test, {below:,} less, "
-        f"{len(pairs) - above - below:,} are alike"
+        f"{what}: {above:,} more than {100 * band:g} % slower in the test, {below:,} faster, "
+        f"{len(pairs) - above - below:,} within ±{100 * band:g} %"
     )
 
 
 def _subtitle(comparison: Comparison, ops: list[Op]) -> str:
     text = "Above the line: slower in the test. Triangles at the edge: on one side only."
     if all(op.time_change == "untested" for op in ops):
-        text += " Nothing was tested: that takes three runs a side."
+        text += " Significance needs at least three runs per side."
     if len(ops) > MOST:
         left = sum(max(op.control_self, op.test_self) for op in ops[MOST:])
         text += (
-            f" {len(ops) - MOST:,} smaller ones of {len(ops):,} are not drawn ({time(comparison.us(left))} together)."
+            f" The {len(ops) - MOST:,} smallest of {len(ops):,} are not drawn ({time(comparison.us(left))} together)."
         )
     return text

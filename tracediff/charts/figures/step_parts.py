@@ -20,5 +20,5 @@ def step_parts(analysis: Analysis, *, theme: str = "light") -> go.Figure:
     title = f"A step takes {time(analysis.us(analysis.period))}"
     if states:
         name, us = max(states, key=lambda s: s[1])
-        title += f"; {part(us, analysis.us(analysis.period))} of it is “{name}”"
-    return share_bars(states, title, "States add up to the step.", theme)
+        title += f"; “{name}” is {part(us, analysis.us(analysis.period))} of it"
+    return share_bars(states, title, "The states add up to the step time.", theme)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import has_gpu, label, not_compared, side_names, state_label
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.formatting import signed_percent, signed_time, time, time_unit
+from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 SMALL = 0.005
 """Changes below this part of the longer step share one bar."""
 FLAT = 0.3
-"""Where the running total moves by less than this part of it, the axis does not begin at 0, and says so."""
+"""If the running total moves by less than this fraction, the axis does not start at 0; the subtitle says so."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One bar of the way: ``delta`` in µs per step. ``name`` is plain text."""
+    """The change of one state: ``delta`` in µs per step. ``name`` is plain text."""
 
     name: str
     control_us: float
@@ -37,10 +37,10 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     """Mean time per step of the control, the change of each state, and the test's; the bars add up."""
     import plotly.graph_objects as go
 
-    of = palette(theme)
+    colours = palette(theme)
     refused = not_compared(comparison)
     if refused or not comparison.step_time.control:
-        return empty(theme, refused or "No step has any time: there is nothing to add up.")
+        return empty(theme, refused or "No step has a duration.")
     us = comparison.us
     ends = us(comparison.step_time.control), us(comparison.step_time.test)
     changes = _changes(comparison)
@@ -48,10 +48,15 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     unit = time_unit(ends)
     figure = go.Figure()
     _totals(
-        figure, ends=ends, last=len(changes) + 1, unit=unit, names=side_names(comparison), colours=(of.control, of.test)
+        figure,
+        ends=ends,
+        last=len(changes) + 1,
+        unit=unit,
+        names=side_names(comparison),
+        colours=(colours.control, colours.test),
     )
-    _bars(figure, changes, totals, unit, (of.faster, of.slower))
-    _connect(figure, [*totals, ends[1]], unit, of.muted)
+    _bars(figure, changes, totals, unit, (colours.faster, colours.slower))
+    _connect(figure, [*totals, ends[1]], unit, colours.muted)
     names = ["<b>control</b>", *(label(c.name) for c in changes), "<b>test</b>"]
     figure.update_yaxes(
         tickmode="array",
@@ -63,7 +68,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     )
     low = _start(totals, ends)
     high = max(*totals, *ends)
-    note = f" The axis begins at {time(low)}." if low else ""
+    note = f" The axis starts at {time(low)}." if low else ""
     figure.update_xaxes(
         title_text=f"time per step ({unit.name})", range=[unit.scaled(low), unit.scaled(high + 0.4 * (high - low))]
     )
@@ -72,7 +77,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         figure,
         theme,
         _title(ends, changes),
-        f"Each bar begins where the one above ends; nothing is left over.{note}",
+        f"Each bar starts where the one above ends; together they are the whole change.{note}",
         60 + 34 * len(names),
     )
 
@@ -100,8 +105,8 @@ def _changes(comparison: Comparison) -> list[Change]:
 def _start(totals: list[float], ends: tuple[float, float]) -> float:
     """Where the axis begins, in µs."""
     low, high = min(*totals, *ends), max(*totals, *ends)
-    moved = high - low
-    return max(low - moved, 0.0) if 0 < moved < FLAT * high else 0.0
+    span = high - low
+    return max(low - span, 0.0) if 0 < span < FLAT * high else 0.0
 
 
 def _totals(
@@ -138,7 +143,7 @@ def _bars(figure: go.Figure, changes: list[Change], totals: list[float], unit: U
             marker_color=colour,
             showlegend=False,
             y=[k for k, _, _ in rows],
-            base=[unit.scaled(min(at, at + c.delta)) for _, at, c in rows],
+            base=[unit.scaled(min(start, start + c.delta)) for _, start, c in rows],
             x=[unit.scaled(abs(c.delta)) for _, _, c in rows],
             text=[f"{unit.signed(c.delta)} {unit.name}" for _, _, c in rows],
             textposition="outside",
@@ -169,8 +174,10 @@ def _connect(figure: go.Figure, levels: list[float], unit: Unit, colour: str) ->
 
 
 def _title(ends: tuple[float, float], changes: list[Change]) -> str:
-    head = f"A step takes {time(ends[1])} instead of {time(ends[0])} ({signed_percent(ends[1] / ends[0] - 1)})"
+    head = f"Step time {change(*ends)} ({signed_percent(ends[1] / ends[0] - 1)})"
+    if ends[0] == ends[1]:
+        head = f"Step time {time(ends[0])} on both sides"
     if not changes:
         return f"{head}; no state changed"
     largest = max(changes, key=lambda c: abs(c.delta))
-    return f"{head}; the largest change is “{largest.name}”, {signed_time(largest.delta)}"
+    return f"{head}; largest change: “{largest.name}”, {signed_time(largest.delta)}"

@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 ROW = 17
 """Pixels of a stream or a level of a thread."""
 LONGEST_NAME = 160
-NO_EVENTS = "A snapshot holds no events: compare the traces themselves to see a timeline."
+NO_EVENTS = "A snapshot contains no events: compare the traces to see a timeline."
 
 
-def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+def timeline(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     """The typical step of both sides (or of one set) from completion to completion, beginning at 0: state, streams,
     threads. Short events are put together.
     """
     from plotly.subplots import make_subplots
 
-    shown = [(which, side.typical) for which, side in enumerate(sides_of(of)) if side.typical is not None]
+    shown = [(which, side.typical) for which, side in enumerate(sides_of(subject)) if side.typical is not None]
     if not shown:
         return empty(theme, NO_EVENTS)
     colours = palette(theme)
     lengths = [(step.timeline.end - step.timeline.start) / 1000 for _, step in shown]
     unit = time_unit(lengths)
     heights = [len(step.timeline.rows) + 1 for _, step in shown]
-    titles = [side_names(of)[which] for which, _ in shown]
+    titles = [side_names(subject)[which] for which, _ in shown]
     gap = 46 / (ROW * sum(heights) + 46)
     figure = make_subplots(
         len(shown),
@@ -51,22 +51,41 @@ def timeline(of: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
         row_heights=[float(n) for n in heights],
         subplot_titles=titles,
     )
-    told: set[str] = set()
+    in_legend: set[str] = set()
     for k, (which, step) in enumerate(shown):
-        _step(figure, k + 1, side=which, of_step=step.timeline, unit=unit, of=colours, gpu=has_gpu(of), told=told)
+        _step(
+            figure,
+            k + 1,
+            side=which,
+            of_step=step.timeline,
+            unit=unit,
+            theme_colours=colours,
+            gpu=has_gpu(subject),
+            in_legend=in_legend,
+        )
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(shown), col=1)
-    return finish(figure, theme, _title(shown, lengths), _subtitle(shown, len(sides_of(of))), ROW * sum(heights) + 100)
+    return finish(
+        figure, theme, _title(shown, lengths), _subtitle(shown, len(sides_of(subject))), ROW * sum(heights) + 100
+    )
 
 
 def _step(
-    figure: go.Figure, row: int, *, side: int, of_step: Timeline, unit: Unit, of: Palette, gpu: bool, told: set[str]
+    figure: go.Figure,
+    row: int,
+    *,
+    side: int,
+    of_step: Timeline,
+    unit: Unit,
+    theme_colours: Palette,
+    gpu: bool,
+    in_legend: set[str],
 ) -> None:
     """The marks of one step, a trace for each kind; a mark's id is its side and event."""
     marks = of_step.marks
-    colours = _colours(of)
+    colours = _colours(theme_colours)
     for code in np.unique(marks.kind).tolist():
         kind = KINDS[code]
         which = np.flatnonzero(marks.kind == code).tolist()
@@ -75,7 +94,7 @@ def _step(
                 "annotation" if kind == ANNOTATION else state_label(kind, False)
             ),  # rows of threads show them also while the GPU works
             legendgroup=kind,
-            showlegend=kind not in told,
+            showlegend=kind not in in_legend,
             orientation="h",
             base=[unit.scaled(marks.start[i] / 1000) for i in which],
             x=[unit.scaled((marks.end[i] - marks.start[i]) / 1000) for i in which],
@@ -90,7 +109,7 @@ def _step(
             row=row,
             col=1,
         )
-        told.add(kind)
+        in_legend.add(kind)
     figure.update_yaxes(
         tickmode="array",
         tickvals=list(range(len(of_step.rows))),
@@ -117,10 +136,25 @@ def _hover(of_step: Timeline, i: int, gpu: bool) -> str:
     )
 
 
-def _colours(of: Palette) -> dict[str, str]:
-    sky, orange, green, yellow, purple, brown, teal, *_ = of.parts
+def _colours(theme_colours: Palette) -> dict[str, str]:
+    sky, orange, green, yellow, purple, brown, teal, *_ = theme_colours.parts
     return dict(
-        zip(KINDS, (green, yellow, sky, of.quiet, orange, purple, brown, teal, of.grid, of.neutral), strict=True)
+        zip(
+            KINDS,
+            (
+                green,
+                yellow,
+                sky,
+                theme_colours.quiet,
+                orange,
+                purple,
+                brown,
+                teal,
+                theme_colours.grid,
+                theme_colours.neutral,
+            ),
+            strict=True,
+        )
     )
 
 
@@ -136,12 +170,11 @@ def _subtitle(shown: list[tuple[int, TypicalStep]], sides: int) -> str:
         for k, step in shown
     )
     text = (
-        f"The step nearest to the median period ({which}), and all that happens in it. Short events are put "
-        f"together; hover tells how many."
+        f"The step closest to the median period ({which}). Short events are merged; the hover text gives their number."
     )
     left = sum(step.timeline.left_out for _, step in shown)
     return (
         text
-        + (f" {plural(left, 'less busy stream or thread')} left out." if left else "")
+        + (f" {plural(left, 'less busy stream or thread')} omitted." if left else "")
         + ("" if len(shown) == sides else f" {NO_EVENTS}")
     )

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from tracediff.diff.comparison import Comparison
 
-OUTSIDE = "(no call known)"
-SIZES = {"work": "GPU time", "host": "time of operators on the host", "count": "calls of operators"}
-"""What the boxes are as large as."""
+OUTSIDE = "(call unknown)"
+SIZES = {"work": "GPU time", "host": "operator time on the host", "count": "operator calls"}
+"""What the size of a box can measure."""
 
 
 def tree(comparison: Comparison, depth: int = 7, size: str = "work", *, theme: str = "light") -> go.Figure:
-    """The call trees of both sides as one icicle, per step of a call and all below it.
+    """The call trees of both sides as one icicle; a box is a call with everything below it, per step.
 
     Args:
         depth: levels shown at once; a click shows those below.
@@ -34,7 +34,7 @@ def tree(comparison: Comparison, depth: int = 7, size: str = "work", *, theme: s
     refused = not_compared(comparison)
     boxes = [] if refused else pruned(_calls(comparison) if size == "work" else _on_host(comparison, size))
     if len(boxes) < 2 or not boxes[0].size:
-        return empty(theme, refused or "No work hangs below a recorded call: there is no tree.")
+        return empty(theme, refused or "No work belongs to a recorded call, so there is no call tree.")
     what = SIZES[size] if size != "work" else work_title(comparison)
     figure = go.Figure(
         go.Icicle(**box_arguments(comparison, boxes, theme, False, size), maxdepth=depth, tiling_orientation="v")
@@ -43,8 +43,8 @@ def tree(comparison: Comparison, depth: int = 7, size: str = "work", *, theme: s
 
 
 def _on_host(comparison: Comparison, size: str) -> list[Box]:
-    """The merged tree by what operators do on the host. A scope that is no operator is as large as what is below it;
-    calls count all below them.
+    """The merged tree by what operators do on the host. A scope other than an operator is as large as
+    its children together; a count includes all calls below.
     """
     nodes = merge_trees(comparison.trees, comparison.pairing, comparison.scale)
     boxes = [Box(-1, WHOLE)]
@@ -62,7 +62,7 @@ def _on_host(comparison: Comparison, size: str) -> list[Box]:
 
 
 def _calls(comparison: Comparison) -> list[Box]:
-    """The merged tree below one box for everything; work whose call is not known stands beside the phases."""
+    """The merged tree below one box for everything; work whose call is unknown is beside the phases."""
     scale = comparison.scale
     whole = [sum(scale // tree.denominator * w.ns for w in tree.work) for tree in comparison.trees]
     boxes = [Box(-1, WHOLE, whole[0], whole[1])]

@@ -32,7 +32,7 @@ def treemap(comparison: Comparison, by: str | None = None, *, theme: str = "ligh
     by = by or _best(comparison)
     boxes = [] if refused else pruned(joined(_nested(comparison, by)))
     if len(boxes) < 2:
-        return empty(theme, refused or "No work was recorded that belongs to a step.")
+        return empty(theme, refused or "The traces contain no work in the measured steps.")
     figure = go.Figure(go.Treemap(**box_arguments(comparison, boxes, theme, True), maxdepth=4))
     figure.update_traces(root_color="rgba(0,0,0,0)", sort=True, tiling_pad=2)
     title = f"{'Work by module' if by == 'module' else 'Work by family'} ({work_title(comparison)} per step)"
@@ -57,16 +57,16 @@ def _nested(comparison: Comparison, by: str) -> list[Box]:
     for group in comparison.work.groups:
         for members, side in ((group.control, "control"), (group.test, "test")):
             for member in members:
-                at = 0
+                position = 0
                 for name in ("", *_path(member, by)):
-                    if name or at:
-                        at = _child(boxes, known, at, name)
-                    setattr(boxes[at], side, getattr(boxes[at], side) + member.ns)
+                    if name or position:
+                        position = _child(boxes, known, position, name)
+                    setattr(boxes[position], side, getattr(boxes[position], side) + member.ns)
     return boxes
 
 
 def _child(boxes: list[Box], known: dict[tuple[int, str], int], parent: int, name: str) -> int:
-    at = known.setdefault((parent, name), len(boxes))
-    if at == len(boxes):
+    position = known.setdefault((parent, name), len(boxes))
+    if position == len(boxes):
         boxes.append(Box(parent, name))
-    return at
+    return position

@@ -29,9 +29,9 @@ def work_parts(analysis: Analysis, by: str = "family", *, theme: str = "light") 
     rest = lines[MOST:]
     if len(rest) > 1:
         lines = [*lines[:MOST], (f"{len(rest):,} smaller", sum(us for _, us in rest))]
-    what = "GPU time" if analysis.side.has_gpu else "Self time of operators"
+    what = "GPU time" if analysis.side.has_gpu else "Operator self time"
     whole = analysis.us(analysis.work)
     title = f"{what} by {by}: {time(whole)} per step"
     if lines:
-        title += f", {part(lines[0][1], whole)} of it “{lines[0][0][:60]}”"
-    return share_bars(lines, title, "Events that run at the same time count each.", theme)
+        title += f"; “{lines[0][0][:60]}” is {part(lines[0][1], whole)} of it"
+    return share_bars(lines, title, "Events that overlap in time each count in full.", theme)

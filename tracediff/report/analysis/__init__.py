@@ -1,1 +1,1 @@
-"""Reports of one set: `tables` says what is shown in which order; the other modules write it."""
+"""Reports of one set: `tables` defines contents and order; the other modules write one format each."""

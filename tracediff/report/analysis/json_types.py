@@ -1,7 +1,7 @@
 """The JSON document of one set as types (schema ``tracediff.profile/1``): what each key means, and in which unit.
 
-The fields stand in the order in which they are written. From these types `tracediff.report.json_schema` makes the
-published JSON Schema; docs/analysis.md is the same in prose.
+The fields are in the order in which they are written. `tracediff.report.json_schema` generates the published JSON
+Schema from these types; docs/analysis.md is the same in prose.
 """
 
 from __future__ import annotations
@@ -36,9 +36,12 @@ class StepTime(Struct):
     us: Microseconds
     states: Annotated[list[StateTime], Meta(description="states in order of precedence; they add up to the step")]
     foreign_gpu_us: Annotated[
-        float, Meta(description="part of the GPU states held only by work launched in no used step, µs per step")
+        float,
+        Meta(
+            description="part of the GPU states in which all work was launched outside the measured steps, µs per step"
+        ),
     ]
-    residual_us: Annotated[float, Meta(description="what the states leave unexplained of the step: 0")]
+    residual_us: Annotated[float, Meta(description="part of the step that the states do not explain: 0")]
 
 
 class Share(Struct):
@@ -55,7 +58,8 @@ class GpuTime(Struct):
     us: Annotated[float, Meta(description="summed durations of GPU events, µs per step")]
     busy_us: Annotated[float, Meta(description="union of the events per GPU, summed over GPUs, µs per step")]
     unattributed_us: Annotated[
-        float, Meta(description="the part that a health note keeps out of families, modules and phases, µs per step")
+        float,
+        Meta(description="part kept out of families, modules and phases; a health note gives the reason. µs per step"),
     ]
     tensor_core_share: Annotated[
         float | None, Meta(description="part of kernel time on tensor cores (0 to 1); null without kernels")
@@ -71,27 +75,27 @@ class Operation(Struct):
     category: Category
     family: Family
     count: Count
-    total_us: Annotated[float, Meta(description="total time, recursion at each level, µs per step")]
-    self_us: Annotated[float, Meta(description="self time: time in no child of the same lane, µs per step")]
+    total_us: Annotated[float, Meta(description="total time; a recursive call counts at each level. µs per step")]
+    self_us: Annotated[float, Meta(description="self time: without children in the same lane, µs per step")]
 
 
 class Rank(Struct):
-    """Where the time of one rank's own steps goes."""
+    """The step account of one rank's own steps."""
 
     rank: int
     states: list[StateTime]
 
 
 class SetFinding(Struct):
-    """One thing that stands out."""
+    """One finding about the set."""
 
     code: Annotated[str, Meta(description="stable code (docs/findings.md)")]
     title: Annotated[str, Meta(description="the finding in a line")]
-    detail: Annotated[str, Meta(description="what it means here")]
+    detail: Annotated[str, Meta(description="the evidence, and what to do")]
 
 
 class ProfileDocument(Struct):
-    """One set in depth. Times are µs per step, counts and bytes per step, all means."""
+    """The analysis of one set. Times are µs per step, counts and bytes per step, all means."""
 
     schema: Literal["tracediff.profile/1"]
     set: Set
@@ -108,5 +112,5 @@ class ProfileDocument(Struct):
     tables: Annotated[
         dict[str, list[Row]], Meta(description="tables that the set was loaded with (docs/analysis.md): name → rows")
     ]
-    findings: Annotated[list[SetFinding], Meta(description="what stands out, the largest part of the step first")]
+    findings: Annotated[list[SetFinding], Meta(description="findings, the largest part of the step first")]
     health: list[HealthNote]

@@ -1,4 +1,4 @@
-"""What a reader of an analysis is shown, in which order."""
+"""The contents of an analysis report, in order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tracediff.report.sections import BY_TITLES
 from tracediff.report.table import Table, one_sided
 
 TOP = 15
-"""Rows of a table where nothing else is asked for."""
+"""Rows of a table by default."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """What stands above the tables: the set's name, one line on what it is, and one on its step."""
+    """The lines above the tables: the set's name, its runs and steps, and its step time."""
 
     title: str
     facts: str
@@ -32,10 +32,10 @@ def head(analysis: Analysis) -> Head:
     """The first lines."""
     side = analysis.side
     period = analysis.us(analysis.period)
-    step = f"{time(period)} a step"
+    step = f"{time(period)} per step"
     if side.has_gpu:
         work, busy = analysis.us(analysis.work), analysis.us(analysis.busy)
-        step += f"; GPU work {time(work)} in {time(busy)} of busy time"
+        step += f"; GPU time {time(work)}, GPU busy {time(busy)}"
     if analysis.tensor_cores is not None:
         step += f"; {percent(analysis.tensor_cores)} of kernel time on tensor cores"
     return Head(side.label, " · ".join(_facts(side)), step)
@@ -49,7 +49,7 @@ def health_lines(analysis: Analysis) -> list[str]:
 def _facts(side: Side) -> list[str]:
     facts = [", ".join(side.gpu) or ("GPU unknown" if side.has_gpu else "CPU"), plural(side.runs, "run")]
     if len(side.ranks) > 1:
-        facts.append(f"ranks {ranges(side.ranks)}, each step its slowest")
+        facts.append(f"ranks {ranges(side.ranks)} (the slowest per step)")
     if side.whole_file:
         return [*facts, "the whole file as one step"]
     used = ranges(side.steps_used)
@@ -62,12 +62,12 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
     out = {"states": _states(analysis)}
     for device, title, work in (
         ("gpu", "Work on the GPU", GPU_WORK),
-        ("cpu", "Operators and calls on the host, by self time", HOST_WORK),
+        ("cpu", "Operators and runtime calls on the host, by self time", HOST_WORK),
     ):
         rows = [o for o in analysis.operations if o.category in work]
         if rows:
             out[device] = _operations(analysis, title, rows, top)
-    what = "GPU time" if analysis.side.has_gpu else "Time of operators"
+    what = "GPU time" if analysis.side.has_gpu else "Operator self time"
     for view in ("family", "phase", "module", "op"):
         out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}", view, analysis.views[view], top)
     for schema, lines in analysis.tables:
@@ -83,7 +83,7 @@ def _states(analysis: Analysis) -> Table:
     unit = time_unit([analysis.us(analysis.period)])
     rows = [(state_label(s.name, gpu), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.period)) for s in states]
     rows.append(("step", unit.plain(analysis.us(analysis.period)), _part(sum(s.ns for s in states), analysis.period)))
-    return Table("Where the step goes", "", heads=("state", f"time ({unit.name})", "part"), texts=1, rows=tuple(rows))
+    return Table("Where the step goes", "", heads=("state", f"time ({unit.name})", "share"), texts=1, rows=tuple(rows))
 
 
 def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: int) -> Table:
@@ -102,7 +102,7 @@ def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: 
     return Table(
         title,
         "",
-        heads=("name", "family", "count", f"self ({unit.name})", "total", "of the step"),
+        heads=("name", "family", "count", f"self ({unit.name})", "total", "share of step"),
         texts=2,
         rows=shown,
         more=len(rows) - len(shown),
@@ -118,12 +118,12 @@ def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], to
     return Table(
         title,
         "",
-        heads=(view, "count", f"time ({unit.name})", "part"),
+        heads=(view, "count", f"time ({unit.name})", "share"),
         texts=1,
         rows=shown,
         more=len(rows) - len(shown),
     )
 
 
-def _part(ns: int, of: int) -> str:
-    return PERCENT.text(ns / of) if of else "–"
+def _part(ns: int, total: int) -> str:
+    return PERCENT.text(ns / total) if total else "–"

@@ -10,7 +10,7 @@ from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.analysis import json_types
 from tracediff.report.json_types import Row
-from tracediff.report.table import line_of
+from tracediff.report.table import row_object
 from tracediff.report.to_json import json_text, notes_of, set_of
 
 
@@ -80,4 +80,4 @@ def _operation(analysis: Analysis, operation: Operation) -> json_types.Operation
 def _table(
     analysis: Analysis, schema: TableSchema, rows: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]
 ) -> list[Row]:
-    return [line_of(schema, key, [n / analysis.scale for n in row], analysis.side.gpu) for key, row in rows]
+    return [row_object(schema, key, [n / analysis.scale for n in row], analysis.side.gpu) for key, row in rows]

@@ -1,3 +1,3 @@
-"""The HTML report: `html` puts the page together, `parts` writes its static sections, `tables` and `figures` its data;
-page.css and page.js are its own.
+"""The HTML report: `html` assembles the page, `html_sections` its static sections, `tables` and `figures` its data;
+page.css and page.js are its style and script.
 """

@@ -24,7 +24,7 @@ def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table
     """The analysis as one page.
 
     Args:
-        command: the command line that makes it, to be told at its end.
+        command: the command line that creates it, shown at its end.
         more: further tables, such as HTA's.
     """
     tables = tables_of(analysis, ROWS)
@@ -39,5 +39,5 @@ def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table
         findings=analysis.findings,
         health_lines=health_lines(analysis),
         command=command,
-        origin=[*versions(), *html_sections.of_set(analysis.side)],
+        origin=[*versions(), *html_sections.set_facts(analysis.side)],
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 MOST_BYTES = 2_000_000
-"""Of the data of a page's charts as JSON."""
+"""Size limit of the data of a page's charts as JSON."""
 TOP = 30
 """Pixels above a chart without its title, for the titles of its panels."""
 
@@ -33,7 +33,7 @@ class Chart:
         figure: what plotly.js draws, in light colours; None where there is nothing to show.
         dark: [path, value] of all that differs in dark colours.
         height: in pixels.
-        is_too_large: its data are not in the page, which had no room for them.
+        is_too_large: its data are omitted, since the page would exceed its size limit.
     """
 
     name: str
@@ -61,13 +61,13 @@ class PageCharts:
     size: int
 
 
-def page_charts(of: Comparison | Analysis, names: Iterable[str]) -> PageCharts:
+def page_charts(subject: Comparison | Analysis, names: Iterable[str]) -> PageCharts:
     """The charts called ``names``; one whose data would take more than is left of MOST_BYTES is marked as too large."""
     shown: dict[str, Chart] = {}
     data: dict[str, Any] = {}
     size = 0
     for name in names:
-        shown[name] = one = chart(of, name)
+        shown[name] = one = chart(subject, name)
         if one.figure is None:
             continue
         length = len(encoded(one.data))
@@ -78,15 +78,15 @@ def page_charts(of: Comparison | Analysis, names: Iterable[str]) -> PageCharts:
     return PageCharts(shown, data, size)
 
 
-def chart(of: Comparison | Analysis, name: str) -> Chart:
+def chart(subject: Comparison | Analysis, name: str) -> Chart:
     """The chart called ``name`` of `tracediff.charts`."""
     draw = getattr(charts, name)
-    light, dark = draw(of, theme="light"), draw(of, theme="dark")
+    light, dark = draw(subject, theme="light"), draw(subject, theme="dark")
     if not light.data:
         return Chart(name, *caption(light))
     title, subtitle = caption(light)
     for figure in (light, dark):
-        untitled(figure)
+        remove_title(figure)
     both = [json.loads(figure.to_json()) for figure in (light, dark)]
     return Chart(
         name,
@@ -98,8 +98,8 @@ def chart(of: Comparison | Analysis, name: str) -> Chart:
     )
 
 
-def untitled(figure: go.Figure) -> None:
-    """Take away the title, which the page tells as a heading, and its room."""
+def remove_title(figure: go.Figure) -> None:
+    """Remove the title, which the page shows as a heading, and its space."""
     height = height_of(figure) - (figure.layout.margin.t or 0) + TOP
     figure.update_layout(title=None, height=int(height), margin={"t": TOP, "l": 4, "r": 4})
 

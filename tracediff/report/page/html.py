@@ -18,16 +18,16 @@ from tracediff.report.page import html_sections
 from tracediff.report.page.figures import PageCharts, page_charts
 from tracediff.report.page.render import render
 from tracediff.report.page.tables import encoded, tables
-from tracediff.report.table import further
+from tracediff.report.table import comparison_tables
 from tracediff.version import VERSION
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 MOST_BYTES = 8_000_000
-"""Of the file; plotly.js is 4.8 million of them."""
-WORDS = 200_000
-"""Of these the sections' text; tables take what text and charts leave."""
+"""Size limit of the file; plotly.js takes 4.8 MB of it."""
+TEXT_BYTES = 200_000
+"""Share of the sections' text; tables get what text and charts leave."""
 CHARTS = (
     *("step_waterfall", "duration_diff", "counts_diff", "families", "treemap", "scatter", "tree"),
     *("timeline", "memory", "launches", "distributions", "ranks"),
@@ -42,12 +42,12 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
     """The report as one page.
 
     Args:
-        command: the command line that makes it, to be told at its end.
+        command: the command line that creates it, shown at its end.
     """
     from plotly.offline import get_plotlyjs
 
     charts = page_charts(comparison, CHARTS_REFUSED if comparison.was_refused else CHARTS)
-    room = MOST_BYTES - WORDS - len(get_plotlyjs()) - charts.size
+    room = MOST_BYTES - TEXT_BYTES - len(get_plotlyjs()) - charts.size
     return page(
         "refused.html.jinja" if comparison.was_refused else "comparison.html.jinja",
         f"{comparison.control.label} → {comparison.test.label} · tracediff",
@@ -68,7 +68,7 @@ def _work(comparison: Comparison) -> dict[str, Any]:
         "largest_changes": html_sections.largest_changes(comparison),
         "findings": html_sections.findings(comparison),
         "matched": sections.matched_line(comparison),
-        "tables": [(f"table-{k}", table) for k, table in enumerate(further(comparison, ROWS))],
+        "tables": [(f"table-{k}", table) for k, table in enumerate(comparison_tables(comparison, ROWS))],
     }
 
 
@@ -91,13 +91,13 @@ def page(template: str, title: str, charts: PageCharts, data: dict[str, Any], **
     """
     from plotly.offline import get_plotlyjs
 
-    plotly, script = _inline(get_plotlyjs()), _inline(_own("page.js"))
+    plotly, script = _inline(get_plotlyjs()), _inline(_resource("page.js"))
     return render(
         template,
         title=title,
         version=VERSION,
         hashes=[_sha256(plotly), _sha256(script)],
-        style=Markup(_own("page.css").replace("/*palettes*/", palettes())),
+        style=Markup(_resource("page.css").replace("/*palettes*/", palettes())),
         data=Markup(encoded({"charts": charts.data, **data})),
         plotly=Markup(plotly),
         script=Markup(script),
@@ -107,9 +107,9 @@ def page(template: str, title: str, charts: PageCharts, data: dict[str, Any], **
 
 
 def versions() -> list[tuple[str, str]]:
-    """What makes the page."""
+    """Versions and date of the page: (name, value)."""
     tools = f"tracediff {VERSION}, Python {platform.python_version()}, plotly {version('plotly')}"
-    return [("made with", tools), ("made on", date.today().isoformat())]
+    return [("created with", tools), ("created on", date.today().isoformat())]
 
 
 def palettes() -> str:
@@ -117,13 +117,15 @@ def palettes() -> str:
     keys = ("control", "test", "faster", "slower", "text", "muted", "grid", "paper", "middle")
     rules = []
     for theme in ("light", "dark"):
-        of = palette(theme)
+        colours = palette(theme)
         selector = ":root, :root[data-theme=light]" if theme == "light" else ":root[data-theme=dark]"
-        rules.append(f"{selector}{{color-scheme:{theme};" + "".join(f"--{k}:{getattr(of, k)};" for k in keys) + "}")
+        rules.append(
+            f"{selector}{{color-scheme:{theme};" + "".join(f"--{k}:{getattr(colours, k)};" for k in keys) + "}"
+        )
     return "\n".join(rules)
 
 
-def _own(name: str) -> str:
+def _resource(name: str) -> str:
     return files("tracediff.report.page").joinpath(name).read_text("utf-8")
 
 

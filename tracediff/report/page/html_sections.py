@@ -1,4 +1,4 @@
-"""What the page's sections tell, as texts: what a reader sees first, prints, and finds in the file."""
+"""The texts of the page's static sections, which are also printed and searchable in the file."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ SECTIONS = {
     "timeline": "Timeline",
     "distributions": "Steps and runs",
     "ranks": "Ranks",
-    "tables": "Further tables",
+    "tables": "Tables",
     "preflight": "Preflight and health",
     "health": "Health of the traces",
-    "made": "How this was made",
+    "origin": "How this report was made",
 }
 """Id of a section of a comparison's report → its title."""
 LONGEST_FIND = 200
@@ -66,7 +66,7 @@ class Line:
 
     Attributes:
         name: what it is about. find: what a link to it looks for.
-        counts, control, test, change: its numbers. word: what testing says of the change, may be empty.
+        counts, control, test, change: its numbers. word: significance of the change, may be empty.
         direction: of the change, ``slower``, ``faster`` or empty. width: of the bar that shows it, in CSS.
     """
 
@@ -83,7 +83,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class StepTable:
-    """State by state, adding up. Attributes: unit: of all times. left_over_ns: what the states do not account for."""
+    """The step account. Attributes: unit: of all times. left_over_ns: time that the states do not explain."""
 
     unit: str
     rows: list[Line]
@@ -127,7 +127,7 @@ class FindingText:
 
 
 def answer(comparison: Comparison) -> Answer:
-    """What stands first."""
+    """The verdict with its interval, facts and cautions."""
     return Answer(
         control=comparison.control.label,
         test=comparison.test.label,
@@ -142,7 +142,7 @@ def answer(comparison: Comparison) -> Answer:
 
 
 def interval(comparison: Comparison) -> str | None:
-    """What is known of the change of the median step, None where nothing is."""
+    """The confidence interval of the change of the median step as a sentence, None if there is none."""
     verdict = comparison.verdict
     if verdict.ci95_us is None:
         if verdict.within_runs_us is None:
@@ -155,13 +155,11 @@ def interval(comparison: Comparison) -> str | None:
         )
     low, high = verdict.ci95_us
     unit = time_unit([low, high])
-    of = f"95 % interval of the change of the median step: {unit.signed(low)} to {unit.signed(high)} {unit.name}"
+    text = f"95 % interval of the change of the median step: {unit.signed(low)} to {unit.signed(high)} {unit.name}"
     if verdict.min_detectable_us is not None:
-        of += (
-            f"; from these runs a change of {unit.plain(verdict.min_detectable_us)} {unit.name} is found four "
-            f"times in five"
-        )
-    return f"{of}."
+        detectable = f"{unit.plain(verdict.min_detectable_us)} {unit.name}"
+        text += f"; detectable change (in 80 % of cases): {detectable}"
+    return f"{text}."
 
 
 def step_table(comparison: Comparison) -> StepTable:
@@ -251,13 +249,13 @@ def _evidence(evidence: Evidence, calls: Sequence[str], ops: set[str]) -> Eviden
 
 
 def origin(comparison: Comparison, versions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """How the report came to be: what, of control, of test; versions stand under control."""
-    sides = zip(of_set(comparison.control), of_set(comparison.test), strict=True)
+    """Rows (name, control, test) on how the report was made; versions are in the control column."""
+    sides = zip(set_facts(comparison.control), set_facts(comparison.test), strict=True)
     return [*((what, value, "") for what, value in versions), *((what, c, t) for (what, c), (_, t) in sides)]
 
 
-def of_set(side: Side) -> list[tuple[str, str]]:
-    """What is told of a set at the end of a page."""
+def set_facts(side: Side) -> list[tuple[str, str]]:
+    """What the origin section says about a set: (name, value)."""
     return [
         ("torch in the traces", side.torch or "not recorded"),
         ("devices", _devices(side)),

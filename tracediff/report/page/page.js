@@ -43,9 +43,9 @@
     if (theme === "dark") {
       for (const [path, value] of chart.dark) {
         const last = path.length - 1;
-        let at = figure;
-        for (const key of path.slice(0, last)) at = at[key];
-        at[path[last]] = value;
+        let node = figure;
+        for (const key of path.slice(0, last)) node = node[key];
+        node[path[last]] = value;
       }
     }
     return figure;
@@ -66,10 +66,10 @@
   }
 
   const places = [...document.querySelectorAll(".chart")];
-  const seen = new IntersectionObserver((entries) => {
+  const visibility = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (entry.isIntersecting) {
-        seen.unobserve(entry.target);
+        visibility.unobserve(entry.target);
         draw(entry.target);
       }
     }
@@ -79,13 +79,13 @@
 
   const TABLES = {
     ops: {
-      shown: [["name", "name", 30], ["category", "kind", 12], ["family", "family", 10], ["count", "count", 13],
-        ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12], ["word", "tested", 9]],
+      columns: [["name", "name", 30], ["category", "kind", 12], ["family", "family", 10], ["count", "count", 13],
+        ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12], ["word", "significance", 11]],
       words: ["name", "raw", "family", "category", "word"],
       details: opDetails,
     },
     groups: {
-      shown: [["name", "name", 30], ["level", "matched by", 11], ["family", "family", 9], ["module", "module", 18], ["count", "count", 11],
+      columns: [["name", "name", 30], ["level", "match level", 11], ["family", "family", 9], ["module", "module", 18], ["count", "count", 11],
         ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12]],
       words: ["name", "level", "family", "module", "phase", "call"],
       details: groupDetails,
@@ -98,9 +98,9 @@
   class Table {
     constructor(place) {
       const key = place.dataset.table;
-      Object.assign(this, { key, place, of: TABLES[key], source: data[key], from: -1, sorted: "delta", falling: true, focus: 0, open: -1 });
-      this.at = Object.fromEntries(this.source.columns.map((name, k) => [name, k]));
-      this.shown = this.of.shown.filter(([column]) => !this.isText(column) || this.source.rows.some((row) => this.value(row, column)));
+      Object.assign(this, { key, place, layout: TABLES[key], source: data[key], from: -1, sorted: "delta", falling: true, focus: 0, open: -1 });
+      this.position = Object.fromEntries(this.source.columns.map((name, k) => [name, k]));
+      this.columns = this.layout.columns.filter(([column]) => !this.isText(column) || this.source.rows.some((row) => this.value(row, column)));
       this.input = place.querySelector("input[type=search]");
       this.every = place.querySelector("input[type=checkbox]");
       this.box = place.querySelector(".rows");
@@ -117,8 +117,8 @@
     }
 
     value(row, column) {
-      if (column === "count") return row[this.at.count_b] - row[this.at.count_a];
-      const value = row[this.at[column]];
+      if (column === "count") return row[this.position.count_b] - row[this.position.count_a];
+      const value = row[this.position[column]];
       return this.isText(column) ? data.names[value] : value;
     }
 
@@ -126,8 +126,8 @@
 
     head() {
       const row = make("tr");
-      const whole = this.shown.reduce((sum, [, , width]) => sum + width, 0);
-      for (const [column, title, width] of this.shown) {
+      const whole = this.columns.reduce((sum, [, , width]) => sum + width, 0);
+      for (const [column, title, width] of this.columns) {
         const sort = make("button", { type: "button", textContent: title });
         sort.addEventListener("click", () => this.sort(column));
         const cell = make("th", { scope: "col", className: NUMBERS.has(column) ? "number" : "" }, sort);
@@ -152,11 +152,11 @@
         return (typeof x === "string" ? x.localeCompare(y) : x - y) * sign || a - b;
       });
       for (const cell of this.box.querySelectorAll("th")) {
-        const is = cell.dataset.column === column;
-        if (is) cell.setAttribute("aria-sort", this.falling ? "descending" : "ascending");
+        const isSorted = cell.dataset.column === column;
+        if (isSorted) cell.setAttribute("aria-sort", this.falling ? "descending" : "ascending");
         else cell.removeAttribute("aria-sort");
         const sort = cell.firstChild;
-        sort.textContent = sort.textContent.replace(/ [▲▼]$/, "") + (is ? (this.falling ? " ▼" : " ▲") : "");
+        sort.textContent = sort.textContent.replace(/ [▲▼]$/, "") + (isSorted ? (this.falling ? " ▼" : " ▲") : "");
       }
       this.box.scrollTop = 0;
       this.from = -1;
@@ -165,9 +165,9 @@
 
     texts() {
       this.haystack ??= this.source.rows.map((row) => {
-        const words = this.of.words.map((column) => data.names[row[this.at[column]]] ?? "");
+        const words = this.layout.words.map((column) => data.names[row[this.position[column]]] ?? "");
         if (this.key === "groups") {
-          for (const members of row[this.at.members]) for (const member of members) words.push(data.names[member[0]], data.names[member[1]], data.names[member[2]] ?? "");
+          for (const members of row[this.position.members]) for (const member of members) words.push(data.names[member[0]], data.names[member[1]], data.names[member[2]] ?? "");
         }
         return words.join("\n").toLowerCase();
       });
@@ -183,7 +183,7 @@
       this.order = wanted ? all.filter((k) => texts[k].includes(wanted)) : all;
       const left = this.source.all - this.source.rows.length;
       this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}, in ${this.source.unit.name} per step` +
-        (left ? `; the ${count(left)} with the smallest change are left out here, --json has them` : "");
+        (left ? `; the ${count(left)} with the smallest change are omitted here (--json has all)` : "");
       this.close();
       this.arrange();
     }
@@ -194,15 +194,15 @@
       const last = Math.min(first + (most ?? Math.ceil(height / ROW) + 2 * SPARE), this.order.length);
       if (most === null && this.from === first && this.until === last) return;
       Object.assign(this, { from: first, until: last });
-      const held = this.body.contains(document.activeElement);
+      const hadFocus = this.body.contains(document.activeElement);
       const top = Math.ceil(this.box.scrollTop / ROW);
       this.stop = this.focus >= first && this.focus < last ? this.focus : top;
       this.body.replaceChildren(this.space(first), ...this.order.slice(first, last).map((k, i) => this.row(k, first + i)), this.space(most ? 0 : this.order.length - last));
-      if (held) this.body.querySelector(`tr[data-place="${this.focus}"] button`)?.focus({ preventScroll: true });
+      if (hadFocus) this.body.querySelector(`tr[data-place="${this.focus}"] button`)?.focus({ preventScroll: true });
     }
 
     space(rows) {
-      const cell = make("td", { colSpan: this.shown.length });
+      const cell = make("td", { colSpan: this.columns.length });
       cell.style.height = `${rows * ROW}px`;
       const row = make("tr", { className: "space" }, cell);
       row.setAttribute("aria-hidden", "true");
@@ -215,17 +215,17 @@
       const element = make("tr", { className: k === this.open ? "chosen" : "" });
       element.dataset.place = place;
       element.setAttribute("aria-rowindex", place + 2);
-      for (const [column] of this.shown) {
+      for (const [column] of this.columns) {
         let cell;
         if (column === "name") {
-          const open = make("button", { type: "button", title: this.value(row, this.at.raw === undefined ? "name" : "raw") }, named(this.value(row, "name")));
+          const open = make("button", { type: "button", title: this.value(row, this.position.raw === undefined ? "name" : "raw") }, named(this.value(row, "name")));
           open.tabIndex = place === this.stop ? 0 : -1;
           open.addEventListener("click", () => { this.focus = place; this.choose(k); this.panel.scrollIntoView({ block: "nearest" }); });
           open.addEventListener("focus", () => { this.focus = place; });
           cell = make("td", {}, open);
-        } else if (column === "count") cell = make("td", { textContent: counts(row[this.at.count_a], row[this.at.count_b]) });
-        else if (column === "delta") cell = make("td", { textContent: signed(row[this.at.delta], unit) });
-        else if (NUMBERS.has(column)) cell = make("td", { textContent: plain(row[this.at[column]], unit) });
+        } else if (column === "count") cell = make("td", { textContent: counts(row[this.position.count_a], row[this.position.count_b]) });
+        else if (column === "delta") cell = make("td", { textContent: signed(row[this.position.delta], unit) });
+        else if (NUMBERS.has(column)) cell = make("td", { textContent: plain(row[this.position[column]], unit) });
         else cell = make("td", { title: this.value(row, column) }, make("bdi", { textContent: this.value(row, column) }));
         if (NUMBERS.has(column)) cell.className = "number";
         cell.dataset.column = column;
@@ -253,7 +253,7 @@
       this.show();
       const close = make("button", { type: "button", textContent: "close" });
       close.addEventListener("click", () => this.close());
-      this.panel.replaceChildren(...this.of.details(this, this.source.rows[k]), make("p", {}, close));
+      this.panel.replaceChildren(...this.layout.details(this, this.source.rows[k]), make("p", {}, close));
       this.panel.hidden = false;
     }
 
@@ -304,7 +304,7 @@
   }
 
   function times(table, row, a, b) {
-    const unit = table.source.unit, from = row[table.at[a]], to = row[table.at[b]];
+    const unit = table.source.unit, from = row[table.position[a]], to = row[table.position[b]];
     return `${plain(from, unit)} → ${plain(to, unit)} ${unit.name} (${signed(to - from, unit)})`;
   }
 
@@ -317,24 +317,24 @@
   function opDetails(table, row) {
     const value = (column) => table.value(row, column);
     const list = facts([["recorded name", value("raw")], ["kind", `${value("category")}, ${value("family")}`],
-      ["count per step", counts(row[table.at.count_a], row[table.at.count_b])], ["self time per step", times(table, row, "us_a", "us_b")],
-      ["total time per step", times(table, row, "total_a", "total_b")], ["tested", value("word")],
-      ["p, q", row[table.at.p] === null ? "" : `${row[table.at.p].toPrecision(2)}, ${row[table.at.q]?.toPrecision(2) ?? "–"}`]]);
-    return [list, make("h3", { textContent: "Matched in" }), partners(row[table.at.raw])];
+      ["count per step", counts(row[table.position.count_a], row[table.position.count_b])], ["self time per step", times(table, row, "us_a", "us_b")],
+      ["total time per step", times(table, row, "total_a", "total_b")], ["significance", value("word")],
+      ["p, q", row[table.position.p] === null ? "" : `${row[table.position.p].toPrecision(2)}, ${row[table.position.q]?.toPrecision(2) ?? "–"}`]]);
+    return [list, make("h3", { textContent: "Matched groups" }), partners(row[table.position.raw])];
   }
 
   // The groups that hold work of the name with this code.
   function partners(code) {
-    const of = tables.groups.source, at = tables.groups.at, unit = of.unit;
-    const members = (row) => row[at.members].flat();
-    const found = of.rows.filter((row) => members(row).some((member) => member[1] === code || member[2] === code));
-    if (!found.length) return make("p", { textContent: "No group of this page holds work of it." });
+    const { source, position } = tables.groups, unit = source.unit;
+    const members = (row) => row[position.members].flat();
+    const found = source.rows.filter((row) => members(row).some((member) => member[1] === code || member[2] === code));
+    if (!found.length) return make("p", { textContent: "No group on this page contains it." });
     const list = make("ul");
     for (const row of found.slice(0, 20)) {
-      const [a, b] = row[at.members].map((side) => side.map((member) => data.names[member[0]]));
-      const text = `${data.names[row[at.level]]}: ${a[0] ?? "–"} → ${b[0] ?? "–"}, ${plain(row[at.us_a], unit)} → ${plain(row[at.us_b], unit)} ${unit.name}`;
+      const [a, b] = row[position.members].map((side) => side.map((member) => data.names[member[0]]));
+      const text = `${data.names[row[position.level]]}: ${a[0] ?? "–"} → ${b[0] ?? "–"}, ${plain(row[position.us_a], unit)} → ${plain(row[position.us_b], unit)} ${unit.name}`;
       const link = make("button", { type: "button" }, named(text));
-      link.addEventListener("click", () => follow(link, "groups", data.names[row[at.name]], of.rows.indexOf(row)));
+      link.addEventListener("click", () => follow(link, "groups", data.names[row[position.name]], source.rows.indexOf(row)));
       list.append(make("li", {}, link));
     }
     if (found.length > 20) list.append(make("li", { textContent: `and ${count(found.length - 20)} more` }));
@@ -342,19 +342,19 @@
   }
 
   function groupDetails(table, row) {
-    const value = (column) => table.value(row, column), at = table.at, unit = table.source.unit;
+    const value = (column) => table.value(row, column), position = table.position, unit = table.source.unit;
     const why = (data.why[value("level")] ?? "").replace("{call}", value("call") || "an operator");
-    const list = facts([["matched by", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")],
-      ["change", `${signed(row[at.delta], unit)} ${unit.name}: ${signed(row[at.by_count], unit)} by count, ${signed(row[at.by_mean], unit)} by mean duration`]]);
+    const list = facts([["match level", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")],
+      ["change", `${signed(row[position.delta], unit)} ${unit.name}: ${signed(row[position.by_count], unit)} by count, ${signed(row[position.by_mean], unit)} by mean duration`]]);
     const sides = make("div", { className: "sides" });
     ["control", "test"].forEach((side, k) => {
       const members = make("ul");
-      for (const [readable, raw, , times, us] of row[at.members][k]) {
-        members.append(make("li", {}, `${count(times)} × `, jump("ops", data.names[raw], data.names[readable]), `, ${plain(us, unit)} ${unit.name}`));
+      for (const [name, raw, , times, us] of row[position.members][k]) {
+        members.append(make("li", {}, `${count(times)} × `, jump("ops", data.names[raw], data.names[name]), `, ${plain(us, unit)} ${unit.name}`));
       }
-      const more = row[at.all_members][k] - row[at.members][k].length;
+      const more = row[position.all_members][k] - row[position.members][k].length;
       if (more > 0) members.append(make("li", { textContent: `and ${count(more)} smaller` }));
-      if (!row[at.all_members][k]) members.append(make("li", { textContent: "nothing" }));
+      if (!row[position.all_members][k]) members.append(make("li", { textContent: "no counterpart" }));
       sides.append(make("div", {}, make("h3", { textContent: side }), members));
     });
     return [list, sides];
@@ -384,6 +384,6 @@
   });
   setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   for (const place of document.querySelectorAll(".browse")) tables[place.dataset.table] = new Table(place);
-  places.forEach((place) => seen.observe(place));
+  places.forEach((place) => visibility.observe(place));
   root.dataset.ready = "yes";
 })();

@@ -1,4 +1,4 @@
-"""The page's templates: whatever enters them is text, shown letter by letter."""
+"""Rendering of the page's templates; all values are escaped."""
 
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ class Names:
         """The number of ``text``, −1 for None."""
         if text is None:
             return -1
-        at = self._known.get(text)
-        if at is None:
-            at = self._known[text] = len(self.texts)
+        number = self._known.get(text)
+        if number is None:
+            number = self._known[text] = len(self.texts)
             self.texts.append(shortened(text))
             self.size += len(encoded(self.texts[-1])) + 1
-        return at
+        return number
 
 
 def encoded(value: Any) -> str:
@@ -166,15 +166,15 @@ def _member(comparison: Comparison, member: Member, names: Names) -> list[Any]:
 
 
 def _rounded(us: float) -> float:
-    """To the picosecond: beyond it a float has nothing to say."""
+    """``us`` rounded to the picosecond, to shorten the JSON."""
     return round(us, 6)
 
 
-def _table(columns: list[str], rows: list[list[Any]], of: int, largest: list[float]) -> dict[str, Any]:
+def _table(columns: list[str], rows: list[list[Any]], total: int, largest: list[float]) -> dict[str, Any]:
     unit = time_unit(largest)
     return {
         "columns": columns,
         "rows": rows,
-        "all": of,
+        "all": total,
         "unit": {"name": unit.name, "size": unit.size, "decimals": unit.decimals},
     }

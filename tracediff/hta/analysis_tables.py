@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PATTERN_ROOTS = ("aten::", "autograd::engine::evaluate_function", "Optimizer.")
-"""Parts of the names of operators whose sequences of kernels are looked for; HTA takes the outermost of them."""
+"""Parts of operator names whose kernel sequences are searched; HTA takes the outermost operators."""
 
 Tables = Mapping[str, "pd.DataFrame | None"]
 """Caption → table, None where HTA finds nothing."""
@@ -35,9 +35,9 @@ class Section:
     """One of HTA's analyses.
 
     Attributes:
-        name: what it was asked for by, one of SECTIONS.
-        title: for people.
-        tables: caption → table, times in µs; empty where there is nothing to tell.
+        name: its key in SECTIONS.
+        title: the heading.
+        tables: caption → table, times in µs; empty if HTA found nothing.
         unavailable: why HTA has no answer for this set, None where it has.
     """
 
@@ -48,7 +48,7 @@ class Section:
 
 
 def sections(where: Where | TraceSet | LabeledTrace, names: Sequence[str]) -> list[Section]:
-    """HTA's analyses of a set, in the order asked for. What HTA fails at is a section that says why; the others go on.
+    """HTA's analyses of a set, in the given order. An analysis that fails is a section with the reason.
 
     Args:
         where: as in `analysis`.
@@ -59,12 +59,12 @@ def sections(where: Where | TraceSet | LabeledTrace, names: Sequence[str]) -> li
     """
     for name in names:
         if name not in SECTIONS:
-            raise TracediffError(name, "no such analysis of HTA's", f"choose from {', '.join(SECTIONS)}")
-    of = analysis(where)
-    return [_section(name, of) for name in dict.fromkeys(names)]
+            raise TracediffError(name, "unknown HTA analysis", f"choose from {', '.join(SECTIONS)}")
+    hta_analysis = analysis(where)
+    return [_section(name, hta_analysis) for name in dict.fromkeys(names)]
 
 
-def _section(name: str, of: Any) -> Section:
+def _section(name: str, hta_analysis: Any) -> Section:
     title, tables = SECTIONS[name]
     log = logging.getLogger("hta")
     level = log.level
@@ -75,71 +75,79 @@ def _section(name: str, of: Any) -> Section:
             warnings.catch_warnings(),
         ):  # HTA prints, and warns of its own use of pandas
             warnings.simplefilter("ignore")
-            found = {caption: table for caption, table in tables(of).items() if table is not None and len(table)}
-            return Section(name, title, found, None if found else "HTA finds nothing of it in this set")
+            found = {
+                caption: table for caption, table in tables(hta_analysis).items() if table is not None and len(table)
+            }
+            return Section(name, title, found, None if found else "HTA found nothing in this set")
     except TracediffError as missing:
         return Section(name, title, unavailable=missing.reason)
-    except Exception as fault:  # whatever HTA trips over in a trace that it was not made for
-        return Section(name, title, unavailable=printable(f"HTA fails at it: {type(fault).__name__}: {fault}"))
+    except Exception as fault:  # HTA raises anything on traces that it does not support
+        return Section(name, title, unavailable=printable(f"HTA failed: {type(fault).__name__}: {fault}"))
     finally:
         log.setLevel(level)
 
 
-def _needs_gpu(of: Any) -> list[int]:
+def _needs_gpu(hta_analysis: Any) -> list[int]:
     """The ranks that have GPU events."""
-    ranks = [rank for rank, frame in sorted(of.t.traces.items()) if (frame["stream"] >= 0).any()]
+    ranks = [rank for rank, frame in sorted(hta_analysis.t.traces.items()) if (frame["stream"] >= 0).any()]
     if not ranks:
         raise TracediffError("HTA", "no rank has GPU events", "record with CUDA activities")
     return ranks
 
 
-def _breakdowns(of: Any) -> Tables:
-    _needs_gpu(of)
-    kinds, kernels = of.get_gpu_kernel_breakdown(visualize=False)
-    annotations = of.get_gpu_user_annotation_breakdown(visualize=False)
+def _breakdowns(hta_analysis: Any) -> Tables:
+    _needs_gpu(hta_analysis)
+    kinds, kernels = hta_analysis.get_gpu_kernel_breakdown(visualize=False)
+    annotations = hta_analysis.get_gpu_user_annotation_breakdown(visualize=False)
     return {
-        "GPU time by rank": of.get_temporal_breakdown(visualize=False),
+        "GPU time by rank": hta_analysis.get_temporal_breakdown(visualize=False),
         "Kinds of kernels": kinds,
         "Kernels": kernels,
         "Annotations": annotations,
     }
 
 
-def _idle(of: Any) -> Tables:
-    idle, intervals = of.get_idle_time_breakdown(ranks=_needs_gpu(of), visualize=False, show_idle_interval_stats=True)
+def _idle(hta_analysis: Any) -> Tables:
+    idle, intervals = hta_analysis.get_idle_time_breakdown(
+        ranks=_needs_gpu(hta_analysis), visualize=False, show_idle_interval_stats=True
+    )
     return {"Idle time by stream": idle, "Idle intervals": intervals.reset_index()}
 
 
-def _overlap(of: Any) -> Tables:
-    _needs_gpu(of)
-    return {"Communication that overlaps computation": of.get_comm_comp_overlap(visualize=False)}
+def _overlap(hta_analysis: Any) -> Tables:
+    _needs_gpu(hta_analysis)
+    return {"Communication that overlaps computation": hta_analysis.get_comm_comp_overlap(visualize=False)}
 
 
-def _launch(of: Any) -> Tables:
-    launches = of.get_cuda_kernel_launch_stats(ranks=_needs_gpu(of), visualize=False)
+def _launch(hta_analysis: Any) -> Tables:
+    launches = hta_analysis.get_cuda_kernel_launch_stats(ranks=_needs_gpu(hta_analysis), visualize=False)
     columns = ["cpu_duration", "gpu_duration", "launch_delay"]
     return {f"Launches of rank {rank}": frame[columns].describe() for rank, frame in launches.items() if len(frame)}
 
 
-def _queue(of: Any) -> Tables:
-    series = of.get_queue_length_time_series(ranks=_needs_gpu(of))
-    summary = of.get_queue_length_summary_from_time_series(series)
+def _queue(hta_analysis: Any) -> Tables:
+    series = hta_analysis.get_queue_length_time_series(ranks=_needs_gpu(hta_analysis))
+    summary = hta_analysis.get_queue_length_summary_from_time_series(series)
     return {
-        "Launched, not yet started": _flat(summary),
-        "Time at a full queue": of.get_time_spent_blocked_on_full_queue(series),
+        "Queue length: launched, not yet started": _flat(summary),
+        "Time blocked on a full queue": hta_analysis.get_time_spent_blocked_on_full_queue(series),
     }
 
 
-def _bandwidth(of: Any) -> Tables:
-    return {"Rate of copies and memsets, GB/s": _flat(of.get_memory_bw_summary(ranks=_needs_gpu(of)))}
+def _bandwidth(hta_analysis: Any) -> Tables:
+    return {
+        "Bandwidth of copies and memsets, GB/s": _flat(
+            hta_analysis.get_memory_bw_summary(ranks=_needs_gpu(hta_analysis))
+        )
+    }
 
 
-def _patterns(of: Any) -> Tables:
-    quiet = copy.copy(of)
-    quiet.t = copy.copy(of.t)  # HTA draws what it finds into a copy of the file, which is not wanted here
+def _patterns(hta_analysis: Any) -> Tables:
+    quiet = copy.copy(hta_analysis)
+    quiet.t = copy.copy(hta_analysis.t)  # HTA draws what it finds into a copy of the file, which is not wanted here
     quiet.t.get_raw_trace_for_one_rank = lambda **_: {"traceEvents": [{"ph": "M", "name": "", "pid": 0, "args": {}}]}
     quiet.t.write_raw_trace = lambda *_: None
-    rank = _needs_gpu(of)[0]
+    rank = _needs_gpu(hta_analysis)[0]
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for root in PATTERN_ROOTS:
@@ -150,12 +158,12 @@ def _patterns(of: Any) -> Tables:
     return found
 
 
-def _critical_path(of: Any) -> Tables:
-    rank = _needs_gpu(of)[0]
-    step, instance = _step(of.t, rank)
-    graph, found = of.critical_path_analysis(rank, "ProfilerStep" if step else "", instance)
+def _critical_path(hta_analysis: Any) -> Tables:
+    rank = _needs_gpu(hta_analysis)[0]
+    step, instance = _step(hta_analysis.t, rank)
+    graph, found = hta_analysis.critical_path_analysis(rank, "ProfilerStep" if step else "", instance)
     if not found:
-        raise TracediffError("HTA", "finds no critical path", "")
+        raise TracediffError("HTA", "found no critical path", "")
     path = graph.get_critical_path_breakdown()
     events = (
         path.groupby(["bound_by", "s_name"])["duration"]
@@ -185,12 +193,12 @@ def _step(trace: Any, rank: int) -> tuple[str, int | None]:
     return symbols[steps["name"].iloc[chosen]], chosen
 
 
-def _stragglers(of: Any) -> Tables:
+def _stragglers(hta_analysis: Any) -> Tables:
     import pandas as pd
 
-    if len(of.t.traces) < 2:
-        raise TracediffError("HTA", "a straggler is one of several ranks, and the set has one", "give all ranks")
-    return {"Ranks that start communicating last": pd.DataFrame({"rank": of.get_potential_stragglers()})}
+    if len(hta_analysis.t.traces) < 2:
+        raise TracediffError("HTA", "stragglers need several ranks, and the set has one", "give all ranks")
+    return {"Ranks that start communicating last": pd.DataFrame({"rank": hta_analysis.get_potential_stragglers()})}
 
 
 def _flat(frame: pd.DataFrame | None) -> pd.DataFrame | None:
