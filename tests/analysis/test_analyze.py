@@ -52,7 +52,7 @@ def test_an_analysis_says_what_a_comparison_says_of_that_side(name):
         for o in (*analysis["ops"], *analysis["kernels"])
     }
     theirs = {
-        (o["category"], o["raw_name"]): (o["control_counts"], o["control_self_us"], o["control_total_us"])
+        (o["category"], o["raw_name"]): (o["control_count"], o["control_self_us"], o["control_total_us"])
         for o in diff["ops"]
     }
     assert ours

@@ -86,7 +86,7 @@ def test_an_a_a_collection_has_equal_counts_and_complete_manifests(collected):
     assert "eager@again" in shown
     control, test = load_sets([out / "eager", out / "eager@again"])
     comparison = compare_sets(control, test)
-    assert {op.counts_change for op in comparison.ops} == {"unchanged"}
+    assert {op.count_change for op in comparison.ops} == {"unchanged"}
     assert (len(control.runs), control.notes) == (2, ())
     assert {r.code for r in comparison.comparability.reasons} <= {"contended"}  # this machine may be busy
     manifest = read_manifest(out / "eager@again")

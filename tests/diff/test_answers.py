@@ -28,7 +28,7 @@ def launched(name, at, length, correlation, op_name="aten::mm", **args):
 
 
 def classes(comparison, category):
-    return {o.raw_name: o.counts_change for o in comparison.ops if o.category == category}
+    return {o.raw_name: o.count_change for o in comparison.ops if o.category == category}
 
 
 def test_the_five_classes_of_counts(tmp_path):
@@ -52,7 +52,7 @@ def test_the_five_classes_of_counts(tmp_path):
 
 def test_steps_of_other_numbers_are_the_same_op(tmp_path):
     ops = compare_events(tmp_path, [step(1, 0, 10), op("a", 1, 2)], [step(3, 0, 10), op("a", 1, 2)]).ops
-    assert [(o.name, o.counts_change) for o in ops if o.category == "user_annotation"] == [
+    assert [(o.name, o.count_change) for o in ops if o.category == "user_annotation"] == [
         ("ProfilerStep#", "unchanged")
     ]
 

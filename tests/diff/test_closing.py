@@ -68,7 +68,7 @@ def mirrored(comparison):
             )
             for o in d.ops
         },
-        "classes": {(o.category, o.raw_name): (o.counts_change, o.time_change) for o in d.ops},
+        "classes": {(o.category, o.raw_name): (o.count_change, o.time_change) for o in d.ops},
     }
 
 
@@ -121,7 +121,7 @@ def test_a_real_file_against_itself_differs_by_nothing(name):
         "sequence",
     }  # graph replays have no operator to be exact about
     assert all(g.delta == 0 and g.control_count == g.test_count for g in comparison.gpu_time.groups)
-    assert {(o.counts_change, o.time_change) for o in comparison.ops} <= {("unchanged", "untested")}
+    assert {(o.count_change, o.time_change) for o in comparison.ops} <= {("unchanged", "untested")}
 
 
 @examples(60)

@@ -67,7 +67,7 @@ class Op:
         return self.test_total - self.control_total
 
     @property
-    def counts_change(self) -> str:
+    def count_change(self) -> str:
         """HTA's class: added, deleted, increased, decreased or unchanged."""
         if self.control_count == self.test_count:
             return "unchanged"

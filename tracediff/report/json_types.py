@@ -238,17 +238,17 @@ class Op(Struct):
     device: Annotated[str, one_of("where it runs", "cpu", "gpu")]
     category: Category
     family: Family
-    control_counts: Count
-    test_counts: Count
+    control_count: Count
+    test_count: Count
     control_total_us: Annotated[
         float, Meta(description="total time; a recursive call counts at each level. µs per step")
     ]
     test_total_us: Annotated[float, Meta(description="the same on the test side")]
     control_self_us: Annotated[float, Meta(description="self time: without children in the same lane, µs per step")]
     test_self_us: Annotated[float, Meta(description="the same on the test side")]
-    diff_counts: Annotated[float, Meta(description="test − control, occurrences per step")]
-    diff_us: Annotated[float, Meta(description="test − control of the total time, µs per step")]
-    counts_change: Annotated[
+    delta_count: Annotated[float, Meta(description="test − control, occurrences per step")]
+    delta_us: Annotated[float, Meta(description="test − control of the total time, µs per step")]
+    count_change: Annotated[
         str, one_of("class of the change of count", "added", "deleted", "increased", "decreased", "unchanged")
     ]
     time_change: TimeChange

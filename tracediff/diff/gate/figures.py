@@ -126,7 +126,7 @@ def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
     """Self time. An op of the test alone that every step has is no sample: it is there."""
     us = comparison.us
     control, test = us(op.control_self), us(op.test_self)
-    if op.counts_change == "added" and not op.counts_vary and op.test_count >= comparison.scale:
+    if op.count_change == "added" and not op.counts_vary and op.test_count >= comparison.scale:
         return Figure(f"op:{op.name}", control, test, exact=True)
     return replace(_time(f"op:{op.name}", control, test, op.interval, comparison), q=op.q_value if several else None)
 
