@@ -1,4 +1,4 @@
-"""Colours that mean something can be told apart, also by colour-blind eyes and on their paper."""
+"""Colours that mean something are distinguishable, also by colour-blind eyes and on their paper."""
 
 from itertools import combinations
 

@@ -30,7 +30,7 @@ pytestmark = [
 WHOLE = ["hta_tiny/base.json.gz", "hta_event_sync", "hta_backward_thread", "hta_sampled", "dlrm_8ranks"]
 """Small sets of whole microseconds, where HTA's own load is right."""
 EXACT = ["bertsmall_h100", "transformer_h100_run1", "hta_amd_mi250"]
-"""Small sets in nanoseconds, where it is right if told not to round."""
+"""Small sets in nanoseconds, where it is right if rounding is off."""
 
 Load = Callable[..., Any]
 
@@ -50,7 +50,7 @@ def files_of(name: str) -> list[Path]:
 
 @cache
 def theirs(name: str, exact: bool = False) -> Any:
-    """TraceAnalysis after HTA's own load; ``exact``: told not to round times."""
+    """TraceAnalysis after HTA's own load; ``exact``: without rounding of times."""
     from hta.common.trace_file import create_rank_to_trace_dict
     from hta.configs.env_options import HTAEnvOptions
     from hta.trace_analysis import TraceAnalysis
