@@ -162,7 +162,7 @@ def test_nothing_is_claimed_untested(tmp_path):
     verdict = compare_events(tmp_path, [step(1, 0, 100), op("a", 1, 2)], [step(1, 0, 50), op("a", 1, 2)]).verdict
     assert (verdict.result, verdict.p_value, verdict.ci95_us) == ("inconclusive", None, None)
     assert "50 % faster" in verdict.sentence
-    assert "not tested" in verdict.sentence
+    assert "one run per side: significance unknown" in verdict.sentence
 
 
 def real(control, test):

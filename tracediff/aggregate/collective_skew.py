@@ -408,12 +408,12 @@ def _say(notes: Notes, of: Operations, match: Matched, kinds: list[CollectiveKin
     alone = of.used & together & (match.collective < 0)
     notes.add(
         "unmatched-collectives",
-        "collective operations have no partner in the other ranks' files: their wait is not told",
+        "collectives have no counterpart in the files of other ranks: their wait is unknown",
         int(alone.sum()),
     )
     partial = of.used & match.partial & (match.collective >= 0)
     notes.add(
         "partial-collectives",
-        "collective operations lack ranks of their group: whoever came last may be one of them",
+        "collectives lack the file of a rank of their group: the last rank to arrive may be that one",
         int(partial.sum()),
     )
