@@ -102,7 +102,7 @@ def test_the_rank_that_waits_least_comes_last():
     found = [f for f in real("dlrm_8ranks", "dlrm_8ranks").findings if f.code == "straggler"]
     assert len(found) == 2
     assert [f.title for f in found] == [
-        f"rank 7 of {side} is a straggler: other ranks wait up to 9.57 ms per step" for side in ("control", "test")
+        f"rank 7 of {side} is a straggler: other ranks wait up to 9.59 ms per step" for side in ("control", "test")
     ]
     assert found[0].evidence[-1].name.startswith("rank 1: 11.3")
 

@@ -262,7 +262,10 @@ def tensor_cores(comparison: Comparison) -> list[Finding]:
         return []
     gpu, us = comparison.gpu_time, comparison.us
     title = f"kernel time on tensor cores: {percents(*shares)}"
-    detail = "Recognised by kernel name; a name that does not show it counts as without. Check dtypes and alignment."
+    detail = (
+        "Recognised by kernel name: a kernel whose name does not show tensor cores counts as not using them. "
+        "Check dtypes and alignment."
+    )
     evidence = Evidence("on tensor cores", None, None, us(gpu.control) * shares[0], us(gpu.test) * shares[1])
     return [Finding(kinds.TENSOR_CORE_SHARE, title, detail, evidence=(evidence,))]
 
