@@ -1,4 +1,4 @@
-"""What a comparison says, on traces whose answer can be told by hand, and the true stories of the real ones."""
+"""The results of comparisons, on traces whose answer can be derived by hand, and on real ones."""
 
 import pytest
 import traces

@@ -1,4 +1,4 @@
-"""Findings: the true stories of the real pairs, and each code on a trace whose answer can be told by hand."""
+"""Findings: the causes in the real pairs, and each code on a trace whose answer can be derived by hand."""
 
 from pathlib import Path
 

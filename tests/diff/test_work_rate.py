@@ -1,4 +1,4 @@
-"""efficiency: equal work at another rate, on traces whose answer can be told by hand and on the real pairs."""
+"""efficiency: equal work at another rate, on traces whose answer can be derived by hand and on the real pairs."""
 
 import pytest
 import traces

@@ -28,9 +28,8 @@ def arrange(
     """The set made of ``profiles``, given in order of file name.
 
     A rank comes from distributedInfo, else from the file's or folder's name, else it is 0. A ``run<k>`` folder names
-    the run; else the k-th file of
-    each rank is run k. Files of one worker with disjoint step numbers are one run. What the set lacks is said in its
-    notes.
+    the run; else the k-th file of each rank is run k. Files of one worker with disjoint step numbers are one run. What
+    is missing from the set is reported in its notes.
 
     Args:
         ranks: keep only these.

@@ -189,7 +189,8 @@ def outliers_of(side: Side, name: str) -> list[Finding]:
     if not outliers:
         return []
     detail = (
-        f"Period of {'; '.join(outliers[:3])}{' …' if len(outliers) > 3 else ''}. Outliers count in the mean, not in the median: "
+        f"Period of {'; '.join(outliers[:3])}{' …' if len(outliers) > 3 else ''}. "
+        f"Outliers count in the mean, not in the median: "
         f"look at {'this step' if len(outliers) == 1 else 'these steps'} in the timeline."
     )
     return [
