@@ -97,7 +97,7 @@ def test_mixed_world_sizes(tmp_path):
     traces = load(tmp_path)
     assert gaps(traces) == {"mixed-world-sizes": 1, "missing-ranks": 1}
     assert [n.message for n in traces.notes if n.code == "mixed-world-sizes"] == [
-        "the files tell of different world sizes: 1, 2"
+        "the files have different world sizes: 1, 2"
     ]
     assert analysed(traces) == 100_000
 

@@ -117,7 +117,7 @@ def test_a_terminal_of_any_width_shows_every_number_it_shows_whole(tmp_path, wid
 def test_what_stands_out_is_said(tmp_path):
     analysis = analyze_set(loaded(small(tmp_path)))
     assert [f.code for f in analysis.findings] == ["host-bound"]
-    assert "idle 90 % of the step" in analysis.findings[0].detail
+    assert "idle for 90 % of the step" in analysis.findings[0].title
 
 
 def test_names_are_text_in_every_format(tmp_path):

@@ -112,7 +112,7 @@ def test_an_open_limit_says_what_would_settle_it(tmp_path):
     a, b = trace_set(tmp_path / "a", sd=0.03, runs=3, seed=3), trace_set(tmp_path / "b", sd=0.03, runs=3, seed=4)
     line = found(a, b, "--max-regression", "3%")["limits"][0]
     assert line["result"] == "inconclusive"
-    assert line["settle"].endswith("runs a side would detect 3 %")
+    assert line["settle"].endswith("runs per side would detect 3 %")
     assert 5 <= int(line["settle"].split()[0]) <= 100
     text = run(a, b, "--max-regression", "3%").stdout
     assert line["settle"] in " ".join(text.split())
@@ -158,7 +158,7 @@ def test_two_runs_a_side_leave_parts_open_but_counts_are_exact(tmp_path):
     a, b = trace_set(tmp_path / "a", runs=2), trace_set(tmp_path / "b", runs=2, seed=5)
     out = found(a, b, "--max-regression", "50%", "--limit", "family:gemm=5%", "--limit", "kernels=0")
     assert results(out) == {"step": "pass", "family:gemm": "inconclusive", "kernels": "pass"}
-    assert out["limits"][1]["settle"] == "3 runs a side are the least that tell"
+    assert out["limits"][1]["settle"] == "a decision needs at least 3 runs per side"
     assert out["exit_code"] == 3
 
 
@@ -201,7 +201,7 @@ def test_memory_and_graph_breaks_come_from_the_manifests(tmp_path):
     assert lines["memory"]["result"] == "regression"
     assert lines["memory"]["test"] == (501526528 + 458334208) / 2
     assert (lines["graph-breaks"]["result"], lines["graph-breaks"]["control"]) == ("inconclusive", None)
-    assert "missing" in lines["graph-breaks"]["why"]
+    assert "no manifest" in lines["graph-breaks"]["why"]
     assert results(found(COMPILED, COMPILED, *limits)) == {"step": "pass", "memory": "pass", "graph-breaks": "pass"}
     bare = trace_set(tmp_path / "a")
     assert results(found(bare, bare, *limits))["memory"] == "inconclusive"

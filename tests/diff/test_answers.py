@@ -1,4 +1,4 @@
-"""What a comparison says, on traces whose answer can be told by hand, and the true stories of the real ones."""
+"""The results of comparisons, on traces whose answer can be derived by hand, and on real ones."""
 
 import pytest
 import traces
@@ -162,7 +162,7 @@ def test_nothing_is_claimed_untested(tmp_path):
     verdict = compare_events(tmp_path, [step(1, 0, 100), op("a", 1, 2)], [step(1, 0, 50), op("a", 1, 2)]).verdict
     assert (verdict.result, verdict.p_value, verdict.ci95_us) == ("inconclusive", None, None)
     assert "50 % faster" in verdict.sentence
-    assert "not tested" in verdict.sentence
+    assert "one run per side: significance unknown" in verdict.sentence
 
 
 def real(control, test):

@@ -110,11 +110,11 @@ def tree_from(*calls):
 
 
 def pairs_by_children(a, b):
-    """Control call → test call, both told by what is below them."""
+    """Control call → test call, both named by what is below them."""
     pairing = pair_calls(a, b)
     kids = [tree.children() for tree in (a, b)]
-    told = [lambda n, k=k, t=t: "".join(t.calls[c].label for c in k[n]) for k, t in zip(kids, (a, b), strict=True)]
-    return {told[0](x): told[1](y) for x, y in pairing.test_of.items() if a.calls[x].label == "f"}
+    labels = [lambda n, k=k, t=t: "".join(t.calls[c].label for c in k[n]) for k, t in zip(kids, (a, b), strict=True)]
+    return {labels[0](x): labels[1](y) for x, y in pairing.test_of.items() if a.calls[x].label == "f"}
 
 
 def test_siblings_that_changed_places_are_paired_by_their_content():

@@ -1,4 +1,4 @@
-"""Findings: the true stories of the real pairs, and each code on a trace whose answer can be told by hand."""
+"""Findings: the causes in the real pairs, and each code on a trace whose answer can be derived by hand."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def test_resnet_got_faster_by_its_data_loader_and_not_by_cudnns_choices():
     comparison = real("resnet50_workers0", "resnet50_workers4")
     first = comparison.findings[0]
     assert (first.code, round(first.delta_us / 1000, 1)) == ("data-loading", -56.2)
-    assert "more than all" in first.detail
+    assert "exceeds the whole change" in first.detail
     assert "cudnn-choice" in codes(comparison)
     assert not {"algorithm-swap", "workload-changed", "fused"} & set(codes(comparison))
     assert comparison.gpu_time.added == comparison.gpu_time.removed == 0
@@ -76,7 +76,7 @@ def test_nothing_changed_on_the_gpu_between_two_runs_of_one_program(control, tes
 def test_cuda_graphs_save_the_host_time_that_nobody_waited_for():
     comparison = real("tinylm_compile", "tinylm_cudagraph")
     found = one(comparison, "cuda-graph")
-    assert "graph launches 0 → 2 a step" in found.title
+    assert "graph launches: 0 → 2 per step" in found.title
     assert "−73 %" in found.detail or "-73 %" in found.detail
     assert "No speed-up" in found.detail
     assert {"gpu-bound", "spilled-kernels"} <= set(codes(comparison))
@@ -94,7 +94,7 @@ def test_the_host_bounds_the_small_models(model):
 def test_two_machines_are_compared_with_caution():
     comparison = real("hta_control", "hta_test")
     assert {"gpu", "world-size"} <= {r.code for r in comparison.comparability.reasons}
-    assert "3 → 768 copies a step" in one(comparison, "new-copies").title
+    assert "3 → 768 copies per step" in one(comparison, "new-copies").title
 
 
 @traces.needs_traces
@@ -102,7 +102,7 @@ def test_the_rank_that_waits_least_comes_last():
     found = [f for f in real("dlrm_8ranks", "dlrm_8ranks").findings if f.code == "straggler"]
     assert len(found) == 2
     assert [f.title for f in found] == [
-        f"rank 7 of {side} comes late: the others wait for it" for side in ("the control", "the test")
+        f"rank 7 of {side} is a straggler: other ranks wait up to 9.59 ms per step" for side in ("control", "test")
     ]
     assert found[0].evidence[-1].name.startswith("rank 1: 11.3")
 
@@ -120,7 +120,7 @@ def test_a_compiled_sample_fuses_what_it_computes():
 def test_graph_breaks_come_from_the_manifest():
     comparison = compare_sets(*load_sets([str(SAMPLES / "graph-breaks/eager"), str(SAMPLES / "graph-breaks/compile")]))
     found = one(comparison, "graph-breaks")
-    assert "breaks its graph 4 times: 5 compiled regions" in found.title
+    assert "has 4 graph breaks: 5 compiled regions" in found.title
     assert all("graph_breaks.py:" in e.name for e in found.evidence)
 
 
@@ -157,7 +157,7 @@ def test_copies_and_waits_that_one_side_makes_more_of(tmp_path):
     ]
     plain = [step(1, 0, 100), *launched("gemm", 0, 10, 1)]
     comparison = compare_events(tmp_path, plain, plain + copies)
-    assert "0 → 3 copies a step" in one(comparison, "new-copies").title
+    assert "0 → 3 copies per step" in one(comparison, "new-copies").title
     assert one(comparison, "new-sync").evidence[0].test_count == 3
 
 
@@ -205,7 +205,7 @@ def test_a_step_far_from_the_others_is_named_and_kept(tmp_path):
         return out
 
     comparison = compare_events(tmp_path, steps(*[100] * 8), steps(*[100] * 5, 900, 100, 100))
-    assert "step 6 900.0 µs" in one(comparison, "outlier-step").detail
+    assert "step 6: 900.0 µs" in one(comparison, "outlier-step").detail
 
 
 def test_launches_that_the_step_waits_for(tmp_path):

@@ -11,7 +11,7 @@ from tracediff.diff.gate.config import Settings, read_settings
 from tracediff.diff.gate.figures import Figure
 from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, _judge, on_interval
 from tracediff.diff.gate.limits import Limit, parse_limit
-from tracediff.diff.gate.sample_size import runs_to_detect, runs_to_part, spread_of_interval
+from tracediff.diff.gate.sample_size import runs_to_detect, runs_to_separate, spread_of_interval
 from tracediff.diff.gate.waivers import Waiver, waiver_for
 from tracediff.errors import TracediffError
 
@@ -147,7 +147,7 @@ def test_runs_that_detect_a_change_are_those_of_the_table(runs, percent):
 
 def test_runs_that_cannot_be_had():
     assert runs_to_detect(1.0, 1e-4) is None
-    assert runs_to_part(0.01, 0.0) is None
+    assert runs_to_separate(0.01, 0.0) is None
     assert spread_of_interval((-0.04, 0.06), 3, 3) > spread_of_interval((0.0, 0.02), 3, 3)
 
 

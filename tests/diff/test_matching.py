@@ -1,4 +1,4 @@
-"""The levels of matching, on traces whose partners can be told by hand; every level in its turn."""
+"""The levels of matching, each on traces whose counterparts can be derived by hand."""
 
 import pytest
 from build_trace import call, document, event, kernel, op, step, write
@@ -25,7 +25,7 @@ def launched(name, at, length, correlation, op_name, **args):
     ]
 
 
-def told(comparison):
+def level_and_kernels(comparison):
     """(level, control names, test names) of every group."""
     return sorted((g.level, [m.name for m in g.control], [m.name for m in g.test]) for g in comparison.gpu_time.groups)
 
@@ -44,7 +44,7 @@ def test_work_that_only_an_outer_operator_shares_joins_its_group(tmp_path):
         kernel("fill", 8, 2, correlation=1),
     ]
     comparison = compare_events(tmp_path, [step(1, 0, 100), *attention, *clearing], [step(1, 0, 100), *attention])
-    assert told(comparison) == [("op", ["flash", "fill"], ["flash"])]
+    assert level_and_kernels(comparison) == [("op", ["flash", "fill"], ["flash"])]
 
 
 def test_vendors_operators_match_below_what_they_share(tmp_path):
@@ -62,7 +62,7 @@ def test_vendors_operators_match_below_what_they_share(tmp_path):
         convolution("aten::cudnn_convolution", "implicit_gemm"),
         convolution("aten::miopen_convolution", "igemm_fwd"),
     )
-    assert told(comparison) == [("op", ["implicit_gemm"], ["igemm_fwd"])]
+    assert level_and_kernels(comparison) == [("op", ["implicit_gemm"], ["igemm_fwd"])]
 
 
 def test_optional_arguments_that_one_side_leaves_out_do_not_count(tmp_path):
@@ -122,7 +122,7 @@ def test_a_fused_kernel_against_the_operators_that_its_name_lists(tmp_path):
         *gemm(60, 4),
     ]
     comparison = compare_events(tmp_path, control, test)
-    assert ("fusion", ["gelu_kernel", "add_kernel"], ["triton_poi_fused_add_gelu_0"]) in told(comparison)
+    assert ("fusion", ["gelu_kernel", "add_kernel"], ["triton_poi_fused_add_gelu_0"]) in level_and_kernels(comparison)
     (cause,) = [s for s in by_cause(comparison.gpu_time) if s.name == "fusion"]
     assert (cause.control, cause.test) == (13_000, 4_000)
 
@@ -153,7 +153,7 @@ def test_replayed_work_is_aligned_by_its_order(tmp_path):
         tmp_path, graph(["gemm", "relu", "gemm", "gelu"]), graph(["gemm", "new_elementwise", "relu", "gemm", "gelu"])
     )
     assert [g.level for g in comparison.gpu_time.groups].count("sequence") == 4
-    assert ("added", [], ["new_elementwise"]) in told(comparison)
+    assert ("added", [], ["new_elementwise"]) in level_and_kernels(comparison)
 
 
 def test_replayed_nodes_that_changed_places_are_still_partners(tmp_path):
@@ -168,7 +168,7 @@ def test_between_two_pairs_the_only_one_of_its_family_is_a_partner(tmp_path):
     comparison = compare_events(
         tmp_path, graph(["a", "ampere_sgemm_64x64_tn", "b"]), graph(["a", "ampere_sgemm_128x64_tn", "b"])
     )
-    assert ("sequence", ["ampere_sgemm_64x64_tn"], ["ampere_sgemm_128x64_tn"]) in told(comparison)
+    assert ("sequence", ["ampere_sgemm_64x64_tn"], ["ampere_sgemm_128x64_tn"]) in level_and_kernels(comparison)
 
 
 def test_of_equal_neighbours_none_is_said_to_be_the_one_without_a_partner(tmp_path):

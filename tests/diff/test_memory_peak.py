@@ -32,7 +32,7 @@ def test_a_peak_that_rose_is_told_with_what_holds_it(tmp_path):
     control, test = trace_of(tmp_path / "a.json", [50 * MB, MB]), trace_of(tmp_path / "b.json", [150 * MB, MB])
     (finding,) = found(control, test)
     assert finding.title == "peak memory of GPU rose: 151.0 → 251.0 MB"
-    assert finding.detail == "Most that is allocated at once in a step, 66 % more; reserved 200.0 → 200.0 MB."
+    assert finding.detail.startswith("The peak of allocated memory is 66 % higher; reserved memory: 200.0 MB.")
     assert [(e.name, e.control_count, e.test_count) for e in finding.evidence] == [
         ("aten::mm, forward: 50.0 → 150.0 MB", 1, 1)
     ]

@@ -32,8 +32,8 @@ def closes(*wheres):
     comparison = compare_sets(*sets, force=True)
     gpu = comparison.control.has_gpu or comparison.test.has_gpu
     for group in comparison.work.groups[:60]:
-        told = ((group.control_ns, group.control_count), (group.test_ns, group.test_count))
-        for traces, tree, items, (ns, count) in zip(sets, comparison.trees, group.items, told, strict=True):
+        sums = ((group.control_ns, group.control_count), (group.test_ns, group.test_count))
+        for traces, tree, items, (ns, count) in zip(sets, comparison.trees, group.items, sums, strict=True):
             steps = work_per_step(traces, tree, gpu, [item.work for item in items])
             assert mean(steps) == [Fraction(ns, comparison.scale), Fraction(count, comparison.scale)]
 

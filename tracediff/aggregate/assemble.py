@@ -28,9 +28,8 @@ def arrange(
     """The set made of ``profiles``, given in order of file name.
 
     A rank comes from distributedInfo, else from the file's or folder's name, else it is 0. A ``run<k>`` folder names
-    the run; else the k-th file of
-    each rank is run k. Files of one worker with disjoint step numbers are one run. What the set lacks is said in its
-    notes.
+    the run; else the k-th file of each rank is run k. Files of one worker with disjoint step numbers are one run. What
+    is missing from the set is reported in its notes.
 
     Args:
         ranks: keep only these.
@@ -62,7 +61,7 @@ def _rank_of(profile: Profile, notes: Notes, alone: bool) -> int:
         return profile.origin.rank
     named = rank_in_name(profile.origin.file)
     if named is None and not alone:
-        notes.add("rank-guessed", "neither the trace nor its name says its rank: taken as rank 0")
+        notes.add("rank-guessed", "neither the trace nor its file name contains the rank: rank 0 is assumed")
     return named or 0
 
 
@@ -107,13 +106,13 @@ def narrowed(traces: TraceSet, selection: Selection, ranks: frozenset[int] | Non
 
 
 def check_usable(arranged: TraceSet, ranks: frozenset[int] | None, recorded: Iterable[int]) -> None:
-    """See that there is something to compare.
+    """Check that there is something to compare.
 
     Args:
-        ranks: those that were asked for, None for all. recorded: those that the set has files of.
+        ranks: those requested, None for all. recorded: those with files in the set.
 
     Raises:
-        TracediffError: no file of the ranks asked for, or no step left to use.
+        TracediffError: no file of the requested ranks, or no step left.
     """
     if not arranged.runs:
         raise TracediffError(
@@ -124,5 +123,5 @@ def check_usable(arranged: TraceSet, ranks: frozenset[int] | None, recorded: Ite
     empty = [p for p in arranged.profiles if not arranged.selection.used(p).any()]
     if empty:
         numbers = ranges(empty[0].step_numbers.tolist()) or "none"
-        remedy = f"choose others with --step or --skip-first; steps in this file: {numbers}"
+        remedy = f"select others with --step or --skip-first; steps in this file: {numbers}"
         raise TracediffError(str(empty[0].origin.file), "no step is left to compare", remedy)

@@ -60,7 +60,7 @@ class StepAverage:
 
 @dataclass
 class KernelAverage:
-    """What stands beside the kernel account of a set (the mean rank's).
+    """The kernel numbers of a set that are not in the kernel account (the mean rank's).
 
     Attributes:
         busy: numerator in 1/denominator ns of the union per GPU, summed over GPUs.

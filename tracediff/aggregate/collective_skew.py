@@ -75,13 +75,13 @@ class Operations:
 
 @dataclass(frozen=True, kw_only=True)
 class Matched:
-    """What each of m operations has of the others.
+    """The matching of m operations over ranks.
 
     Attributes:
-        collective: int64[m] which one it is part of, −1 where not told. partial: bool[m] a rank of its group is
+        collective: int64[m] which one it is part of, −1 if not matched. partial: bool[m] a rank of its group is
             missing.
         ranks: int64[m] size of its group, 0 where unknown.
-        wait: int64[m] ns. last: int64[m] position of the rank that came last, −1 where unclear. late: int64[m] ns after
+        wait: int64[m] ns. last: int64[m] position of the rank that arrived last, −1 if unclear. late: int64[m] ns after
             the last but one.
     """
 
@@ -115,25 +115,27 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
     clocks: dict[tuple[str, ...], list[int]] = {}
     held: list[tuple[Run, Operations, Matched]] = []
     for run in traces.runs:
-        of, ranks = found[run.name], list(run.ranks)
-        collective = _matched(of, ordered)
+        operations, ranks = found[run.name], list(run.ranks)
+        collective = _matched(operations, ordered)
         some = np.flatnonzero(collective >= 0)
-        clock = rank_clocks(collective[some], of.rank[some], of.start[some], of.end[some], len(ranks))
-        collective = _possible(of, collective, clock)
+        clock = rank_clocks(
+            collective[some], operations.rank[some], operations.start[some], operations.end[some], len(ranks)
+        )
+        collective = _possible(operations, collective, clock)
         match = _waited(
-            of,
+            operations,
             collective,
             clocks=clock,
             kinds=ordered,
             world=max((p.origin.world_size or 0 for fs in run.ranks.values() for p in fs), default=0),
             ranks=len(ranks),
         )
-        held.append((run, of, match))
+        held.append((run, operations, match))
         weights = [weight_of[id(p)] for fs in run.ranks.values() for p in fs]
-        _add_waits(waits, of, match, ordered, weights)
+        _add_waits(waits, operations, match, ordered, weights)
         if (collective >= 0).any():
             clocks |= _clock_rows(run.name, ranks, clock)
-        _say(notes, of, match, ordered, len(ranks))
+        _add_notes(notes, operations, match, ordered, len(ranks))
     return CollectiveWaits(
         SetTable(WAITS, denominator, waits),
         _stragglers(traces, held),
@@ -148,26 +150,26 @@ def _operations(traces: TraceSet, run: Run, kinds: dict[CollectiveKind, int]) ->
     parts: list[Int64] = []
     files = [(position, profile) for position, rank in enumerate(run.ranks) for profile in run.ranks[rank]]
     for number, (position, profile) in enumerate(files):
-        of = profile.collectives
-        if of is None or not len(of.kind):
+        operations = profile.collectives
+        if operations is None or not len(operations.kind):
             continue
-        code = np.array([kinds.setdefault(kind, len(kinds)) for kind in of.kinds], np.int64)
-        inside = of.step >= 0
-        step = np.where(inside, profile.step_numbers[of.step], -1)
-        counts = inside & traces.selection.used(profile)[of.step]
-        same = np.ones(len(of.kind), np.int64)
+        code = np.array([kinds.setdefault(kind, len(kinds)) for kind in operations.kinds], np.int64)
+        inside = operations.step >= 0
+        step = np.where(inside, profile.step_numbers[operations.step], -1)
+        counts = inside & traces.selection.used(profile)[operations.step]
+        same = np.ones(len(operations.kind), np.int64)
         parts.append(
             np.stack(
                 [
                     same * number,
                     same * position,
-                    code[of.kind],
-                    of.size,
+                    code[operations.kind],
+                    operations.size,
                     step,
-                    of.sequence,
-                    of.start,
-                    of.end,
-                    of.exposed,
+                    operations.sequence,
+                    operations.start,
+                    operations.end,
+                    operations.exposed,
                     counts,
                 ]
             )
@@ -189,27 +191,28 @@ def _operations(traces: TraceSet, run: Run, kinds: dict[CollectiveKind, int]) ->
     )
 
 
-def _matched(of: Operations, kinds: list[CollectiveKind]) -> Int64:
-    """int64[m]: the collective that each operation is part of, −1 where it has no partner or one that cannot be
-    told.
-    """
-    out = np.full(len(of.kind), -1, np.int64)
-    together = np.array([kind.collective in SYNCHRONISING for kind in kinds], bool)[of.kind]
-    some = np.flatnonzero(together & ((of.sequence >= 0) | (of.step >= 0)))
+def _matched(operations: Operations, kinds: list[CollectiveKind]) -> Int64:
+    """int64[m]: the collective that each operation is part of, −1 without a counterpart, or if it is ambiguous."""
+    out = np.full(len(operations.kind), -1, np.int64)
+    together = np.array([kind.collective in SYNCHRONISING for kind in kinds], bool)[operations.kind]
+    some = np.flatnonzero(together & ((operations.sequence >= 0) | (operations.step >= 0)))
     if not len(some):
         return out
-    even = np.array([kind.collective in EVEN for kind in kinds], bool)[of.kind[some]]
-    numbered = of.sequence[some] >= 0
+    even = np.array([kind.collective in EVEN for kind in kinds], bool)[operations.kind[some]]
+    numbered = operations.sequence[some] >= 0
     place, size = (
         np.unique(column, return_inverse=True)[1].astype(np.int64)
-        for column in (np.where(numbered, of.sequence[some], of.step[some]), np.where(even, of.size[some], -1))
+        for column in (
+            np.where(numbered, operations.sequence[some], operations.step[some]),
+            np.where(even, operations.size[some], -1),
+        )
     )
-    cell, _ = combined(of.kind[some], numbered.astype(np.int64), place, size)
-    order = np.lexsort((of.start[some], of.rank[some]))
+    cell, _ = combined(operations.kind[some], numbered.astype(np.int64), place, size)
+    order = np.lexsort((operations.start[some], operations.rank[some]))
     ordinal = np.empty(len(some), np.int64)
-    in_rank, _ = combined(cell, of.rank[some])
+    in_rank, _ = combined(cell, operations.rank[some])
     ordinal[order] = ordinals(in_rank[order])
-    (each, _), (count,) = grouped([cell, of.rank[some]], [np.ones(len(some), np.int64)])
+    (each, _), (count,) = grouped([cell, operations.rank[some]], [np.ones(len(some), np.int64)])
     fewest, most = np.full(int(cell.max()) + 1, np.iinfo(np.int64).max), np.zeros(int(cell.max()) + 1, np.int64)
     np.minimum.at(fewest, each, count)
     np.maximum.at(most, each, count)
@@ -219,13 +222,13 @@ def _matched(of: Operations, kinds: list[CollectiveKind]) -> Int64:
     return out
 
 
-def _possible(of: Operations, collective: Int64, clocks: Clocks) -> Int64:
+def _possible(operations: Operations, collective: Int64, clocks: Clocks) -> Int64:
     """``collective`` (int64[m]) less those that one rank left before another came: they are no single collective,
     whatever they are called.
     """
     some = np.flatnonzero(collective >= 0)
-    start, end = (column[some] - clocks.offset[of.rank[some]] for column in (of.start, of.end))
-    unsure = clocks.uncertainty[of.rank[some]]
+    start, end = (column[some] - clocks.offset[operations.rank[some]] for column in (operations.start, operations.end))
+    unsure = clocks.uncertainty[operations.rank[some]]
     size = int(collective.max(initial=-1)) + 1
     came, left = np.full(size, np.iinfo(np.int64).min), np.full(size, np.iinfo(np.int64).max)
     np.maximum.at(came, collective[some], start - unsure)
@@ -236,14 +239,14 @@ def _possible(of: Operations, collective: Int64, clocks: Clocks) -> Int64:
 
 
 def _waited(
-    of: Operations, collective: Int64, *, clocks: Clocks, kinds: list[CollectiveKind], world: int, ranks: int
+    operations: Operations, collective: Int64, *, clocks: Clocks, kinds: list[CollectiveKind], world: int, ranks: int
 ) -> Matched:
-    """Waits and arrivals on one clock."""
+    """The waits and arrivals of matched operations, on one clock."""
     m = len(collective)
     match = Matched(
         collective=collective,
         partial=np.zeros(m, bool),
-        ranks=np.array([k.ranks for k in kinds], np.int64)[of.kind],
+        ranks=np.array([k.ranks for k in kinds], np.int64)[operations.kind],
         wait=np.zeros(m, np.int64),
         last=np.full(m, -1),
         late=np.zeros(m, np.int64),
@@ -251,18 +254,18 @@ def _waited(
     some = np.flatnonzero(collective >= 0)
     if not len(some):
         return match
-    start = of.start[some] - clocks.offset[of.rank[some]]
-    order = np.lexsort((of.rank[some], start, collective[some]))
+    start = operations.start[some] - clocks.offset[operations.rank[some]]
+    order = np.lexsort((operations.rank[some], start, collective[some]))
     some, start = some[order], start[order]
     first = np.flatnonzero(np.concatenate(([True], np.diff(collective[some]) != 0)))
     there = np.diff(np.append(first, len(some)))
     last = first + there - 1
     late = start[last] - start[last - 1]
-    unsure = clocks.uncertainty[of.rank[some[last]]] + clocks.uncertainty[of.rank[some[last - 1]]]
-    told = np.where(late > unsure, of.rank[some[last]], -1)
+    unsure = clocks.uncertainty[operations.rank[some[last]]] + clocks.uncertainty[operations.rank[some[last - 1]]]
+    last_rank = np.where(late > unsure, operations.rank[some[last]], -1)
     spread = np.repeat(np.arange(len(first)), there)
-    match.wait[some] = np.clip(start[last][spread] - start, 0, of.end[some] - of.start[some])
-    match.last[some], match.late[some] = told[spread], late[spread]
+    match.wait[some] = np.clip(start[last][spread] - start, 0, operations.end[some] - operations.start[some])
+    match.last[some], match.late[some] = last_rank[spread], late[spread]
     whole = (there == world) & (there == ranks)
     match.ranks[some] = np.where((match.ranks[some] == 0) & whole[spread], world, match.ranks[some])
     expected = np.where(match.ranks[some] > 0, match.ranks[some], max(world, ranks))
@@ -272,38 +275,42 @@ def _waited(
 
 def _add_waits(
     rows: dict[tuple[str, ...], list[int]],
-    of: Operations,
+    operations: Operations,
     match: Matched,
     kinds: list[CollectiveKind],
     weights: list[int],
 ) -> None:
     """Add the used operations to the rows of `WAITS`, those of each file times its weight."""
-    some = np.flatnonzero(of.used)
+    some = np.flatnonzero(operations.used)
     if not len(some):
         return
-    labels = size_labels(of.size[some])
+    labels = size_labels(operations.size[some])
     distinct = sorted(set(labels))
     place = {label: k for k, label in enumerate(distinct)}
     label = np.array([place[text] for text in labels], np.int64)
-    took, told, known = (of.end - of.start)[some], match.collective[some] >= 0, of.size[some] >= 0
-    wait = np.where(told, match.wait[some], 0)
-    transfer = np.where(told, took - wait, 0)
-    bus, has_bus = _bus(of, match, kinds, some, told & known)
+    duration, matched, known = (
+        (operations.end - operations.start)[some],
+        match.collective[some] >= 0,
+        operations.size[some] >= 0,
+    )
+    wait = np.where(matched, match.wait[some], 0)
+    transfer = np.where(matched, duration - wait, 0)
+    bus, has_bus = _bus(operations, match, kinds, some, matched & known)
     columns = [
-        took,
+        duration,
         wait,
         transfer,
-        np.where(told, 0, took),
-        of.exposed[some],
-        took - of.exposed[some],
+        np.where(matched, 0, duration),
+        operations.exposed[some],
+        duration - operations.exposed[some],
         np.ones(len(some), np.int64),
-        (told & match.partial[some]).astype(np.int64),
-        np.where(told & known, of.size[some], 0),
+        (matched & match.partial[some]).astype(np.int64),
+        np.where(matched & known, operations.size[some], 0),
         np.where(known, transfer, 0),
         bus,
         np.where(has_bus, transfer, 0),
     ]
-    (kind, size, file), sums = grouped([of.kind[some], label, of.file[some]], columns)
+    (kind, size, file), sums = grouped([operations.kind[some], label, operations.file[some]], columns)
     for k, s, f, *values in zip(*(c.tolist() for c in (kind, size, file, *sums)), strict=True):
         row = rows.setdefault((kinds[k].collective, kinds[k].group, kinds[k].dtype, distinct[s]), [0] * len(values))
         for i, value in enumerate(values):
@@ -311,17 +318,17 @@ def _add_waits(
 
 
 def _bus(
-    of: Operations, match: Matched, kinds: list[CollectiveKind], some: Int64, known: NDArray[np.bool_]
+    operations: Operations, match: Matched, kinds: list[CollectiveKind], some: Int64, known: NDArray[np.bool_]
 ) -> tuple[Int64, NDArray[np.bool_]]:
     """(int64 bytes over the bus of the operations ``some``, whether they are known)."""
     bus, has = np.zeros(len(some), np.int64), np.zeros(len(some), bool)
-    both, first = combined(of.kind[some], match.ranks[some])
+    both, first = combined(operations.kind[some], match.ranks[some])
     for code, one in enumerate(first.tolist()):
         mine = np.flatnonzero((both == code) & known)
-        kind = kinds[of.kind[some[one]]]
+        kind = kinds[operations.kind[some[one]]]
         carried = bus_bytes(
             CollectiveKind(kind.collective, kind.group, kind.dtype, kind.members, int(match.ranks[some[one]])),
-            of.size[some[mine]],
+            operations.size[some[mine]],
         )
         if carried is not None:
             bus[mine], has[mine] = carried, True
@@ -339,14 +346,19 @@ def _stragglers(traces: TraceSet, held: list[tuple[Run, Operations, Matched]]) -
             shares[run.name, rank] = runs_of[rank] * sum(int(traces.selection.used(p).sum()) for p in files)
     denominator = lcm(*shares.values())
     rows: dict[tuple[str, ...], list[int]] = {}
-    for run, of, match in held:
+    for run, operations, match in held:
         ranks = list(run.ranks)
         for position, rank in enumerate(ranks):
-            mine = np.flatnonzero(of.used & (match.collective >= 0) & (of.rank == position))
+            mine = np.flatnonzero(operations.used & (match.collective >= 0) & (operations.rank == position))
             wait = match.wait[mine]
-            own = [wait.sum(), ((of.end - of.start)[mine] - wait).sum(), of.exposed[mine].sum(), len(mine)]
+            own = [
+                wait.sum(),
+                ((operations.end - operations.start)[mine] - wait).sum(),
+                operations.exposed[mine].sum(),
+                len(mine),
+            ]
             _add(rows, (str(rank),), [0, 0, 0, *own], denominator // shares[run.name, rank])
-        for _, position, lowest, caused, late in _arrivals(of, match):
+        for _, position, lowest, caused, late in _arrivals(operations, match):
             weight = denominator // shares[run.name, ranks[position if position >= 0 else lowest]]
             key = (str(ranks[position]),) if position >= 0 else (UNCLEAR,)
             _add(rows, key, [caused, 1, late, 0, 0, 0, 0], weight)
@@ -355,12 +367,14 @@ def _stragglers(traces: TraceSet, held: list[tuple[Run, Operations, Matched]]) -
 
 def _straggling_steps(held: list[tuple[Run, Operations, Matched]]) -> SetTable:
     """Rows of `STRAGGLING_STEPS`."""
-    runs_of = Counter(step for _, of, _ in held for step in np.unique(of.step[of.used]).tolist())
+    runs_of = Counter(
+        step for _, operations, _ in held for step in np.unique(operations.step[operations.used]).tolist()
+    )
     denominator = lcm(*runs_of.values()) if runs_of else 1
     rows: dict[tuple[str, ...], list[int]] = {}
-    for run, of, match in held:
+    for run, operations, match in held:
         ranks = list(run.ranks)
-        for step, position, _, caused, late in _arrivals(of, match):
+        for step, position, _, caused, late in _arrivals(operations, match):
             _add(
                 rows,
                 (str(step), str(ranks[position]) if position >= 0 else UNCLEAR),
@@ -370,15 +384,15 @@ def _straggling_steps(held: list[tuple[Run, Operations, Matched]]) -> SetTable:
     return SetTable(STRAGGLING_STEPS, denominator, rows)
 
 
-def _arrivals(of: Operations, match: Matched) -> list[tuple[int, int, int, int, int]]:
+def _arrivals(operations: Operations, match: Matched) -> list[tuple[int, int, int, int, int]]:
     """(step, position of the rank that came last or −1, lowest position there, waits of all, late by) of each
     collective whose operations are used.
     """
-    some = np.flatnonzero(of.used & (match.collective >= 0))
+    some = np.flatnonzero(operations.used & (match.collective >= 0))
     (collective,), (waits,) = grouped([match.collective[some]], [match.wait[some]])
-    order = some[np.lexsort((of.rank[some], match.collective[some]))]
+    order = some[np.lexsort((operations.rank[some], match.collective[some]))]
     first = order[np.searchsorted(match.collective[order], collective)]
-    columns = (of.step[first], match.last[first], of.rank[first], waits, match.late[first])
+    columns = (operations.step[first], match.last[first], operations.rank[first], waits, match.late[first])
     return list(zip(*(c.tolist() for c in columns), strict=True))
 
 
@@ -400,20 +414,20 @@ def _clock_rows(run: str, ranks: list[int], clocks: Clocks) -> dict[tuple[str, .
     return {(run, str(rank), str(ranks[reference])): values for rank, reference, *values in columns}
 
 
-def _say(notes: Notes, of: Operations, match: Matched, kinds: list[CollectiveKind], ranks: int) -> None:
-    """What of the used operations could not be told."""
+def _add_notes(notes: Notes, operations: Operations, match: Matched, kinds: list[CollectiveKind], ranks: int) -> None:
+    """Add notes about the used operations that have no counterpart or lack a rank."""
     if ranks < 2:
         return
-    together = np.array([kind.collective in SYNCHRONISING for kind in kinds], bool)[of.kind]
-    alone = of.used & together & (match.collective < 0)
+    together = np.array([kind.collective in SYNCHRONISING for kind in kinds], bool)[operations.kind]
+    alone = operations.used & together & (match.collective < 0)
     notes.add(
         "unmatched-collectives",
-        "collective operations have no partner in the other ranks' files: their wait is not told",
+        "collectives have no counterpart in the files of other ranks: their wait is unknown",
         int(alone.sum()),
     )
-    partial = of.used & match.partial & (match.collective >= 0)
+    partial = operations.used & match.partial & (match.collective >= 0)
     notes.add(
         "partial-collectives",
-        "collective operations lack ranks of their group: whoever came last may be one of them",
+        "collectives lack the file of a rank of their group: the last rank to arrive may be that one",
         int(partial.sum()),
     )

@@ -1,4 +1,4 @@
-"""What a set lacks: ranks, steps, GPUs; each said once in health, and the rest analysed."""
+"""Whether a set is complete: missing ranks, steps and GPU events are reported in health, and the rest is analysed."""
 
 from __future__ import annotations
 
@@ -13,49 +13,48 @@ if TYPE_CHECKING:
     from tracediff.profile.selection import Selection
 
 CODES = frozenset(("mixed-world-sizes", "missing-ranks", "unequal-steps", "rank-without-gpu"))
-"""Of the notes that depend on which ranks and steps are chosen."""
+"""Codes of the notes that depend on the selected ranks and steps."""
 
 
 def usable_runs(runs: Iterable[Run], selection: Selection, ranks: frozenset[int] | None, notes: Notes) -> list[Run]:
-    """``runs`` less the files of which no step can be used, as long as others remain; what is lacking is added to
-    ``notes``.
+    """``runs`` without the files that have no used step, if others remain; what is missing is added to ``notes``.
 
     Args:
-        ranks: those that were asked for, None for all.
+        ranks: those requested, None for all.
     """
     runs = list(runs)
     worlds = sorted({p.origin.world_size for p in _files(runs) if p.origin.world_size is not None})
     if len(worlds) > 1:
-        notes.add("mixed-world-sizes", f"the files tell of different world sizes: {', '.join(map(str, worlds))}")
+        notes.add("mixed-world-sizes", f"the files have different world sizes: {', '.join(map(str, worlds))}")
     everywhere = frozenset(rank for run in runs for rank in run.ranks)
     missing = sum(_missing(run, everywhere, ranks) for run in runs)
     notes.add(
         "missing-ranks",
-        "files of further ranks are missing: what is said of a step is said of the ranks there are",
+        "ranks have no file: the step time is that of the slowest rank present",
         missing,
     )
     runs = _without_stepless(runs, selection, notes)
     notes.add(
         "unequal-steps",
-        "steps are not in the files of all ranks: each is that of the ranks that have it",
+        "steps are missing from the files of some ranks: their times come from the ranks that have them",
         sum(_unequal(run, selection) for run in runs),
     )
     if any(p.has_gpu for p in _files(runs)):
         notes.add(
             "rank-without-gpu",
-            "files hold no GPU event, and others of the set do",
+            "files have no GPU events, though other files of the set do",
             sum(not p.has_gpu for p in _files(runs)),
         )
     return runs
 
 
 def _files(runs: list[Run]) -> list[Profile]:
-    return [p for run in runs for of in run.ranks.values() for p in of]
+    return [profile for run in runs for profiles in run.ranks.values() for profile in profiles]
 
 
 def _without_stepless(runs: list[Run], selection: Selection, notes: Notes) -> list[Run]:
-    """``runs`` less the files without a used step: the damaged file of one rank stops no analysis, and its whole span
-    is no step of the others'.
+    """``runs`` without the files that have no used step, so that one damaged file does not stop the analysis. A file
+    without steps is not one step if other files have steps.
     """
     files = _files(runs)
     stepped = any(not p.whole_file for p in files)
@@ -64,25 +63,25 @@ def _without_stepless(runs: list[Run], selection: Selection, notes: Notes) -> li
         return runs
     notes.add(
         "without-steps",
-        "files hold none of the steps that are used, though others of the set do, and were left out",
+        "files have none of the used steps, though other files of the set do, and were left out",
         len(files) - len(good),
     )
     for run in runs:
-        run.ranks = {rank: kept for rank, of in run.ranks.items() if (kept := [p for p in of if id(p) in good])}
+        run.ranks = {rank: kept for rank, files in run.ranks.items() if (kept := [p for p in files if id(p) in good])}
     return [run for run in runs if run.ranks]
 
 
 def _missing(run: Run, everywhere: frozenset[int], ranks: frozenset[int] | None) -> int:
-    """How many ranks ``run`` has no file of: of those asked for, else of its world size, else of the ranks of other
-    runs.
+    """The number of ranks without a file in ``run``: of those requested, else of its world size, else of the ranks of
+    other runs.
     """
     if ranks is not None:
         return len(ranks - run.ranks.keys())
-    world = max((p.origin.world_size or 0 for of in run.ranks.values() for p in of), default=0)
+    world = max((p.origin.world_size or 0 for files in run.ranks.values() for p in files), default=0)
     return max(world - sum(rank < world for rank in run.ranks), 0) if world else len(everywhere - run.ranks.keys())
 
 
 def _unequal(run: Run, selection: Selection) -> int:
-    """How many used steps some rank of ``run`` does not have."""
-    each = [{int(n) for p in of for n in p.step_numbers[selection.used(p)]} for of in run.ranks.values()]
-    return len(each[0].union(*each) - each[0].intersection(*each))
+    """The number of used steps that some rank of ``run`` does not have."""
+    by_rank = [{int(n) for p in files for n in p.step_numbers[selection.used(p)]} for files in run.ranks.values()]
+    return len(by_rank[0].union(*by_rank) - by_rank[0].intersection(*by_rank))

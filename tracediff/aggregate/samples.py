@@ -1,4 +1,4 @@
-"""Samples: one value a run of every operator, family and state, for tests. A run's value is the median over its steps
+"""Samples: one value per run of every operator, family and state, for tests. A run's value is the median over its steps
 of the step's sum, in µs.
 
 Of several ranks it is the mean of their medians.
@@ -29,7 +29,7 @@ class Samples:
 
     Attributes:
         runs: how many.
-        values: key → float64[runs] µs a step; 0 in runs that do not have it.
+        values: key → float64[runs] µs per step; 0 in runs that do not have it.
         varying: keys whose count differs between steps.
     """
 

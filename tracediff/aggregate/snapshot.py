@@ -29,7 +29,7 @@ OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
 OF_VERSION = re.compile(r"tracediff\.snapshot/(\d{1,9})")
 MOST_BYTES = 256 << 20
 """A snapshot that unpacks to more is refused; a set of eight ranks takes half a MB."""
-AGAIN = "make it again with `tracediff snapshot`"
+AGAIN = "create it again with `tracediff snapshot`"
 
 
 class PackedRank(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ def to_bytes(traces: TraceSet) -> bytes:
     """The snapshot of ``traces``: all steps of its files, and which are used. The same set gives the same bytes.
 
     Raises:
-        TracediffError: it is too large to be read again, or a file's name is no text.
+        TracediffError: the set is too large, or a file name is not valid UTF-8.
     """
     runs = [
         PackedRun(run.name, [PackedRank(rank, [pack(p) for p in files]) for rank, files in run.ranks.items()])
@@ -97,12 +97,12 @@ def to_bytes(traces: TraceSet) -> bytes:
         manifest, selection = _without_machine(traces.manifest), _chosen(traces.selection)
         data = msgspec.json.encode(Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection))
     except UnicodeEncodeError:
-        raise TracediffError(traces.label, "its name or that of one of its files is no UTF-8", "rename it") from None
+        raise TracediffError(traces.label, "its name or the name of a file is not valid UTF-8", "rename it") from None
     if len(data) > MOST_BYTES:
         raise TracediffError(
             traces.label,
-            f"is too large for a snapshot ({len(data) >> 20} MB, at most {MOST_BYTES >> 20})",
-            "give fewer files or --rank",
+            f"too large for a snapshot ({len(data) >> 20} MB, at most {MOST_BYTES >> 20} MB)",
+            "give fewer files, or select ranks with --rank",
         )
     return gzip.compress(data, 9, mtime=0)
 
@@ -132,14 +132,14 @@ def read_snapshot(
         families: rules for names; the states of a set without a GPU are named by those of the time of the snapshot.
 
     Raises:
-        TracediffError: it cannot be read, is no snapshot or a damaged one, one of another version; or no rank or step
+        TracediffError: it cannot be read, is not a snapshot, is damaged or of another version; or no rank or step
             is left.
     """
     found = _decoded(file, _bytes(file))
     try:
         runs = [_run(packed, file) for packed in found.runs]
         if len({run.name for run in runs}) < len(found.runs) or not runs:
-            raise ValueError("no runs, or one twice")
+            raise ValueError("no runs, or a duplicate run")
     except ValueError as error:
         raise _damaged(file, error) from None
     kept = [
@@ -211,7 +211,7 @@ def _parts(stream: Iterable[bytes], file: TraceFile) -> Iterable[bytes]:
         size += len(part)
         if size > MOST_BYTES:
             raise TracediffError(
-                str(file), f"unpacks to more than {MOST_BYTES >> 20} MB, which no snapshot does", AGAIN
+                str(file), f"unpacks to more than {MOST_BYTES >> 20} MB, the largest size of a snapshot", AGAIN
             )
         yield part
 
@@ -220,9 +220,9 @@ def _decoded(file: TraceFile, data: bytes) -> Snapshot:
     try:
         schema = OF_VERSION.fullmatch(msgspec.json.decode(data, type=Header).schema)
         if not schema:
-            raise TracediffError(str(file), "is no snapshot", "give the file that `tracediff snapshot -o` wrote")
+            raise TracediffError(str(file), "not a snapshot", "give the file that `tracediff snapshot -o` wrote")
         if int(schema[1]) != VERSION:
-            reason = f"is a snapshot of version {schema[1]}; this tracediff reads version {VERSION}"
+            reason = f"a snapshot of version {schema[1]}; this tracediff reads version {VERSION}"
             raise TracediffError(str(file), reason, f"use the tracediff that wrote it, or {AGAIN}")
         return msgspec.json.decode(data, type=Snapshot)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -230,11 +230,11 @@ def _decoded(file: TraceFile, data: bytes) -> Snapshot:
 
 
 def _damaged(file: TraceFile, error: Exception) -> TracediffError:
-    return TracediffError(str(file), f"is no snapshot, or a damaged one ({error})", f"copy it again, or {AGAIN}")
+    return TracediffError(str(file), f"not a snapshot, or a damaged one ({error})", f"copy it again, or {AGAIN}")
 
 
 def _run(packed: PackedRun, file: TraceFile) -> Run:
-    ranks: dict[int, list[Profile]] = {of.rank: [unpack(p, file) for p in of.files] for of in packed.ranks}
+    ranks: dict[int, list[Profile]] = {part.rank: [unpack(p, file) for p in part.files] for part in packed.ranks}
     if len(ranks) < len(packed.ranks) or not ranks or not all(ranks.values()):
-        raise ValueError(f"{packed.name} has no ranks, one twice, or one without files")
+        raise ValueError(f"{packed.name} has no ranks, a duplicate rank, or a rank without files")
     return Run(packed.name, ranks)

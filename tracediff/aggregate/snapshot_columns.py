@@ -176,7 +176,7 @@ def _integers(values: list[int] | list[list[int]]) -> Int64:
 
 
 def _check(profile: Profile) -> None:
-    """Whether every row and code refers to something: a comparison relies on it."""
+    """Check that every row and code refers to something, because a comparison relies on it."""
     steps, names, texts = len(profile.step_numbers), len(profile.names), len(profile.texts)
     _check_steps(profile, steps)
     calls, nodes = profile.calls, len(profile.calls.parent)
@@ -206,18 +206,18 @@ def _check(profile: Profile) -> None:
     for where, column, low, high in ranges:
         _require(bool(((column >= low) & (column < high)).all()), f"{where} refers to nothing")
     counts = (profile.ops.count, calls.count, profile.kernels.count, profile.host_work.count)
-    _require(all(bool((c > 0).all()) for c in counts), "a row counts nothing")
-    _require(bool((calls.kind[calls.node] == OP).all()), "a call of no operator")
+    _require(all(bool((c > 0).all()) for c in counts), "a row with a count of 0")
+    _require(bool((calls.kind[calls.node] == OP).all()), "a row of calls that is not an operator")
 
 
 def _check_steps(profile: Profile, steps: int) -> None:
-    """Whether the step account has a row for each step, which closes."""
+    """Check that the step account has a row for each step, and that its states add up."""
     _require(
         len(profile.completions) == steps + 1 and len(profile.host_ns) == len(profile.busy_ns) == steps,
-        "steps of different numbers",
+        "tables with different numbers of steps",
     )
-    _require(profile.state_ns.shape == (steps, len(profile.state_names)), "a step without its states")
-    _require(len(set(profile.state_names)) == len(profile.state_names), "a state twice")
+    _require(profile.state_ns.shape == (steps, len(profile.state_names)), "a step without states")
+    _require(len(set(profile.state_names)) == len(profile.state_names), "a duplicate state")
     _require(bool((profile.state_ns.sum(axis=1) == profile.periods).all()), "the states of a step do not add up to it")
     step, state = profile.owned[:, 0], profile.owned[:, 1]
     _require(
@@ -229,6 +229,6 @@ def _require_equal_lengths(name: str, columns: list[Int64]) -> None:
     _require(len({len(c) for c in columns}) == 1, f"{name} has columns of different lengths")
 
 
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise ValueError(what)
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)

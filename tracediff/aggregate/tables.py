@@ -36,7 +36,7 @@ def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]
 def _why_missing(name: str) -> str:
     if name in OVER_RANKS:
         return "it compares collectives of several ranks (a snapshot keeps none of them)"
-    return f"the snapshot was made without it (make it again with --table {name})"
+    return f"the snapshot was made without it (create it again with --table {name})"
 
 
 def table_average(traces: TraceSet, name: str) -> tuple[int, dict[tuple[str, ...], list[int]]]:

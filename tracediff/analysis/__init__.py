@@ -1,1 +1,1 @@
-"""analysis: one set in depth, with the accounts that a comparison has of both: `TraceSet` → `Analysis`."""
+"""analysis: one set in depth, with the accounts of a comparison: `TraceSet` → `Analysis`."""

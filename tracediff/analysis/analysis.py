@@ -1,4 +1,4 @@
-"""`Analysis`: everything that is said of one set."""
+"""`Analysis`: all results of one set."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from tracediff.profile.tables.schema import TableSchema
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """One set in depth. Counts and times are integer numerators: x / scale events, x / scale nanoseconds, per step.
+    """All results of one set. Counts and times per step are integer numerators: x / scale events, x / scale ns.
 
     Attributes:
         scale: the common denominator.
-        side: what the set was made of.
-        period: the step. states: name → time; they sum to it. foreign: GPU time of work launched in no used step.
+        side: the files, ranks and steps of the set.
+        period: the step time. states: name → time; they sum to it.
+        foreign: GPU time launched outside the measured steps.
         work: Σ durations of GPU events, without a GPU of the self time of operators. busy: union of GPU events per GPU,
             summed.
         unattributed: the part of `work` that a health note keeps out of the views.
         tensor_cores: part of kernel time on tensor cores, None without kernels.
         views: family, phase, module, op, kernel → the work summed by it, largest first.
-        operations: by self time. tables: further tables, those that the set was loaded with: (schema, rows of key and
+        operations: by self time. tables: the further tables with which the set was loaded: (schema, rows of key and
             numerators).
-        findings: what stands out.
+        findings: the causes of its step time, and facts about it.
     """
 
     scale: int

@@ -23,7 +23,7 @@ from tracediff.runtimes import KERNEL
 
 
 def analyze_set(traces: TraceSet) -> Analysis:
-    """Every account of one set."""
+    """The step account, the kernel account, operations, tables and findings of one set."""
     summary = summarise(traces)
     steps, kernels, ops = summary.steps, summary.kernels, summary.ops
     tree = summary.tree(traces.has_gpu)
@@ -33,13 +33,13 @@ def analyze_set(traces: TraceSet) -> Analysis:
     qualified = traces.manifest.modules if traces.manifest and traces.manifest.provenance else {}
     family_of = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
     members = members_of(items_of(tree, factor, family_of, Origins(traces.manifest), qualified))
-    of_step = scale // steps.denominator
+    step_factor = scale // steps.denominator
     analysis = Analysis(
         scale=scale,
         side=summary.side,
-        period=of_step * steps.period,
-        states=tuple(Share(name, of_step * ns) for name, ns in steps.states.items()),
-        foreign=of_step * steps.foreign,
+        period=step_factor * steps.period,
+        states=tuple(Share(name, step_factor * ns) for name, ns in steps.states.items()),
+        foreign=step_factor * steps.foreign,
         work=sum(m.ns for m in members) + unattributed,
         busy=scale // kernels.denominator * kernels.busy,
         unattributed=unattributed,

@@ -1,4 +1,4 @@
-"""What stands out in one set. Thresholds are those of a comparison's findings (docs/findings.md)."""
+"""The findings of one set. Thresholds are those of a comparison's findings (docs/findings.md)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis
 
 ADVICE = {
-    "data_loading": (kinds.DATA_LOADING, "waiting for the DataLoader", "Look at workers, prefetch and storage."),
+    "data_loading": (kinds.DATA_LOADING, "waiting for the DataLoader", "Tune workers, prefetching and storage."),
     "gpu_comm": (
         kinds.EXPOSED_COMMUNICATION,
-        "communication that no kernel hides",
-        "Overlap it, or look for the rank that comes late.",
+        "exposed communication",
+        "Overlap it with compute kernels, change the bucket size, or look for stragglers.",
     ),
     "synchronising": (
         kinds.SYNCHRONISATION,
-        "the host waiting for the GPU while the GPU is idle",
+        "synchronising while the GPU is idle",
         "Look for calls that read from the device.",
     ),
-    "launching": (kinds.LAUNCH_BOUND, "waiting for launches", "Fewer, larger kernels or CUDA graphs shorten it."),
+    "launching": (
+        kinds.LAUNCH_BOUND,
+        "waiting for kernel launches",
+        "Launch fewer, larger kernels, or use CUDA graphs.",
+    ),
 }
-"""State → (kind, what it is, what to do), where it is a large part of the step."""
+"""State → (kind of finding, what the state is, what to do if it is a large part of the step)."""
 
 
 def find(analysis: Analysis) -> tuple[Finding, ...]:
@@ -49,22 +53,24 @@ def _bound(analysis: Analysis) -> list[Finding]:
     busy = sum(s.ns for s in analysis.states if s.name in BUSY_STATES)
     idle = analysis.period - busy
     evidence = (_one("GPU busy", analysis.us(busy)), _one("GPU idle", analysis.us(idle)))
-    said = f"The GPU is idle {part(idle, analysis.period)} of the step."
+    idle_text = f"GPU idle for {part(idle, analysis.period)} of the step"
     if idle >= HOST_BOUND * analysis.period:
-        detail = f"{said} The step takes as long as the host needs: faster kernels would not shorten it."
-        return [
-            Finding(kinds.HOST_BOUND, "the host sets the pace", detail, weight_us=analysis.us(idle), evidence=evidence)
-        ]
+        title, detail = (
+            f"the step is host-bound: {idle_text}",
+            "Speed up the host: faster kernels hardly shorten the step.",
+        )
+        return [Finding(kinds.HOST_BOUND, title, detail, weight_us=analysis.us(idle), evidence=evidence)]
     if idle <= GPU_BOUND * analysis.period:
-        detail = f"{said} What the host saves does not shorten it."
-        return [
-            Finding(kinds.GPU_BOUND, "the GPU sets the pace", detail, weight_us=analysis.us(busy), evidence=evidence)
-        ]
+        title, detail = (
+            f"the step is GPU-bound: {idle_text}",
+            "Speed up kernels: host savings will not shorten the step.",
+        )
+        return [Finding(kinds.GPU_BOUND, title, detail, weight_us=analysis.us(busy), evidence=evidence)]
     return []
 
 
 def _states(analysis: Analysis) -> list[Finding]:
-    """States that make up a large part of the step and that something can be done about."""
+    """States that make up a large part of the step and that can be shortened."""
     found = []
     for state in analysis.states:
         if state.name in ADVICE and state.ns >= PART_OF_CHANGE * analysis.period > 0:
@@ -73,8 +79,8 @@ def _states(analysis: Analysis) -> list[Finding]:
             found.append(
                 Finding(
                     kind,
-                    f"{what}: {time(us)} a step",
-                    f"That is {part(state.ns, analysis.period)} of the step. {advice}",
+                    f"{what}: {time(us)} per step",
+                    f"This is {part(state.ns, analysis.period)} of the step. {advice}",
                     weight_us=us,
                 )
             )
@@ -82,5 +88,5 @@ def _states(analysis: Analysis) -> list[Finding]:
 
 
 def _one(name: str, us: float) -> Evidence:
-    """Evidence of one set: it has no other side."""
-    return Evidence(f"{name}: {time(us)} a step")
+    """Evidence with a time of one set."""
+    return Evidence(f"{name}: {time(us)} per step")

@@ -1,4 +1,4 @@
-"""Where a name stands in the program: the stacks of calls above it, on both sides."""
+"""The call stacks of an operation or a group, on both sides."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tracediff.profile.kernels.match_names import table_name
 
 @dataclass(kw_only=True)
 class Place:
-    """One stack; counts and times (on the host everything below, on the GPU the work's) are numerators over the
-    comparison's scale.
+    """One stack; counts and times are numerators over the comparison's scale. The time of an operator includes
+    everything below it; else it is that of the GPU work.
 
     Attributes:
         stack: from the phase to the call itself. shapes: its inputs as recorded, of work its grid and block; None where
@@ -32,8 +32,8 @@ class Place:
 
 
 def places(comparison: Comparison, category: str, raw_name: str) -> list[Place]:
-    """All stacks that hold ``raw_name`` (and the spellings that one row of a table stands for), the longest time first;
-    empty where it is in no tree.
+    """All stacks that contain ``raw_name`` or another spelling of its row in a table, the longest time first; empty if
+    it is in no tree.
     """
     below = () if category == "cpu_op" else (display_name(raw_name),)
     return _placed(
@@ -50,7 +50,7 @@ def places(comparison: Comparison, category: str, raw_name: str) -> list[Place]:
 
 
 def places_of(comparison: Comparison, group: Group) -> list[Place]:
-    """All stacks that hold a group's work; shapes are those of its operator where they are known, else grid and
+    """All stacks that contain a group's work; shapes are those of its operator where they are known, else grid and
     block.
     """
     return _placed(

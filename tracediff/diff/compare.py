@@ -1,6 +1,4 @@
-"""Two sets → `Comparison`: both accounts, the matched work, the tests, whether like is compared with like, and what
-explains the change.
-"""
+"""Two sets → `Comparison`: both accounts, the matched work, the tests, the preflight and the findings."""
 
 from __future__ import annotations
 
@@ -23,11 +21,11 @@ from tracediff.diff.verdict import Judging, judge, refused
 
 
 def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging: Judging | None = None) -> Comparison:
-    """Compare two sets.
+    """The comparison of two sets.
 
     Args:
-        force: compute even what the preflight refuses.
-        judging: how strictly to judge.
+        force: compare even if the preflight refuses.
+        judging: settings of the significance tests.
     """
     judging = judging or Judging()
     summaries = summarise(control), summarise(test)
@@ -46,7 +44,7 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
 
 
 def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Comparison:
-    """Everything that is counted and tested."""
+    """The comparison without preflight and findings."""
     on_gpu = control.side.has_gpu or test.side.has_gpu
     trees = control.tree(on_gpu), test.tree(on_gpu)
     scale = lcm(*control.denominators, *test.denominators)
@@ -84,7 +82,7 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
 
 
 def _refused(comparison: Comparison, summaries: tuple[SetSummary, SetSummary]) -> Comparison:
-    """Without what would compare the sides: groups, operators, verdict."""
+    """The comparison without groups, operators and verdict, which would compare the sides."""
     gpu = comparison.gpu_time
     labels = comparison.control.label, comparison.test.label
     return replace(

@@ -1,4 +1,4 @@
-"""`Comparison`: everything that is said of two sets."""
+"""`Comparison`: all results of comparing two sets."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Comparison:
 
     Attributes:
         scale: the common denominator.
-        control, test: what the sides were made of.
-        comparability: whether like was compared with like.
-        verdict, step_time, gpu_time, ops: see their classes; where `comparability` is refused and not forced, gpu_time
+        control, test: the files, ranks and steps of the sides.
+        comparability: whether the sides are comparable, with the cautions.
+        verdict, step_time, gpu_time, ops: see their classes; if `comparability` is refused and not forced, gpu_time
             has no groups and ops is empty.
-        host_time: where neither side has a GPU, the self time of operators in groups; else empty.
+        host_time: the self time of operators in groups if neither side has a GPU; else empty.
         trees, pairing: the call trees of both sides, and which calls are the same.
-        families: what testing says of the work by family.
-        findings: what explains the change, the largest part of it first.
-        tables: further tables, those that both sets were loaded with.
-        common_change: relative change that all tested operators have in common, 0 where none was tested.
+        families: the significance of the change of each family of work.
+        findings: the causes of the change, the largest first.
+        tables: the further tables with which both sets were loaded.
+        common_change: median relative change of all tested operators, 0 if none was tested.
     """
 
     scale: int
@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def work(self) -> WorkTime:
-        """What matching was done on: GPU events where there are any, else the self time of operators."""
+        """The work that was matched: GPU events if there are any, else the self time of operators."""
         return self.gpu_time if self.gpu_time.groups else self.host_time
 
     @property

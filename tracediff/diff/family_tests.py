@@ -10,7 +10,7 @@ from tracediff.diff.ops import compare_samples
 
 @dataclass(frozen=True, kw_only=True)
 class TestedFamily:
-    """One family; times are medians over steps, means over runs, in µs a step.
+    """One family; times are medians over steps, means over runs, in µs per step.
 
     Attributes:
         time_change: faster, slower, same, unclear or untested. p_value, q_value: None where untested.

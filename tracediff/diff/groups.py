@@ -49,7 +49,7 @@ class Group:
         control, test: members, the largest first.
         control_ops, test_ops: occurrences of the operator that all members share, None where they share none.
         call: that operator with its shapes, None where they share none.
-        items: what the members sum, of control and test: where each piece of work stands in its side's tree.
+        items: the pieces of work that the members sum, of control and test, with their nodes in the tree.
     """
 
     level: str

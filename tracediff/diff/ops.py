@@ -29,7 +29,7 @@ class Op:
         name: readable. raw_name: as recorded (its most frequent spelling).
         device: cpu or gpu. category: of the trace. family: kind of work.
         *_total: every occurrence, recursion at each level. *_self: time in no child of the same lane.
-        time_change: faster, slower, same, unclear, or untested with fewer than three runs a side or little time.
+        time_change: faster, slower, same, unclear, or untested with fewer than three runs per side or little time.
         p_value, q_value: of its self time, None where untested. relative: its change beyond what all operators have in
             common, None where untested.
         counts_vary: whether its count differs from step to step on either side.

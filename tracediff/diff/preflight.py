@@ -1,4 +1,4 @@
-"""Preflight: is like compared with like?"""
+"""The preflight: whether two sets are comparable (docs/preflight.md)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tracediff.aggregate.traceset import TraceSet
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
 ANY_SIDE = ("contended", "truncated", "compile-in-window", "warm-up")
-"""Codes of what is wrong on a side by itself, not of a difference."""
+"""Codes of problems of one side, which need no difference between the sides."""
 COMPILING = re.compile(r"\(dynamo_timed\)|^(?:fx_codegen|compile_fx|inductor_codegen)")
-"""Scopes of torch.compile at work."""
+"""Scopes that torch.compile records while it compiles."""
 WARM_UP = 1.5
-"""How many times as long as the others' median a first used step takes that was no steady one."""
+"""A first used step that takes this many times the median of the others is warm-up."""
 
 
 @dataclass(frozen=True)
 class Reason:
-    """One thing that differs between the sides.
+    """A caution, or a reason to refuse: something that differs between the sides.
 
     Attributes:
         code: stable short name, listed in docs/preflight.md.
-        message: what it means for the answer.
+        message: what differs, and what it means for the comparison.
         control, test: the two values.
         level: caution or refused.
     """
@@ -38,7 +38,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Comparability:
-    """Whether the sides may be compared, and what to keep in mind."""
+    """Whether the sides are comparable, and the cautions."""
 
     reasons: tuple[Reason, ...]
 
@@ -50,7 +50,7 @@ class Comparability:
 
 
 def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
-    """Compare what the traces say of themselves.
+    """Every difference between two sets that makes them less comparable, from their metadata.
 
     Args:
         shared: whether the sides have any operation in common.
@@ -75,7 +75,7 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
         reasons.append(
             Reason(
                 "nothing-shared",
-                "the sides have no operation in common: are these the same program?",
+                "the sides have no operation in common: check that both are traces of the same program",
                 control.label,
                 test.label,
                 REFUSED,
@@ -86,20 +86,24 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
 
 def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
     checks = (
-        ("gpu", "different GPUs: times differ for that alone", _gpus),
-        ("gpu-count", "another number of GPUs in a file: other work on each", _gpu_counts),
-        ("world-size", "different world sizes: another share of the work a rank", _world_sizes),
+        ("gpu", "different GPUs: times differ for this reason alone", _gpus),
+        ("gpu-count", "different numbers of GPUs in a file: the work per GPU differs", _gpu_counts),
+        ("world-size", "different world sizes: the work per rank differs", _world_sizes),
         ("ranks", "different ranks are compared", _ranks),
-        ("driver", "different GPU drivers", _drivers),
+        ("driver", "different GPU driver versions", _drivers),
         ("torch", "different versions of torch", _torches),
-        ("profiler-flags", "recorded with different profiler options, which cost time of their own", _flags),
-        ("workload", "different workloads or sizes were collected", _workloads),
-        ("threads", "different numbers of CPU threads", _threads),
-        ("steps", "another number of steps counts: means of few steps hold more chance", _steps),
-        ("compile-in-window", "torch.compile works inside of the used steps: record more warm-up steps", _compiling),
-        ("warm-up", "the first used step is far slower than the others: leave it out with --skip-first", _warming_up),
-        ("contended", "other processes disturbed some runs while they were collected", _contended),
-        ("truncated", "a file is cut off: its last steps are incomplete", _truncated),
+        ("profiler-flags", "different profiler options, which have different overheads", _flags),
+        ("workload", "collected with different workloads or sizes", _workloads),
+        ("threads", "collected with different numbers of CPU threads", _threads),
+        ("steps", "different numbers of used steps: means over few steps are noisier", _steps),
+        (
+            "compile-in-window",
+            "torch.compile ran during the measured steps, so they are not steady state: record more warm-up steps",
+            _compiling,
+        ),
+        ("warm-up", "the first used step is much slower than the others: leave it out with --skip-first", _warming_up),
+        ("contended", "other processes disturbed runs while they were collected", _contended),
+        ("truncated", "a file is truncated: its last steps are incomplete", _truncated),
     )
     found = []
     for code, message, value in checks:

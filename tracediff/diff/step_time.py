@@ -92,7 +92,7 @@ def compare_step_time(control: StepAverage, test: StepAverage, scale: int, noise
 
 
 def _medians(average: StepAverage, state: str) -> list[float]:
-    """One value a run, in µs: the median over its steps of the time in ``state``."""
+    """One value per run, in µs: the median over its steps of the time in ``state``."""
     return [
         median(step.states.get(state, 0) for step in steps) / 1000 if steps else 0.0 for steps in average.runs.values()
     ]

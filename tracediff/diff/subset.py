@@ -1,4 +1,4 @@
-"""A part of the work: the same comparison with the groups, operators and tree of chosen devices, phases, families and
+"""A part of the work: a comparison with the groups, operators and tree of selected devices, phases, families and
 modules only.
 """
 
@@ -19,7 +19,7 @@ OPERATOR = "cpu_op"
 
 @dataclass(frozen=True)
 class Part:
-    """Which work; what is empty chooses all.
+    """The selected work; an empty attribute selects all.
 
     Attributes:
         device: gpu or cpu, None for both. phases, families: of the work.
@@ -38,38 +38,36 @@ class Part:
 
     @property
     def has_place(self) -> bool:
-        """Whether it asks where in the program the work stands."""
+        """Whether it selects by phase or module."""
         return bool(self.phases or self.modules)
 
     def at(self, phase: str, module: str | None) -> bool:
-        """Whether work of this phase and module path is chosen."""
+        """Whether work of this phase and module path is selected."""
         return (not self.phases or phase in self.phases) and (
-            not self.modules or any(_below(module, of) for of in self.modules)
+            not self.modules or any(_below(module, path) for path in self.modules)
         )
 
-    def holds(self, of: Member | Item, category: str) -> bool:
-        """Whether it chooses a piece of work."""
+    def contains(self, work: Member | Item, category: str) -> bool:
+        """Whether a piece of work is selected."""
         device = gpu_or_cpu(category)
         return (
             self.device in (None, device)
-            and (not self.families or of.family in self.families)
-            and self.at(of.phase, of.module)
+            and (not self.families or work.family in self.families)
+            and self.at(work.phase, work.module)
         )
 
 
-def _below(module: str | None, of: str) -> bool:
-    return module is not None and (module == of or module.startswith((f"{of}/", f"{of}.")))
+def _below(module: str | None, path: str) -> bool:
+    return module is not None and (module == path or module.startswith((f"{path}/", f"{path}.")))
 
 
 def only(comparison: Comparison, part: Part) -> Comparison:
     """The comparison of ``part``: its groups' members, operators and tree add up as those of the whole do.
 
-    What is told of the whole step (verdict, states, findings, preflight, health, ranks, tables, busy time) stays as it
-    is. Of chosen phases and
-    modules the operators are summed over their calls; operators that only wrap others, runtime calls and annotations
-    have no place in the tree and
-    are left out. Work that is kept out of matching belongs to no part. Operators whose numbers become others are
-    untested.
+    Results for the whole step (verdict, states, findings, preflight, health, ranks, tables, busy time) do not change.
+    With selected phases or modules, operators are summed over their calls there; operators that only wrap others,
+    runtime calls and annotations have no node in the tree and are left out. Work that is kept out of matching belongs
+    to no part. Operators whose numbers change are untested.
     """
     if part.is_all or comparison.was_refused:
         return comparison
@@ -95,11 +93,11 @@ def only(comparison: Comparison, part: Part) -> Comparison:
 def _groups(comparison: Comparison, part: Part) -> list[Group]:
     groups = []
     for group in comparison.work.groups:
-        kept = [tuple(m for m in side if part.holds(m, m.category)) for side in group.sides]
+        kept = [tuple(m for m in side if part.contains(m, m.category)) for side in group.sides]
         if kept == list(group.sides):
             groups.append(group)
         elif kept[0] or kept[1]:  # what its operator's occurrences count is no longer all of it
-            items = [tuple(i for i in side if part.holds(i, i.work.category)) for side in group.items]
+            items = [tuple(i for i in side if part.contains(i, i.work.category)) for side in group.items]
             groups.append(
                 replace(
                     group, control=kept[0], test=kept[1], control_ops=None, test_ops=None, items=(items[0], items[1])
@@ -169,7 +167,7 @@ def _with(op: Op, sums: Sums) -> list[Op]:
 
 
 def _here(comparison: Comparison, tree: CallTree, part: Part) -> list[bool]:
-    """Which calls of ``tree`` the part's phases and modules hold."""
+    """For each call of ``tree``, whether its phase and module are selected."""
     phases, modules = inherited(tree, qualified_names((comparison.control.manifest, comparison.test.manifest)))
     return [part.at(phase, module) for phase, module in zip(phases, modules, strict=True)]
 

@@ -1,4 +1,4 @@
-"""The verdict: how the step time differs, and what can be said of it (docs/statistics.md)."""
+"""The verdict: how the step time differs, and whether the difference is significant (docs/statistics.md)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tracediff.diff.step_time import StepTime
 from tracediff.formatting import PERCENT, percent
 
 SAME_SENTENCE = 0.005
-"""Changes below half a per cent are worded as none."""
-OTHER_STORY = 0.05
-"""Difference between the changes of mean and median from which the sentence names both."""
+"""Relative change below which the sentence states no difference."""
+MEAN_MEDIAN_GAP = 0.05
+"""Difference between the changes of mean and median above which the sentence gives both."""
 
 
 @dataclass(frozen=True)
 class Judging:
-    """How strictly to judge.
+    """The settings of the significance tests.
 
     Attributes:
-        paired: run k of both sides was taken together.
-        assumed_run_cv: spread of runs that the user vouches for (0.02 for 2 %), None to measure it.
-        equivalence_band: relative change within which the sides are the same.
+        paired: run k of both sides was recorded together.
+        assumed_run_cv: spread of runs assumed by the user (0.02 for 2 %), None to measure it.
+        equivalence_band: relative change that counts as none.
         noise_floor: relative change of an operator below which it is never flagged.
     """
 
@@ -36,16 +36,17 @@ class Judging:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Verdict:
-    """Times in µs.
+    """The result for the step time; times in µs.
 
     Attributes:
         result: faster, slower, same or inconclusive.
-        sentence: what a reader should take away.
+        sentence: the result in words: how the sides differ, and whether that is significant.
         control_us, test_us, delta_us, ratio: the step account's means; ratio = test / control.
         median_control_us, median_test_us: median over runs of the median period.
-        ci95_us: interval of the change of the median; p_value, min_detectable_us: null where untested.
-        within_runs_us: interval of the change within one run a side, which says nothing of others; null where there are
-            more runs or too few steps.
+        ci95_us: 95 % interval of the change of the median. p_value. min_detectable_us: the detectable change. All three
+            are None where untested.
+        within_runs_us: 95 % interval of the change within one run per side, which does not include the variation
+            between runs; None with more runs or too few steps.
         method: none, t, ranks, prediction, paired or assumed.
         unit: what was sampled. n_control, n_test: how many.
     """
@@ -80,7 +81,7 @@ def judge(
     test: StepAverage,
     judging: Judging,
 ) -> Verdict:
-    """Test the runs' medians, and word what came of it."""
+    """The verdict on two sides: their runs' median periods tested, and the result in words."""
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
     logs = _logs(control), _logs(test)
     found = (
@@ -124,7 +125,7 @@ def judge(
 def refused(
     labels: tuple[str, str], step_time: StepTime, scale: int, control: StepAverage, test: StepAverage
 ) -> Verdict:
-    """The verdict on sets that are not compared."""
+    """The verdict on two sets that the preflight refused to compare."""
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
     ratio = step_time.test / step_time.control if step_time.control else None
     medians = _median_us(control), _median_us(test)
@@ -149,7 +150,7 @@ def refused(
 
 
 def _logs(average: StepAverage) -> list[float]:
-    """One logarithm of the median period a run; none where a period is no time at all."""
+    """The logarithm of each run's median period; empty if one is 0."""
     medians = [median(step.period_ns for step in steps) for steps in average.runs.values() if steps]
     return [math.log(m) for m in medians] if all(m > 0 for m in medians) else []
 
@@ -159,10 +160,10 @@ def _median_us(average: StepAverage) -> float:
 
 
 def _within(control: StepAverage, test: StepAverage, base: float) -> tuple[float, float] | None:
-    steps = [[step.period_ns for of in average.runs.values() for step in of] for average in (control, test)]
-    if any(ns <= 0 for of in steps for ns in of):
+    periods = [[step.period_ns for steps in average.runs.values() for step in steps] for average in (control, test)]
+    if any(ns <= 0 for side in periods for ns in side):
         return None
-    found = within_runs([math.log(ns) for ns in steps[0]], [math.log(ns) for ns in steps[1]])
+    found = within_runs([math.log(ns) for ns in periods[0]], [math.log(ns) for ns in periods[1]])
     return _as_change(base, *found) if found else None
 
 
@@ -192,42 +193,49 @@ def _sentence(
     runs: tuple[int, int],
     judging: Judging,
 ) -> str:
-    """What differs; a semicolon; what may be concluded."""
-    whose = f"{labels[1]}'s run was" if runs[1] == 1 else f"{labels[1]}'s {runs[1]} runs were"
+    """How test differs from control; a semicolon; whether that is significant."""
+    conclusion = _conclusion(found, result, runs, judging)
     if not means[0]:
-        return f"{labels[0]} has no step time to compare with; not tested: how much runs differ is unknown"
+        return f"{labels[0]} has no step time to compare with; {conclusion}"
     change = means[1] / means[0] - 1
-    how = (
-        f"as fast per step within {SAME_SENTENCE * 100:.1f} %"
+    difference = (
+        f"shows no difference per step (within {SAME_SENTENCE * 100:.1f} %)"
         if abs(change) < SAME_SENTENCE
-        else f"{change_text(change)} per step"
+        else f"is {change_text(change)} per step"
     )
     by_median = medians[1] / medians[0] - 1 if medians[0] else change
-    if abs(by_median - change) > OTHER_STORY or (
+    if abs(by_median - change) > MEAN_MEDIAN_GAP or (
         abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)
     ):
-        how += f" in the mean, {change_text(by_median)} in the median"
-    return f"{whose} {how}; {_conclusion(found, result, runs, judging)}"
+        difference += f" by the mean, {change_text(by_median)} by the median"
+    return f"{labels[1]} {difference}; {conclusion}"
 
 
 def _conclusion(found: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
     if found.low is None or found.high is None or found.detectable is None:
-        return "not tested: how much runs differ is unknown"
+        return f"{_run_counts(runs)}: significance unknown"
     low, high = math.expm1(found.low), math.expm1(found.high)
     interval = f"95 % interval {_signed(low)} to {_signed(high)}"
-    basis = f"{runs[0]} and {runs[1]} runs"
+    basis = _run_counts(runs)
     if found.method == "assumed":
-        basis = f"if runs spread by {100 * (judging.assumed_run_cv or 0):g} %, which is assumed, not measured"
+        basis = f"assuming, not measuring, that runs vary by {100 * (judging.assumed_run_cv or 0):g} %"
     if found.method == "prediction":
-        basis = f"one run against {max(runs)}, taking it that its kind spreads as they do"
+        basis = f"one run against {max(runs)}, assuming that both sides vary equally"
     if result == "same":
-        return f"that is no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
+        return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
         if found.detectable > math.log(2):
-            return f"that may be chance ({basis}, which differ too much among themselves to show less than a doubling)"
-        detectable = f"these would show a change of {PERCENT.text(math.expm1(found.detectable))} or more"
-        return f"that may be chance ({interval}; {basis}: {detectable})"
-    return f"more than chance ({interval}; {basis})"
+            return f"not significant ({basis}, too noisy to detect less than a factor of 2)"
+        detectable = f"detectable change: {PERCENT.text(math.expm1(found.detectable))}"
+        return f"not significant ({interval}; {detectable}; {basis})"
+    return f"significant ({interval}; {basis})"
+
+
+def _run_counts(runs: tuple[int, int]) -> str:
+    """``one run per side``, ``5 runs per side``, ``1 and 2 runs``."""
+    if runs[0] != runs[1]:
+        return f"{runs[0]} and {runs[1]} runs"
+    return "one run per side" if runs[0] == 1 else f"{runs[0]} runs per side"
 
 
 def _signed(x: float) -> str:

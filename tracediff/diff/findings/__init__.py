@@ -1,8 +1,6 @@
-"""findings: what explains the change, each with its evidence; stated only where the data carries it (docs/findings.md
-has a line for each code).
+"""findings: the causes of a change, each with its evidence, stated only if the traces support them (docs/findings.md).
 
-`step` reads the step account, `work` the matched kernels, `program` what the program did (compiling, graphs, breaks,
-ranks), `work_rate`
-how fast equal work is done, `memory` the peaks, `critical` the critical path. Each module is a list of functions
-Comparison → findings; `find` runs them all.
+`step` reads the step account, `work` the matched kernels, `program` compilation, CUDA graphs, graph breaks, ranks and
+inputs, `work_rate` the rates of equal work, `memory` the peaks, `critical` the critical path. Each module is a list of
+functions Comparison → findings; `find` runs them all.
 """

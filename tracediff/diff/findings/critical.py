@@ -1,4 +1,4 @@
-"""Findings of the critical path: work that changed where the step does not wait for it. Only where both sets hold the
+"""Findings of the critical path: work that changed but that the step does not wait for. Only if both sets have the
 table `critical`.
 """
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.formatting import time
+from tracediff.formatting import signed_time, time
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 LEAST = 0.01
-"""Change of all time of a kind of work, as a part of the longer step, from which it is told."""
+"""Smallest change of a name's total time that is reported, as a fraction of the longer step."""
 ON_PATH = 0.1
-"""Part of that change on the path up to which it is work that the step does not wait for."""
+"""Largest fraction of that change on the critical path for work that the step does not wait for."""
 KINDS = ("gpu_compute", "gpu_comm", "gpu_copy", "op", "call")
 SHOWN = 5
 
 
 def off_path(comparison: Comparison) -> list[Finding]:
-    """off-path: work takes longer or less, and next to nothing of it is on the step's critical path."""
-    rows = next((of.rows for of in comparison.tables if of.schema.name == "critical"), ())
+    """off-path: the time of some work changed, and almost none of the change is on the step's critical path."""
+    rows = next((table.rows for table in comparison.tables if table.schema.name == "critical"), ())
     us = comparison.us
     least = LEAST * max(comparison.step_time.control, comparison.step_time.test)
     found = []
@@ -36,10 +36,10 @@ def off_path(comparison: Comparison) -> list[Finding]:
         return []
     whole, on_path, largest = found[0]
     title = (
-        f"{largest.key[1]}: {time(abs(us(whole)))} {'slower' if whole > 0 else 'faster'}, {time(us(on_path))} on "
-        f"the step"
+        f"{largest.key[1]} is {time(abs(us(whole)))} per step {'slower' if whole > 0 else 'faster'}, "
+        f"{signed_time(us(on_path))} on the critical path"
     )
-    detail = "The step does not wait for it: that change is no reason for the step's."
+    detail = "The step does not wait for it, so it does not explain the change of the step."
     evidence = tuple(
         Evidence(row.key[1], None, None, us(row.control[1]), us(row.test[1])) for _, _, row in found[:SHOWN]
     )

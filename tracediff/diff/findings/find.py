@@ -1,4 +1,4 @@
-"""All findings of a comparison: those that go the way of the step's change first, each sorted by its part of it."""
+"""All findings of a comparison: first those in the direction of the step's change, then those that offset it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def find(comparison: Comparison) -> tuple[Finding, ...]:
-    """Every finding; none where the sides were not compared."""
+    """Every finding, those that can account for most of the change first; none if the comparison was refused."""
     if comparison.was_refused:
         return ()
     rules = (*step.RULES, *work.RULES, *program.RULES, *work_rate.RULES, *memory.RULES, *critical.RULES)

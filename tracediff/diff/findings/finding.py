@@ -1,4 +1,4 @@
-"""`Finding`: one reason for the change, and what shows it."""
+"""`Finding`: one cause of the change, and its evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tracediff.diff.findings.kinds import FindingKind
 
 @dataclass(frozen=True)
 class Evidence:
-    """One thing that shows a finding; times in µs per step, counts per step; None where the thing has none."""
+    """One line of evidence; times in µs per step, counts per step; None where there is none."""
 
     name: str
     control_count: float | None = None
@@ -20,13 +20,13 @@ class Evidence:
 
 @dataclass(frozen=True, repr=False)
 class Finding:
-    """One reason for the change.
+    """One cause of the change, or one fact about it.
 
     Attributes:
-        kind: what it has in common with all findings of its code.
-        title: a line. detail: what it means here, in a sentence or two.
-        delta_us: its part of the change in µs per step, 0 where it has none of its own.
-        weight_us: what findings are sorted by: the part of the step's change that it can be.
+        kind: what all findings of its code have in common.
+        title: the cause or fact in one line, with its numbers. detail: the evidence, then what to do.
+        delta_us: its change in µs per step, 0 if it has no time of its own.
+        weight_us: what findings are sorted by: the largest part of the step's change that it can account for.
         evidence: names, counts and times.
     """
 
@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def code(self) -> str:
-        """Its kind's stable short name, as in every output and in docs/findings.md."""
+        """The code of its kind, as in every output and in docs/findings.md."""
         return self.kind.code
 
     def __repr__(self) -> str:

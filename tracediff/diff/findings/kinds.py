@@ -1,4 +1,4 @@
-"""Every kind of finding: its code, where the outputs link to, and its row of the table in docs/findings.md."""
+"""Every kind of finding: its code, where the outputs link to, and its row in docs/findings.md."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class FindingKind:
         meaning: when the finding is raised, with its thresholds.
         computed_from: states, groups or columns that the rule reads; Markdown, links are relative to docs/.
         advice: what to do about it.
-        section: id of the section of the HTML report that shows the evidence.
-        page: page of the dashboard that shows it.
-        tab: tab of the dashboard's page "changes", where that is the page.
+        section: id of the section of the HTML report with the evidence.
+        page: page of the dashboard with the evidence.
+        tab: tab of the dashboard's page "changes", if that is the page.
     """
 
     code: str
@@ -252,4 +252,4 @@ MEMORY_PEAK = FindingKind(
 )
 
 KINDS = tuple(kind for kind in list(globals().values()) if isinstance(kind, FindingKind))
-"""All of them, in the order of the table."""
+"""All kinds, in the order of docs/findings.md."""

@@ -1,4 +1,4 @@
-"""Findings of the matched work: what was fused, replaced, added, moved to other kernels."""
+"""Findings of the matched work: what was fused, replaced, added or removed, and which kernels changed their speed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
-from tracediff.diff.findings.evidence import evidence_of
+from tracediff.diff.findings.evidence import collapsed, evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import BUSY_STATES
 from tracediff.diff.groups import Group, Member
-from tracediff.formatting import change, count, part, percents, plural, time
+from tracediff.formatting import change, count, part, percents, plural, signed_time
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_generated, match_name
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 LEAST = 0.01
-"""Part of all work below which a change is not told."""
+"""Smallest change that is reported, as a fraction of all work."""
 LEAST_RELATIVE = 0.05
-"""Change of a kernel's own time below which it counts as the same."""
+"""Relative change of a kernel's time below which it counts as equal."""
 SAME_TIME = 0.15
-"""Change of all convolutions that run other kernels up to which it is a choice of names only."""
+"""Relative change of the convolutions that run other kernels below which it is a choice of algorithms only."""
 SHOWN = 5
 
 
@@ -36,9 +36,7 @@ def _matters(comparison: Comparison, delta: int) -> bool:
 
 
 def _weight(comparison: Comparison, delta: int) -> float:
-    """What a change of kernel time can be of the step's: all of it where the GPU is always busy, little where it is
-    mostly idle.
-    """
+    """What a change of kernel time counts in the step: multiplied by the fraction in which the GPU is busy."""
     step = comparison.step_time
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return comparison.us(delta)
@@ -57,7 +55,7 @@ def _evidence(comparison: Comparison, group: Group, name: str | None = None) -> 
 
 
 def _times(groups: Sequence[Group]) -> tuple[int, int]:
-    """Time of ``groups`` on both sides."""
+    """Time of ``groups`` per side."""
     return sum(g.control_ns for g in groups), sum(g.test_ns for g in groups)
 
 
@@ -75,15 +73,17 @@ def fused(comparison: Comparison) -> list[Finding]:
     counts = [sum(g.control_count for g in groups), sum(g.test_count for g in groups)]
     control, test = _times(groups)
     us = comparison.us
-    what = "kernels" if comparison.gpu_time.groups else "operators"
+    noun = "kernels" if comparison.gpu_time.groups else "operators"
+    numbers = [count(comparison.number(n)) for n in counts]
     title = (
-        f"{count(comparison.number(counts[0]))} {what} became {count(comparison.number(counts[1]))} by "
-        f"{'fusion' if into else 'undoing fusion'}"
+        f"fusion replaced {numbers[0]} {noun} per step with {numbers[1]}"
+        if into
+        else f"without fusion, {numbers[0]} {noun} per step became {numbers[1]}"
     )
-    detail = (
-        f"{plural(len(groups), 'group')} of fused kernels and what they compute: "
-        f"{change(us(control), us(test))} a step."
-    )
+    title += f": {collapsed(change(us(control), us(test)))} per step"
+    detail = f"{plural(len(groups), 'group')} of fused kernels and the operators that they compute."
+    if not into:
+        detail += " Read which operators are not fused."
     evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in _largest(groups))
     return [
         Finding(
@@ -107,7 +107,7 @@ def _fusion_name(group: Group, into: bool) -> str:
 
 
 def swapped(comparison: Comparison) -> list[Finding]:
-    """algorithm-swap and cudnn-choice: the same operators run other kernels, and their time moved or did not."""
+    """algorithm-swap and cudnn-choice: the same operators run other kernels, and their time changed or did not."""
     families: dict[str, list[Group]] = defaultdict(list)
     for group in comparison.work.groups:
         if group.level == "op" and _kernel_names(group.control) != _kernel_names(group.test):
@@ -117,12 +117,13 @@ def swapped(comparison: Comparison) -> list[Finding]:
     for family, groups in families.items():
         control, test = _times(groups)
         delta = test - control
-        times = f"{change(us(control), us(test))} a step"
-        ops = plural(len(groups), f"{family} operator")
+        times = f"{collapsed(change(us(control), us(test)))} per step"
+        operators = plural(len(groups), f"{family} operator")
+        replaced = f"{operators} {'runs' if len(groups) == 1 else 'run'} other kernels than before"
         evidence = tuple(_evidence(comparison, g, _swap_name(g)) for g in _largest(groups))
         if _matters(comparison, delta):
-            detail = f"Other kernels than before in {ops}: {times}."
-            title = f"other {family} kernels: {time(abs(us(delta)))} {_more(delta)}"
+            title = f"{family} kernels were replaced: {times} ({signed_time(us(delta))})"
+            detail = f"{replaced}. Check dtype, layout and library versions."
             found.append(
                 Finding(
                     kinds.ALGORITHM_SWAP,
@@ -134,11 +135,8 @@ def swapped(comparison: Comparison) -> list[Finding]:
                 )
             )
         elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
-            detail = (
-                f"Other kernels in {ops}, which take as long as before ({times}): the library picked other "
-                f"algorithms. That is no cause."
-            )
-            title = "convolution kernels changed their names, not their time"
+            title = f"convolution kernels were replaced by equally fast ones: {times}"
+            detail = f"{replaced}: the library chose other algorithms. This is not a cause."
             found.append(
                 Finding(
                     kinds.CUDNN_CHOICE,
@@ -160,30 +158,32 @@ def _swap_name(group: Group) -> str:
     return f"{group.call or group.name}: {display_name(group.control[0].name)} → {display_name(group.test[0].name)}"
 
 
-def _more(delta: int) -> str:
-    return "more" if delta > 0 else "less"
-
-
 def same_kernels(comparison: Comparison) -> list[Finding]:
-    """slower-kernel and faster-kernel: the same kernel below the same operators takes another time."""
+    """slower-kernel and faster-kernel: the time of the same kernel below the same calls changed."""
     kernels: dict[tuple[str, str], list[Group]] = defaultdict(list)
     for group in comparison.work.groups:
         if group.level in ("exact", "sequence") and group.family != COMMUNICATION:  # those wait for other ranks
             kernels[group.name, group.family].append(group)
     found = []
     us = comparison.us
-    chance = {
-        op.name for op in comparison.ops if op.time_change in ("same", "unclear")
-    }  # where runs were tested, they decide
+    not_significant = {op.name for op in comparison.ops if op.time_change in ("same", "unclear")}
     for (name, _), groups in kernels.items():
         control, test = _times(groups)
         delta = test - control
-        if not _matters(comparison, delta) or abs(delta) < LEAST_RELATIVE * max(control, test) or name in chance:
+        if (
+            not _matters(comparison, delta)
+            or abs(delta) < LEAST_RELATIVE * max(control, test)
+            or name in not_significant
+        ):
             continue
         kind = kinds.SLOWER_KERNEL if delta > 0 else kinds.FASTER_KERNEL
-        title = f"{name} is {part(abs(delta), control)} {'slower' if delta > 0 else 'faster'}"
+        title = (
+            f"{name} is {part(abs(delta), control)} {'slower' if delta > 0 else 'faster'}: "
+            f"{change(us(control), us(test))} per step"
+        )
+        places = "place" if len(groups) == 1 else f"{len(groups):,} places"
         detail = (
-            f"The same kernel below the same {plural(len(groups), 'call')}: {change(us(control), us(test))} a step."
+            f"It runs in the same {places} on both sides. Check clocks, concurrent memory traffic and the hardware."
         )
         evidence = tuple(_evidence(comparison, g, g.call or g.name) for g in _largest(groups))
         found.append(
@@ -193,30 +193,27 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
 
 
 def counts(comparison: Comparison) -> list[Finding]:
-    """count-change: work that one side does more often."""
+    """count-change: work without a counterpart on the other side."""
     sums: dict[str, list[int]] = {}
     for group in comparison.work.groups:
         if group.level in ("added", "removed"):
             name = group.call or (group.control or group.test)[0].op or group.name
             entry = sums.setdefault(name, [0, 0, 0, 0])
-            for at, members in enumerate(group.sides):
-                entry[at] += sum(m.count for m in members)
-                entry[at + 2] += sum(m.ns for m in members)
+            for side, members in enumerate(group.sides):
+                entry[side] += sum(m.count for m in members)
+                entry[side + 2] += sum(m.ns for m in members)
     delta = sum(e[3] - e[2] for e in sums.values())
-    moved = sum(abs(e[3] - e[2]) for e in sums.values())
-    if not sums or not _matters(comparison, moved):
+    changed = sum(abs(e[3] - e[2]) for e in sums.values())
+    if not sums or not _matters(comparison, changed):
         return []
     us = comparison.us
     largest = sorted(sums.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))[:SHOWN]
-    came, went = (sum(e[k] for e in sums.values()) for k in (1, 0))
-    title = (
-        f"work that only one side does: {count(comparison.number(went))} a step went, "
-        f"{count(comparison.number(came))} came"
-    )
-    detail = (
-        f"{change(us(sum(e[2] for e in sums.values())), us(sum(e[3] for e in sums.values())))} a step, without "
-        f"a partner on the other side at any level."
-    )
+    removed, added = (comparison.number(sum(e[k] for e in sums.values())) for k in (0, 1))
+    noun = "GPU events" if comparison.gpu_time.groups else "operators"
+    words = [f"{count(n)} {word}" for n, word in ((removed, "removed"), (added, "added")) if n]
+    times = collapsed(change(us(sum(e[2] for e in sums.values())), us(sum(e[3] for e in sums.values()))))
+    title = f"{noun} per step: {', '.join(words)}"
+    detail = f"Work without a counterpart on the other side: {times} per step. Read which work was added and removed."
     evidence = tuple(
         Evidence(n, comparison.number(e[0]), comparison.number(e[1]), us(e[2]), us(e[3])) for n, e in largest
     )
@@ -233,7 +230,7 @@ def counts(comparison: Comparison) -> list[Finding]:
 
 
 def copies(comparison: Comparison) -> list[Finding]:
-    """new-copies: more or fewer copies, by direction."""
+    """new-copies: more or fewer copies per step in one direction."""
     found = []
     us, number = comparison.us, comparison.number
     for op in comparison.ops:
@@ -242,8 +239,9 @@ def copies(comparison: Comparison) -> list[Finding]:
             and abs(number(op.test_count - op.control_count)) >= 1
             and _matters(comparison, op.total_delta)
         ):
-            title = f"{op.name}: {count(number(op.control_count))} → {count(number(op.test_count))} copies a step"
-            detail = f"They take {change(us(op.control_total), us(op.test_total))} a step."
+            title = f"{op.name}: {count(number(op.control_count))} → {count(number(op.test_count))} copies per step"
+            times = collapsed(change(us(op.control_total), us(op.test_total)))
+            detail = f"They take {times} per step. Look for `.to()`, `.cpu()` and offloading."
             found.append(
                 Finding(
                     kinds.NEW_COPIES,
@@ -258,20 +256,23 @@ def copies(comparison: Comparison) -> list[Finding]:
 
 
 def tensor_cores(comparison: Comparison) -> list[Finding]:
-    """tensor-core-share: the part of kernel time on tensor cores moved by five points or more."""
+    """tensor-core-share: the share of kernel time on tensor cores changed by five points or more."""
     shares = tensor_core_shares(comparison)
     if shares is None or abs(shares[1] - shares[0]) < 0.05:
         return []
     gpu, us = comparison.gpu_time, comparison.us
-    title = f"kernel time on tensor cores {percents(*shares)}"
-    detail = "By the kernels' names; kernels whose names do not say are not counted as using them."
+    title = f"kernel time on tensor cores: {percents(*shares)}"
+    detail = (
+        "Recognised by kernel name: a kernel whose name does not show tensor cores counts as not using them. "
+        "Check dtypes and alignment."
+    )
     evidence = Evidence("on tensor cores", None, None, us(gpu.control) * shares[0], us(gpu.test) * shares[1])
     return [Finding(kinds.TENSOR_CORE_SHARE, title, detail, evidence=(evidence,))]
 
 
 def tensor_core_shares(comparison: Comparison) -> tuple[float, float] | None:
-    """Part of each side's kernel time in kernels whose names say that they use tensor cores (MFMA on AMD); None without
-    a GPU on both sides.
+    """The fraction of kernel time in kernels that use tensor cores (MFMA on AMD) by their names, per side; None if a
+    side has no kernels.
     """
     shares = []
     for k in (0, 1):

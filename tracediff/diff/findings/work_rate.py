@@ -1,5 +1,5 @@
-"""Findings of how fast equal work is done: FLOPs and bytes against what the device can do. Only where both sets hold
-the table `rates`.
+"""Findings of the rate of equal work: FLOPs and bytes per second, against the device's peak. Only if both sets have the
+table `rates`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
+from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.step import BUSY_STATES
 from tracediff.formatting import change, number, percents, plural
@@ -21,20 +22,21 @@ if TYPE_CHECKING:
 
 COLUMNS = [column.name for column in SCHEMA.columns]
 LEAST_GAIN = 0.01
-"""Part of all work of a side that it would save at the other side's rate, from which a kind of work is told."""
+"""Smallest saving at the better rate that is reported, as a fraction of all work of the slower side."""
 LEAST_CHANGE = 0.1
-"""Relative change of what is attained below which it counts as the same."""
+"""Relative change of the attained share or rate below which it counts as equal."""
+ADVICE = "Check kernels, dtypes, layouts and alignment of these shapes, and clocks."
 SHOWN = 5
 TIME, CALLS, FLOP, BYTES = (COLUMNS.index(name) for name in ("time", "calls", "flop", "bytes"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Same:
-    """Calls of equal work that both sides make.
+class EqualWork:
+    """The calls with equal shapes and dtype that both sides make.
 
     Attributes:
-        kind, shapes, dtype: the work. calls: how many both make, numerator over the comparison's scale.
-        control, test: the columns of the table, less the calls that the other side does not make.
+        kind, shapes, dtype: the work. calls: how many both sides make, numerator over the comparison's scale.
+        control, test: the columns of the table, scaled to that number of calls.
     """
 
     kind: str
@@ -46,39 +48,43 @@ class Same:
 
 
 def efficiency(comparison: Comparison) -> list[Finding]:
-    """efficiency: the same work attains another part of the device's peak, or where no peak is known another rate."""
-    rows = next((of.rows for of in comparison.tables if of.schema.name == "rates"), ())
+    """efficiency: equal work attains another share of the device's peak or, without a known peak, another rate."""
+    rows = next((table.rows for table in comparison.tables if table.schema.name == "rates"), ())
     whole = sum(row.control[TIME] for row in rows), sum(row.test[TIME] for row in rows)
-    kinds: dict[tuple[str, str], list[Same]] = defaultdict(list)
-    for same in map(_same, rows):
-        if same:
-            kinds[same.kind, same.dtype].append(same)
+    by_kind: dict[tuple[str, str], list[EqualWork]] = defaultdict(list)
+    for equal in map(_equal_work, rows):
+        if equal:
+            by_kind[equal.kind, equal.dtype].append(equal)
     found = [
-        finding for (kind, dtype), work in kinds.items() if (finding := _finding(comparison, kind, dtype, work, whole))
+        finding
+        for (kind, dtype), work in by_kind.items()
+        if (finding := _finding(comparison, kind, dtype, work, whole))
     ]
     return sorted(found, key=lambda f: (-abs(f.weight_us), f.title))[:SHOWN]
 
 
-def _same(row: TableRowDiff) -> Same | None:
-    """What both sides do of a row; None where one does not, or where neither FLOPs nor bytes are known."""
+def _equal_work(row: TableRowDiff) -> EqualWork | None:
+    """The work of a row that both sides do; None if one does not, or if neither FLOPs nor bytes are known."""
     calls = min(row.control[CALLS], row.test[CALLS])
     if not calls or not all(side[TIME] and (side[FLOP] or side[BYTES]) for side in (row.control, row.test)):
         return None
     control, test = (tuple(n * calls / side[CALLS] for n in side) for side in (row.control, row.test))
     kind, shapes, dtype = row.key
-    return Same(kind=kind, shapes=shapes, dtype=dtype, calls=calls, control=control, test=test)
+    return EqualWork(kind=kind, shapes=shapes, dtype=dtype, calls=calls, control=control, test=test)
 
 
-def _sides(work: list[Same]) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
+def _sides(work: list[EqualWork]) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
     return [w.control for w in work], [w.test for w in work]
 
 
-def _finding(comparison: Comparison, kind: str, dtype: str, work: list[Same], whole: tuple[int, int]) -> Finding | None:
-    """The finding of one kind of work in one dtype; ``whole`` is all work of both sides."""
+def _finding(
+    comparison: Comparison, kind: str, dtype: str, work: list[EqualWork], whole: tuple[int, int]
+) -> Finding | None:
+    """The finding of one kind of work in one dtype; ``whole`` is the time of all work per side."""
     devices = device_of(comparison.control.gpu), device_of(comparison.test.gpu)
-    parts = [_part(dtype, side, device) for side, device in zip(_sides(work), devices, strict=True)]
+    shares = [_share(dtype, side, device) for side, device in zip(_sides(work), devices, strict=True)]
     rates = [attained(dtype, [sum(column) for column in zip(*side, strict=True)], None) for side in _sides(work)]
-    before, after = parts
+    before, after = shares
     if before is None or after is None:
         before, after = (r.tflop_s if r.tflop_s is not None else r.gb_s for r in rates)
     if not before or not after:
@@ -88,10 +94,10 @@ def _finding(comparison: Comparison, kind: str, dtype: str, work: list[Same], wh
     if gain < LEAST_CHANGE or gain * times[before > after] < LEAST_GAIN * whole[before > after]:
         return None
     us = comparison.us
-    shown = _rates(*rates) if None in parts else f"{percents(before, after)} of peak"
-    title = f"same work, {shown}: {kind}{f' in {dtype}' if dtype else ''}"
-    moved = f"{change(us(round(times[0])), us(round(times[1])))} a step, {_rates(*rates)}"
-    detail = f"{plural(len(work), 'shape')} that both sides compute: {moved}.{_of_peak(devices, parts)}"
+    shown = _rates(*rates) if None in shares else f"{percents(before, after)} of peak"
+    title = f"{kind}{f' in {dtype}' if dtype else ''} at {shown} for equal work"
+    numbers = f"{collapsed(change(us(round(times[0])), us(round(times[1]))))} per step, {collapsed(_rates(*rates))}"
+    detail = f"{plural(len(work), 'shape')} that both sides compute: {numbers}.{_peak_note(devices, shares)} {ADVICE}"
     delta = us(round(times[1] - times[0]))
     largest = sorted(work, key=lambda w: (-abs(w.test[TIME] - w.control[TIME]), w.shapes))[:SHOWN]
     return Finding(
@@ -104,9 +110,9 @@ def _finding(comparison: Comparison, kind: str, dtype: str, work: list[Same], wh
     )
 
 
-def _part(dtype: str, rows: list[tuple[float, ...]], device: Device | None) -> float | None:
-    """Part of the roofline that ``rows`` attain together: the time that they would take on it by the time that they
-    take.
+def _share(dtype: str, rows: list[tuple[float, ...]], device: Device | None) -> float | None:
+    """The share of the roofline that ``rows`` attain together: their time at the roofline divided by their time; None
+    if the peak is not known for all of them.
     """
     at_peak = 0.0
     for row in rows:
@@ -117,11 +123,11 @@ def _part(dtype: str, rows: list[tuple[float, ...]], device: Device | None) -> f
     return at_peak / sum(row[TIME] for row in rows)
 
 
-def _of_peak(devices: tuple[Device | None, Device | None], parts: list[float | None]) -> str:
-    if None in parts:
-        return " No peak of the device is known for all of it."
+def _peak_note(devices: tuple[Device | None, Device | None], shares: list[float | None]) -> str:
+    if None in shares:
+        return " The device's peak is not known for all of this work."
     names = dict.fromkeys(d.name for d in devices if d)
-    return f" The peak is that of {' and of '.join(names)}: arithmetic or memory, whichever bounds the shape."
+    return f" The peak is that of {' and '.join(names)}: arithmetic or memory, whichever limits the shape."
 
 
 def _rates(control: Attained, test: Attained) -> str:
@@ -131,7 +137,7 @@ def _rates(control: Attained, test: Attained) -> str:
     return f"{number(control.gb_s or 0)} → {number(test.gb_s or 0)} GB/s"
 
 
-def _evidence(comparison: Comparison, work: Same) -> Evidence:
+def _evidence(comparison: Comparison, work: EqualWork) -> Evidence:
     rates = _rates(attained(work.dtype, work.control, None), attained(work.dtype, work.test, None))
     calls = comparison.number(work.calls)
     times = comparison.us(round(work.control[TIME])), comparison.us(round(work.test[TIME]))
@@ -139,7 +145,7 @@ def _evidence(comparison: Comparison, work: Same) -> Evidence:
 
 
 def _busy(comparison: Comparison) -> float:
-    """What a change of kernel time can be of the step's: the part of it in which the GPU works."""
+    """The fraction of the step in which the GPU is busy: what a change of kernel time counts in the step."""
     step = comparison.step_time
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return 1.0

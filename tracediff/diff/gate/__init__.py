@@ -1,6 +1,6 @@
 """gate: a comparison against limits, for CI (docs/ci.md).
 
-`limits` says what is limited and by how much, `config` reads `tracediff.toml`, `figures` finds a limit's numbers in a
-comparison, `judge` decides,
-`waivers` lets known breaches pass for a time, `settle` says how many runs would decide.
+`limits` defines a limit and reads it from text, `config` reads `tracediff.toml`, `figures` finds a limit's numbers in a
+comparison, `judge` decides, `waivers` permits exceeded limits until a date, `sample_size` computes how many runs would
+decide.
 """

@@ -1,4 +1,4 @@
-"""`Settings`: all limits of a check, and `tracediff.toml`, where they may be kept."""
+"""`Settings`: all limits of a check, and reading them from `tracediff.toml`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tracediff.errors import TracediffError
 T = TypeVar("T")
 FILE = "tracediff.toml"
 STOPPING = ("workload", "gpu", "gpu-count", "world-size", "dtype", "shapes", "single-run")
-"""Cautions under which nothing is decided unless they are allowed."""
+"""Cautions that make the sides not comparable unless they are allowed."""
 DEFAULT_RELATIVE, DEFAULT_ABSOLUTE = 0.05, 0.0
 KEYS = ("max_regression", "min_delta", "allow", "limit", "waiver")
-SEE = "docs/ci.md shows what it may hold"
+SEE = "docs/ci.md lists the valid keys"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a check is made by.
+    """The settings of a check.
 
     Attributes:
         max_regression: relative part of the limit on the step. min_delta: its absolute part in µs.
-        limits: all others. allow: codes of cautions to go on under. waivers: known breaches.
+        limits: all other limits. allow: codes of cautions that do not stop the check. waivers: permitted breaches.
     """
 
     max_regression: float = DEFAULT_RELATIVE
@@ -44,19 +44,19 @@ class Settings:
 
 
 def allowed(codes: Sequence[str], where: str) -> frozenset[str]:
-    """``codes`` to allow.
+    """``codes`` as a set.
 
     Raises:
-        TracediffError: one that never stops a check.
+        TracediffError: a code that never stops a check.
     """
     for code in codes:
         if code not in STOPPING:
-            raise TracediffError(where, f"{code!r} does not stop a check", f"allow one of {', '.join(STOPPING)}")
+            raise TracediffError(where, f"{code!r} never stops a check", f"codes that do: {', '.join(STOPPING)}")
     return frozenset(codes)
 
 
 def merged(limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    """``limits`` with one a subject, the last."""
+    """``limits`` with one limit per subject, the last."""
     return tuple({limit.subject: limit for limit in limits}.values())
 
 
@@ -64,7 +64,7 @@ def read_settings(path: Path) -> Settings:
     """The settings in ``path``.
 
     Raises:
-        TracediffError: the file cannot be read, is no TOML, or says something that is no setting.
+        TracediffError: the file cannot be read, is not TOML, or has an unknown key or an invalid value.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -75,10 +75,10 @@ def read_settings(path: Path) -> Settings:
             "give the path of a TOML file with --config",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise TracediffError(str(path), f"is no TOML ({error})", SEE) from None
+        raise TracediffError(str(path), f"not valid TOML ({error})", SEE) from None
     check = document.get("check")
     if not isinstance(check, dict) or set(document) != {"check"}:
-        raise TracediffError(str(path), "must hold the table [check] alone", SEE)
+        raise TracediffError(str(path), "[check] must be its only table", SEE)
     return _settings(check, str(path))
 
 
@@ -86,7 +86,7 @@ def _settings(check: dict[str, Any], path: str) -> Settings:
     _known(check, KEYS, f"{path}, [check]")
     allow = check.get("allow", [])
     if not isinstance(allow, list) or not all(isinstance(code, str) for code in allow):
-        raise TracediffError(f"{path}, allow", "is no list of codes", 'write allow = ["gpu"]')
+        raise TracediffError(f"{path}, allow", "not a list of codes", 'write allow = ["gpu"]')
     return Settings(
         parse_relative(
             _amount(check.get("max_regression", DEFAULT_RELATIVE), f"{path}, max_regression"), f"{path}, max_regression"
@@ -101,17 +101,17 @@ def _settings(check: dict[str, Any], path: str) -> Settings:
 
 
 def _tables(check: dict[str, Any], key: str, path: str, read: Callable[[dict[str, Any], str], T]) -> list[T]:
-    """What ``read`` makes of each ``[[check.key]]``."""
+    """``read`` applied to each ``[[check.key]]``."""
     tables = check.get(key, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise TracediffError(f"{path}, {key}", f"is no list of tables [[check.{key}]]", SEE)
+        raise TracediffError(f"{path}, {key}", f"not a list of tables [[check.{key}]]", SEE)
     return [read(table, f"{path}, {key} {number}") for number, table in enumerate(tables, 1)]
 
 
 def _limit(table: dict[str, Any], where: str) -> Limit:
     _known(table, ("subject", "relative", "absolute"), where)
     if "relative" not in table:
-        raise TracediffError(where, "has no relative bound", 'write relative = "5%"')
+        raise TracediffError(where, "the relative part is missing", 'write relative = "5%"')
     return limit_of(
         _text(table, "subject", where), _amount(table["relative"], where), _amount(table.get("absolute", 0), where)
     )
@@ -121,28 +121,28 @@ def _waiver(table: dict[str, Any], where: str) -> Waiver:
     _known(table, ("pattern", "reason", "expires"), where)
     expires = table.get("expires")
     if type(expires) is not date:
-        raise TracediffError(where, "has no day on which it expires", "write expires = 2026-12-31, without quotes")
+        raise TracediffError(where, "the expiry date is missing", "write expires = 2026-12-31, without quotes")
     return Waiver(_text(table, "pattern", where), _text(table, "reason", where), expires)
 
 
 def _known(table: dict[str, Any], keys: Sequence[str], where: str) -> None:
     for key in table:
         if key not in keys:
-            raise TracediffError(where, f"unknown key {key!r}", f"use {', '.join(keys)}")
+            raise TracediffError(where, f"unknown key {key!r}", f"valid keys: {', '.join(keys)}")
 
 
 def _text(table: dict[str, Any], key: str, where: str) -> str:
     text = table.get(key)
     if not isinstance(text, str) or not text.strip():
-        raise TracediffError(where, f"has no {key}", f'write {key} = "…"')
+        raise TracediffError(where, f"{key} is missing", f'write {key} = "…"')
     return text
 
 
 def _amount(value: Any, where: str) -> str:
-    """A bound as text, to be read as on the command line."""
+    """A part of a limit as text, which is read as on the command line."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise TracediffError(
-            where, f"{value!r} is no bound", 'write it in quotes, as on the command line: "5%", "50us"'
+            where, f"{value!r} is not a limit", 'write it in quotes, as on the command line: "5%", "50us"'
         )
     return (
         value

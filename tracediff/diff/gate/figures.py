@@ -1,4 +1,4 @@
-"""Figures: the numbers in a comparison that a limit is about."""
+"""Figures: the numbers of a comparison to which a limit applies."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from tracediff.runtimes import KERNEL
 
 ALL_FAMILIES = {family for family, _ in RULES} | {OTHER}
 
+FEW_RUNS = "too few runs: significance unknown"
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number on both sides.
+    """One number per side.
 
     Attributes:
-        subject: what it is of; of an op its name instead of the pattern.
+        subject: the limit's subject; for an op its name instead of the pattern.
         control, test: in the limit's unit, None where unknown.
         interval: 95 % interval of the relative change, None where untested.
-        exact: it is no sample: what differs, differs.
+        exact: the number does not vary between runs, so every difference is significant.
         spread: standard deviation of the logarithm of a run, None where unknown.
-        q: of an op that its pattern found among others, None else.
-        why: of a number without an interval, why it has none.
+        q: of an op whose pattern matches several, else None.
+        why: why there is no interval; empty if there is one.
     """
 
     subject: str
@@ -47,10 +48,10 @@ class Figure:
 
 
 def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
-    """What ``limit`` is about: one figure, of a pattern of ops one for each that it finds.
+    """The figures to which ``limit`` applies: one, or for a pattern of ops one for each op that it matches.
 
     Raises:
-        TracediffError: a family that there is not.
+        TracediffError: an unknown family.
     """
     if limit.kind == "step":
         return [_step(comparison)]
@@ -69,15 +70,15 @@ def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
                 "memory",
                 *_peak_memory(*manifests),
                 exact=True,
-                why="a manifest with the peak memory is missing on a side",
+                why="a side has no manifest with the peak memory",
             )
         ]
     control, test = map(_graph_breaks, manifests)
-    return [Figure("graph-breaks", control, test, exact=True, why="a manifest of a compiled run is missing on a side")]
+    return [Figure("graph-breaks", control, test, exact=True, why="a side has no manifest of a compiled run")]
 
 
 def _step(comparison: Comparison) -> Figure:
-    """The medians, which the verdict's interval is about."""
+    """The medians, to which the verdict's interval belongs."""
     verdict = comparison.verdict
     base, ci = verdict.median_control_us, verdict.ci95_us
     interval = (ci[0] / base, ci[1] / base) if ci and base > 0 else None
@@ -87,7 +88,7 @@ def _step(comparison: Comparison) -> Figure:
         verdict.median_test_us,
         interval=interval,
         spread=spread_of_step(verdict),
-        why="how much runs differ is unknown",
+        why=FEW_RUNS,
     )
 
 
@@ -106,8 +107,8 @@ def _family(limit: Limit, comparison: Comparison) -> Figure:
     if limit.name not in ALL_FAMILIES:
         raise TracediffError(
             f"limit on {limit.subject!r}",
-            "neither side has such a family",
-            f"name one of {', '.join(sorted(ALL_FAMILIES))}, or your own",
+            "neither side has this family",
+            f"built-in families: {', '.join(sorted(ALL_FAMILIES))}",
         )
     return Figure(limit.subject, 0.0, 0.0)
 
@@ -123,7 +124,7 @@ def _matches(op: Op, pattern: str) -> bool:
 
 
 def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
-    """Self time. An op of the test alone that every step has is no sample: it is there."""
+    """Self time. An op that only test has, in every step, is exact: it was added."""
     us = comparison.us
     control, test = us(op.control_self), us(op.test_self)
     if op.count_change == "added" and not op.counts_vary and op.test_count >= comparison.scale:
@@ -146,14 +147,14 @@ def _time(subject: str, control: float, test: float, interval: Interval | None, 
 
 def _why_untested(control: float, test: float, runs: tuple[int, int]) -> str:
     if min(runs) < LEAST_RUNS:
-        return "how much runs differ is unknown"
+        return FEW_RUNS
     if max(control, test) < LEAST_US:
-        return f"less than {LEAST_US:g} µs a step are not told apart"
-    return "not every run has it in half of its steps"
+        return f"times below {LEAST_US:g} µs per step are not tested"
+    return "in some run, fewer than half of the steps have it"
 
 
 def _kernels(comparison: Comparison) -> Figure:
-    """Kernels a step, copies apart."""
+    """Kernels per step, without copies."""
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return Figure("kernels", None, None, exact=True, why="a side has no GPU events")
     kernels = [op for op in comparison.ops if op.category == KERNEL]
@@ -162,7 +163,7 @@ def _kernels(comparison: Comparison) -> Figure:
 
 
 def _peak_memory(control: Manifest | None, test: Manifest | None) -> tuple[float | None, float | None]:
-    """Peak bytes of the median run, of the device where both sides say it, else of the host."""
+    """Peak bytes of the median run: of the device if both sides recorded it, else of the host."""
     for place in ("device", "host"):
         found = _median_peak(control, place), _median_peak(test, place)
         if None not in found:
@@ -180,6 +181,6 @@ def _median_peak(manifest: Manifest | None, place: str) -> float | None:
 
 
 def _graph_breaks(manifest: Manifest | None) -> float | None:
-    """Breaks of the run with most of them."""
+    """Breaks of the run with the most."""
     counts = [len(run.compile.graph_breaks) for run in manifest.runs if run.compile] if manifest else []
     return float(max(counts)) if counts else None

@@ -1,4 +1,4 @@
-"""The gate: every limit judged, and what follows for CI."""
+"""The gate: the result of each limit, and of the whole check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.config import STOPPING, Settings
 from tracediff.diff.gate.figures import Figure, figures
 from tracediff.diff.gate.limits import Limit
-from tracediff.diff.gate.sample_size import MOST_RUNS, Interval, middle, reach, runs_to_detect, runs_to_part
+from tracediff.diff.gate.sample_size import MOST_RUNS, Interval, half_width, middle, runs_to_detect, runs_to_separate
 from tracediff.diff.gate.waivers import Waiver, waiver_for
 from tracediff.diff.preflight import REFUSED, Reason
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
@@ -26,24 +26,25 @@ PASS, REGRESSION, INCONCLUSIVE, WAIVED, NOT_COMPARABLE = (
     "not-comparable",
 )
 REMEDIES = {
-    "kernels": "record both sides with ProfilerActivity.CUDA, or drop the limit",
-    "memory": "collect both sides with `tracediff collect`, or drop the limit",
-    "graph-breaks": "collect both sides compiled, or drop the limit",
+    "kernels": "record both sides with ProfilerActivity.CUDA, or remove the limit",
+    "memory": "collect both sides with `tracediff collect`, or remove the limit",
+    "graph-breaks": "collect both sides compiled, or remove the limit",
 }
-"""What to do where a limit's numbers are missing."""
+"""Kind of subject → what to do if its numbers are missing."""
+NEED_RUNS = f"a decision needs at least {LEAST_RUNS} runs per side"
 EXIT_CODES = {PASS: 0, REGRESSION: 1, INCONCLUSIVE: 3, NOT_COMPARABLE: 3}
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One limit on one figure.
+    """The result of one limit on one figure.
 
     Attributes:
-        limit, figure: what was judged.
+        limit, figure: the limit and the numbers to which it applies.
         result: pass, regression, inconclusive or waived.
-        why: what the result rests on beyond the figure and its bound; may be empty.
-        settle: of an inconclusive one, what would settle it.
-        waiver: the one about it, also where it has expired; None where it is not broken.
+        why: the reason for the result, beyond the figure and the limit; may be empty.
+        settle: what to do about an inconclusive result.
+        waiver: the waiver of an exceeded limit, even if it has expired; None without one.
     """
 
     limit: Limit
@@ -56,17 +57,17 @@ class Judged:
 
     @property
     def bound(self) -> float | None:
-        """The largest growth that does not break the limit, in its unit; None where control is unknown."""
+        """The largest increase within the limit, in its unit; None if control is unknown."""
         return None if self.figure.control is None else self.limit.bound(self.figure.control)
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The whole check.
+    """The result of the whole check.
 
     Attributes:
         result: pass, regression, inconclusive or not-comparable.
-        stopping: the cautions under which nothing is decided.
+        stopping: the cautions that make the sides not comparable.
         judged: every limit, in the order given.
     """
 
@@ -81,24 +82,24 @@ class Gate:
         return EXIT_CODES[self.result]
 
     def of(self, result: str) -> list[Judged]:
-        """The limits of one result."""
+        """The limits with one result."""
         return [j for j in self.judged if j.result == result]
 
 
 def check(comparison: Comparison, settings: Settings, today: date) -> Gate:
-    """Judge all limits of ``settings``.
+    """The result of all limits of ``settings``.
 
     Args:
-        today: the day on which waivers hold or have expired.
+        today: the date by which waivers have expired or not.
 
     Raises:
-        TracediffError: a limit on a family that there is not.
+        TracediffError: a limit on an unknown family.
     """
     stopping = _stopping(comparison, settings.allow)
     judged = [_judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison)]
     if stopping:
         codes = ", ".join(r.code for r in stopping)
-        judged = [replace(j, result=INCONCLUSIVE, why=f"not judged: {codes}", settle="") for j in judged]
+        judged = [replace(j, result=INCONCLUSIVE, why=f"not decided: {codes}", settle="") for j in judged]
         return Gate(comparison, NOT_COMPARABLE, stopping, tuple(judged))
     judged = [_waived(j, settings.waivers, today) for j in judged]
     results = {j.result for j in judged}
@@ -116,7 +117,7 @@ def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ..
         reasons.append(
             Reason(
                 "single-run",
-                "a single run a side says nothing of how much runs differ: take three or more",
+                "a side has a single run, so the significance is unknown: record three or more per side",
                 str(runs[0]),
                 str(runs[1]),
             )
@@ -149,16 +150,18 @@ def _judge(limit: Limit, figure: Figure) -> Judged:
 def _judge_interval(limit: Limit, figure: Figure, control: float, interval: Interval) -> Judged:
     result = on_interval(limit, control, interval)
     if result == REGRESSION and figure.q is not None and figure.q > LEVEL:
-        why = f"one of many may change as much by chance (q = {figure.q:.2f})"
-        return Judged(limit, figure, INCONCLUSIVE, why=why, settle="limit this one by its name, or take more runs")
+        why = f"not significant among the operators that were tested (q = {figure.q:.2f})"
+        return Judged(
+            limit, figure, INCONCLUSIVE, why=why, settle="limit this operator by its name, or record more runs"
+        )
     return Judged(
         limit, figure, result, settle=_settle(limit, figure, control, interval) if result == INCONCLUSIVE else ""
     )
 
 
 def on_interval(limit: Limit, control: float, interval: Interval) -> str:
-    """regression where all of the interval of the relative change is beyond both parts of the limit, pass where none
-    is, else inconclusive.
+    """regression if the whole interval of the relative change exceeds the limit, pass if none of it does, else
+    inconclusive: the interval contains the limit.
     """
     bound = limit.bound(control)
     if interval[0] * control > bound:
@@ -167,29 +170,29 @@ def on_interval(limit: Limit, control: float, interval: Interval) -> str:
 
 
 def _settle(limit: Limit, figure: Figure, control: float, interval: Interval) -> str:
-    """How many runs would decide: those that detect a change as large as the bound, or, where these were taken, those
-    that part it from the bound.
+    """How many runs would decide: enough to detect a change as large as the limit or, if there are that many already,
+    enough to separate the change from the limit.
     """
     bound = limit.bound(control) / control
     if bound <= 0:
-        return "no number of runs shows that a time has not grown at all: give a bound above 0"
+        return "no number of runs can show that a time has not grown at all: set a limit above 0"
     if figure.spread is None:
-        return f"{LEAST_RUNS} runs a side are the least that tell"
+        return NEED_RUNS
     within = f"{100 * bound:.3g} %"
     needed = runs_to_detect(figure.spread, math.log1p(bound))
     if needed is None:
-        return f"more than {MOST_RUNS:,} runs a side would be needed to detect {within}: runs differ too much"
-    if reach(interval) >= math.log1p(bound):  # so wide that it could not even tell no change from the bound
-        return f"{needed} runs a side would detect {within}"
+        return f"more than {MOST_RUNS:,} runs per side would be needed to detect {within}: the runs are too noisy"
+    if half_width(interval) >= math.log1p(bound):  # too wide to separate even no change from the limit
+        return f"{needed} runs per side would detect {within}"
     change = middle(interval)
-    needed = runs_to_part(figure.spread, abs(change - math.log1p(bound)))
-    few = f"{needed:,}" if needed else f"more than {MOST_RUNS:,}"
-    return f"{few} runs a side would tell {signed_percent(math.expm1(change))} from the bound of {within}"
+    needed = runs_to_separate(figure.spread, abs(change - math.log1p(bound)))
+    runs = f"{needed:,}" if needed else f"more than {MOST_RUNS:,}"
+    return f"{runs} runs per side would separate {signed_percent(math.expm1(change))} from the limit of {within}"
 
 
 def _settle_untested(limit: Limit, figure: Figure) -> str:
     if max(figure.control or 0, figure.test or 0) < LEAST_US and limit.kind != "step":
-        return f"give an absolute part of {LEAST_US:g}us or more"
+        return f"set the absolute part of the limit to {LEAST_US:g}us or more"
     if limit.kind == "step":
-        return f"{LEAST_RUNS} runs a side are the least that tell, or vouch for the spread with --assume-run-cv"
-    return f"{LEAST_RUNS} runs a side are the least that tell"
+        return f"{NEED_RUNS}, or an assumed spread (--assume-run-cv)"
+    return NEED_RUNS

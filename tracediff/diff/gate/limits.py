@@ -1,4 +1,4 @@
-"""Limits: what may grow, and by how much."""
+"""Limits: the largest change that a check allows for a subject."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ UNIT_OF = {
     "memory": "bytes",
     "graph-breaks": "count",
 }
-"""What a subject starts with → what it is measured in."""
+"""Kind of subject → its unit."""
 NAMED = ("state", "family", "op")
-"""Subjects that need a name behind a colon."""
+"""Kinds of subject that need a name after a colon."""
 FACTORS: dict[str, dict[str, float]] = {
     "us": {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
     "bytes": {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
@@ -28,17 +28,17 @@ FACTORS: dict[str, dict[str, float]] = {
 EXAMPLES = {"us": "50us or 1ms", "bytes": "16MB", "count": "2"}
 AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([a-zA-Zµ]*)")
 PERCENT = re.compile(r"(\d{1,6}(?:\.\d{1,15})?)\s*%")
-PART = re.compile(r"0(?:\.\d{1,15})?")
+FRACTION = re.compile(r"0(?:\.\d{1,15})?")
 FORM = "write SUBJECT=RELATIVE or SUBJECT=RELATIVE,ABSOLUTE, such as family:gemm=5%,20us"
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What may grow, and by how much: it is broken where both parts are exceeded.
+    """The largest increase that is allowed for a subject; exceeded if both parts are exceeded.
 
     Attributes:
         subject: step, state:NAME, family:NAME, op:PATTERN, kernels, memory or graph-breaks.
-        relative: part of control. absolute: µs a step, bytes or a count.
+        relative: fraction of control. absolute: µs per step, bytes or a count.
     """
 
     subject: str
@@ -52,28 +52,28 @@ class Limit:
 
     @property
     def name(self) -> str:
-        """The name behind the kind, empty where there is none."""
+        """The name after the kind, empty if there is none."""
         return self.subject.partition(":")[2]
 
     @property
     def unit(self) -> str:
-        """What the subject is measured in: us, bytes or count."""
+        """The unit of the subject: us, bytes or count."""
         return UNIT_OF[self.kind]
 
     def bound(self, control: float) -> float:
-        """The largest growth that does not break the limit, in the subject's unit."""
+        """The largest increase within the limit, in the subject's unit."""
         return max(self.relative * control, self.absolute)
 
 
 def parse_limit(text: str) -> Limit:
-    """The limit of ``SUBJECT=RELATIVE[,ABSOLUTE]``; the subject may hold ``=``.
+    """The limit of ``SUBJECT=RELATIVE[,ABSOLUTE]``; the subject may contain ``=``.
 
     Raises:
         TracediffError: any other text.
     """
     subject, mark, amounts = text.rpartition("=")
     if not mark:
-        raise TracediffError(f"limit {text!r}", "says no bound", FORM)
+        raise TracediffError(f"limit {text!r}", "no limit given", FORM)
     relative, _, absolute = amounts.partition(",")
     return limit_of(subject, relative, absolute or "0")
 
@@ -82,33 +82,33 @@ def limit_of(subject: str, relative: str, absolute: str) -> Limit:
     """The limit on ``subject``.
 
     Raises:
-        TracediffError: no such subject, or a part that is no bound on it.
+        TracediffError: an unknown subject, or an invalid part.
     """
     kind, mark, name = subject.partition(":")
     where = f"limit on {subject!r}"
     if kind == "step":
-        raise TracediffError(where, "the step has a limit of its own", "set it with --max-regression and --min-delta")
+        raise TracediffError(where, "the step has its own limit", "set it with --max-regression and --min-delta")
     if kind not in UNIT_OF or bool(mark) != (kind in NAMED) or (mark and not name):
         subjects = "state:NAME, family:NAME, op:PATTERN, kernels, memory, graph-breaks"
-        raise TracediffError(where, "no such subject", f"limit one of {subjects}")
+        raise TracediffError(where, "unknown subject", f"valid subjects: {subjects}")
     if kind == "state" and name not in STATES and not name.startswith("op:"):
-        raise TracediffError(where, "no such state", f"name one of {', '.join(STATES)}")
+        raise TracediffError(where, "unknown state", f"valid states: {', '.join(STATES)}")
     return Limit(subject, parse_relative(relative, where), parse_absolute(absolute, UNIT_OF[kind], where))
 
 
 def parse_relative(text: str, where: str) -> float:
-    """``3%`` or ``0.03`` as a part of the whole.
+    """``3%`` or ``0.03`` as a fraction.
 
     Raises:
-        TracediffError: any other text; also 3, which could mean either.
+        TracediffError: any other text; also 3, which could mean 3 % or 300 %.
     """
     text = text.strip()
     if percent := PERCENT.fullmatch(text):
         return float(percent[1]) / 100
-    if PART.fullmatch(text):
+    if FRACTION.fullmatch(text):
         return float(text)
     raise TracediffError(
-        where, f"{text!r} is no relative bound", "write it as 3% or 0.03 (an absolute part comes after a comma)"
+        where, f"{text!r} is not a relative limit", "write it as 3% or 0.03 (an absolute part comes after a comma)"
     )
 
 
@@ -122,5 +122,5 @@ def parse_absolute(text: str, unit: str, where: str) -> float:
     if amount and not amount[2] and not float(amount[1]):
         return 0.0
     if not amount or amount[2] not in FACTORS[unit]:
-        raise TracediffError(where, f"{text.strip()!r} is no absolute bound", f"write it as {EXAMPLES[unit]}")
+        raise TracediffError(where, f"{text.strip()!r} is not an absolute limit", f"write it as {EXAMPLES[unit]}")
     return float(amount[1]) * FACTORS[unit][amount[2]]

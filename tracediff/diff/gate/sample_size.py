@@ -1,4 +1,4 @@
-"""How many runs a side would decide, given how much runs were seen to differ."""
+"""How many runs per side would decide, given the variation between the runs at hand."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Interval = tuple[float, float]
 
 
 def spread_of_step(verdict: Verdict) -> float | None:
-    """Standard deviation of the logarithm of a run's median that the verdict's smallest detectable effect stands for;
-    None where it has none.
+    """Standard deviation of the logarithm of a run's median, from the verdict's detectable change; None if it has
+    none.
     """
     if verdict.min_detectable_us is None or verdict.median_control_us <= 0:
         return None
     n, m = verdict.n_control, verdict.n_test
     df = {"paired": n - 1.0, "prediction": max(n, m) - 1.0, "assumed": math.inf}.get(verdict.method, n + m - 2.0)
     detectable = math.log1p(verdict.min_detectable_us / verdict.median_control_us)
-    return detectable / (_detects(df) * math.sqrt(1 / n + 1 / m))
+    return detectable / (_detectable(df) * math.sqrt(1 / n + 1 / m))
 
 
 def spread_of_interval(interval: Interval, n: int, m: int) -> float:
-    """Standard deviation of the logarithm of a run that ``interval`` stands for."""
-    return reach(interval) / (quantile_t(1 - LEVEL / 2, n + m - 2) * math.sqrt(1 / n + 1 / m))
+    """Standard deviation of the logarithm of a run, from an ``interval``."""
+    return half_width(interval) / (quantile_t(1 - LEVEL / 2, n + m - 2) * math.sqrt(1 / n + 1 / m))
 
 
 def middle(interval: Interval) -> float:
@@ -37,23 +37,23 @@ def middle(interval: Interval) -> float:
     return (math.log1p(interval[0]) + math.log1p(interval[1])) / 2
 
 
-def reach(interval: Interval) -> float:
-    """How far ``interval`` reaches to either side of its middle, in logarithms."""
+def half_width(interval: Interval) -> float:
+    """Half the width of ``interval``, in logarithms."""
     return (math.log1p(interval[1]) - math.log1p(interval[0])) / 2
 
 
 def runs_to_detect(spread: float, effect: float) -> int | None:
-    """Runs a side that find a change of the logarithm of ``effect`` in 80 % of cases; None for more than MOST_RUNS."""
-    return _least_runs(lambda n: _detects(2 * n - 2) * spread * math.sqrt(2 / n) <= effect)
+    """Runs per side that detect a change of the logarithm by ``effect`` in 80 % of cases; None if over MOST_RUNS."""
+    return _least_runs(lambda n: _detectable(2 * n - 2) * spread * math.sqrt(2 / n) <= effect)
 
 
-def runs_to_part(spread: float, distance: float) -> int | None:
-    """Runs a side whose interval reaches less than ``distance`` to either side; None for more than MOST_RUNS."""
+def runs_to_separate(spread: float, distance: float) -> int | None:
+    """Runs per side whose interval has a half width below ``distance``; None if over MOST_RUNS."""
     return _least_runs(lambda n: quantile_t(1 - LEVEL / 2, 2 * n - 2) * spread * math.sqrt(2 / n) < distance)
 
 
-def _detects(df: float) -> float:
-    """Standard errors that an effect must be large to be found in 80 % of cases."""
+def _detectable(df: float) -> float:
+    """The effect that is detected in 80 % of cases, in standard errors."""
     return quantile_t(1 - LEVEL / 2, df) + quantile_t(POWER, df)
 
 

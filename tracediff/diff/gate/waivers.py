@@ -1,4 +1,4 @@
-"""Waivers: breaches that are known and pass until a date."""
+"""Waivers: permission for limits to be exceeded until a date."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fnmatch import fnmatchcase
 
 @dataclass(frozen=True)
 class Waiver:
-    """Lets a broken limit pass.
+    """Permission for limits to be exceeded until a date.
 
     Attributes:
-        pattern: of subjects, as a shell matches file names. reason: why. expires: its last day.
+        pattern: of subjects, with wildcards as in file names. reason: why. expires: its last day.
     """
 
     pattern: str
@@ -21,14 +21,14 @@ class Waiver:
     expires: date
 
     def covers(self, subject: str) -> bool:
-        """Whether it is about ``subject``."""
+        """Whether it applies to ``subject``."""
         return fnmatchcase(subject, self.pattern)
 
     def has_expired(self, today: date) -> bool:
-        """Whether its last day is over."""
+        """Whether its last day has passed."""
         return today > self.expires
 
 
 def waiver_for(subject: str, waivers: Sequence[Waiver]) -> Waiver | None:
-    """The waiver about ``subject`` that lasts longest; it may have expired."""
+    """The waiver of ``subject`` that expires last, even if it has expired; None without one."""
     return max((w for w in waivers if w.covers(subject)), key=lambda w: w.expires, default=None)

@@ -130,16 +130,16 @@ def _in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
         (heavy[0][i], heavy[1][j])
         for i, j in align(*([of[i] for i in at] for of, at in zip(contents, heavy, strict=True)))
     ]
-    for told in (contents, labels):
-        found += within_gaps(sorted(found), *told)
-    for told in (contents, labels):
-        found += equal_in_turn(found, *told)
+    for keys in (contents, labels):
+        found += within_gaps(sorted(found), *keys)
+    for keys in (contents, labels):
+        found += equal_in_turn(found, *keys)
     return found
 
 
 def _called_alike(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> tuple[list[int], list[int]]:
-    """Without calls that one side makes MANY_TIMES as often: one of many is no partner of what stands for all of
-    them.
+    """Without calls that one side makes MANY_TIMES as often: one of many is not the counterpart of a call that replaces
+    all of them.
     """
     counts = Counter(sides[0].label(n) for n in a), Counter(sides[1].label(n) for n in b)
     batched = {e for e in counts[0].keys() & counts[1].keys() if _batched(counts[0][e], counts[1][e])}

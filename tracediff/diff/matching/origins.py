@@ -39,7 +39,7 @@ class Origins:
 
     def of(self, kernel: str, phase: str, occurrence: int) -> Origin | None:
         """The origin of the ``occurrence``-th launch of ``kernel`` (its raw name) in a phase of a step; None where
-        unknown or told in several ways.
+        unknown or ambiguous.
         """
         found = self._of.get((phase, kernel))
         if not found:

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 MOST_PRIOR = 2.0
 LEAST_RUNS = 3
 LEAST_US = 10.0
-"""Time a step below which nothing is tested: the profiler's own resolution and cost are of that size."""
+"""Time per step below which nothing is tested: the profiler's own resolution and cost are of that size."""
 NOISE_FLOOR = 0.01
 SAME_BAND = 0.05
 
@@ -58,10 +58,10 @@ class Tested:
 
 
 def compare_many(control: Floats, test: Floats, noise_floor: float = NOISE_FLOOR) -> Tested:
-    """Test k numbers given one value a run on both sides.
+    """Test k numbers given one value per run on both sides.
 
     Args:
-        control, test: float64[k, runs] µs a step, each run's median over its steps.
+        control, test: float64[k, runs] µs per step, each run's median over its steps.
         noise_floor: relative changes up to this are never flagged.
     """
     k = len(control)

@@ -16,7 +16,7 @@ LEVEL = 0.05
 POWER = 0.8
 BATCHES = 5
 ENOUGH_RUNS = 5
-"""Runs a side from which ranks are used, and from which pairs are."""
+"""Runs per side from which ranks are used, and from which pairs are."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Estimate:
 def estimate(
     control: Sequence[float], test: Sequence[float], *, paired: bool = False, assumed_cv: float | None = None
 ) -> Estimate:
-    """Compare two samples of one logarithm a run by the procedure that their sizes allow.
+    """Compare two samples of one logarithm per run by the procedure that their sizes allow.
 
     Args:
         paired: run k of both sides was taken together, and there are at least five.
@@ -186,9 +186,9 @@ def _u_counts(n: int, m: int) -> list[int]:
 
 
 def within_runs(control: Sequence[float], test: Sequence[float]) -> tuple[float, float] | None:
-    """Interval of the effect within one run a side, from the steps' logarithms: a t on the medians of five batches.
+    """Interval of the effect within one run per side, from the steps' logarithms: a t on the medians of five batches.
 
-    It says nothing of other runs. None below five steps a side.
+    It says nothing of other runs. None below five steps per side.
     """
     if min(len(control), len(test)) < BATCHES:
         return None
