@@ -1,4 +1,4 @@
-"""Counters: values over time that tools add to a trace (`C` events), such as the utilisation of a GPU."""
+"""Counters: values over time that tools add to a trace (`C` events), such as GPU utilisation."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tracediff.profile.model import TableRows
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
 
 LARGEST = 2.0**61
-"""Of a value times the length of the file in ns; larger ones are unknown, so that sums fit int64."""
+"""Limit of a value times the length of the file in ns; larger values count as unknown, so that sums fit int64."""
 
 SCHEMA = TableSchema(
     "counters",
     "Counters",
-    "Values of counters over the period: a sample holds until the next of its series. The mean is over the time for "
-    "which a value is known.",
+    "Counter values over the period of each step. A sample applies until the next sample of its series. The mean is "
+    "taken over the time for which a value is known.",
     keys=("counter", "series"),
     columns=(
-        Column("known", "known"),
+        Column("known", "time with a value"),
         Column("integral", "value × ns", "count"),
         Column("samples", "samples", "count"),
     ),
@@ -35,8 +35,8 @@ SCHEMA = TableSchema(
 
 
 def table(context: Context) -> TableRows:
-    """By counter and series; empty where the trace has none. Before the first and from the last sample on nothing is
-    known.
+    """Rows by counter and series; empty if the trace has no counters. The value is unknown before the first sample and
+    after the last.
     """
     trace, borders = context.trace, context.completions
     rows, series, value, names = _samples(trace)
@@ -63,7 +63,7 @@ def table(context: Context) -> TableRows:
 
 
 def _samples(trace: Trace) -> tuple[Int64, Int64, NDArray[np.float64], list[str]]:
-    """(row, code of its series, value or NaN of each sample, what the codes stand for)."""
+    """(row, series code and value (or NaN) of each sample, series names)."""
     of = trace.arguments.get(cat.COUNTER)
     if of is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), []

@@ -1,4 +1,4 @@
-"""Loading: DataLoader annotations, and what of them the step had to wait for."""
+"""Loading: DataLoader annotations, and how much of their time delays the step."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
 SCHEMA = TableSchema(
     "loading",
     "Data loading",
-    "Annotations of DataLoaders: how long they are open, and for how much of that the step's state is data_loading: "
-    "nothing runs on the GPU or waits there.",
+    "DataLoader annotations: how long they are open, and for how much of that time the step's state is data_loading. "
+    "Exposed: the GPU runs nothing and has no launched work.",
     keys=("annotation",),
     columns=(Column("exposed", "exposed"), Column("time", "time"), Column("calls", "calls", "count")),
-    rates=(Rate("mean_us", "µs each", "time", "calls", 1e-3),),
+    rates=(Rate("mean_us", "mean µs", "time", "calls", 1e-3),),
 )  # fmt: skip
 
 
 def table(context: Context) -> TableRows:
-    """By annotation. Time and calls count to the step in which it begins, exposed time to the period in which it lies;
-    where several are open to the first.
+    """Rows by annotation. Time and calls count in the step in which the annotation begins, exposed time in the period
+    in which it lies; where several annotations are open, it counts for the first.
     """
     trace, lane = context.trace, context.lanes["annotations"]
     at = np.flatnonzero(trace.named(lambda name: "DataLoader" in name)[lane.rows])

@@ -1,4 +1,4 @@
-"""Holders of memory: which operators and modules allocated what is there when most is, and who allocates how much."""
+"""Memory by holder: the operators and modules that allocated the memory in use at the peak, and all they allocate."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from tracediff.profile.tables.schema import Column, TableSchema
 
 SCHEMA = TableSchema(
     "memory_holders",
-    "What holds memory",
-    "Bytes and blocks that are allocated when a device's most are in a step, by the innermost operator that allocated "
-    "them and did more than allocate, "
-    "its phase and its module; they add up to the peak. Allocated: all that was in the step, held at the peak or not.",
+    "Memory by holder",
+    "Bytes and blocks in use at the device's peak within the step, by the operator that allocated them, its phase and "
+    "its module. The operator is the innermost one that does more than allocate (not aten::empty). The bytes add up to "
+    "the peak. Allocated: all bytes allocated in the step, in use at the peak or not.",
     keys=("device", "phase", "operator", "module"),
-    columns=(Column("held", "held at the peak", "bytes"), Column("blocks", "blocks", "count"),
+    columns=(Column("held", "at the peak", "bytes"), Column("blocks", "blocks at the peak", "count"),
      Column("allocated", "allocated", "bytes"), Column("allocations", "allocations", "count")),
     arguments=("Addr",),
 )  # fmt: skip
 
 BEFORE, NOWHERE = "(before the capture)", "(no operator)"
 NO_EVENT = "(no event)"
-"""Changes of the recorded total that no event tells; negative where more was freed than is told."""
+"""Changes of the recorded total without an allocation event; negative where more was freed than is recorded."""
 NO_ADDRESS = "(unknown: no addresses recorded)"
 ALLOCATES = re.compile(r"^aten::(?:new_)?(?:empty\w*|resize_)$")
-"""Operators that only allocate, on behalf of the one around them."""
+"""Operators that only allocate memory, for the operator around them."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """What one device's rows are made of, one place after another; K places.
+    """The rows of one device by place of allocation, K places.
 
     Attributes:
         places: (phase, operator, module) of each.
@@ -53,7 +53,7 @@ class Held:
 
 
 def table(context: Context) -> TableRows:
-    """By device and place of the allocation."""
+    """Rows by device and place of the allocation."""
     found = allocations(context.trace)
     held = [_held(context, of) for of in found]
     keys = [(device, *place) for device, of in zip(devices(found), held, strict=True) for place in of.places]
@@ -84,8 +84,8 @@ def _held(context: Context, of: Allocations) -> Held:
 
 
 def _at_peaks(of: Allocations, peaks: Int64, place: Int64, before: int, size: int) -> Int64:
-    """int64[s, size, 2] bytes and blocks by place: each block is entered at the first peak that it is there at and
-    taken off behind the last.
+    """int64[s, size, 2] bytes and blocks by place: each block is added at the first peak at which it is allocated and
+    subtracted after the last.
     """
     there = blocks(of)
     moved = np.zeros((len(peaks) + 1, size, 2), np.int64)
@@ -120,9 +120,9 @@ def _places(context: Context, of: Allocations) -> tuple[Int64, list[tuple[str, s
 
 
 def _operators(context: Context, of: Allocations) -> Int64:
-    """int64[m] position in the ops lane of the operator that each event is put down to, −1 for none: the innermost that
-    does more than allocate,
-    else the innermost."""
+    """int64[m] position in the ops lane of the operator that each allocation is attributed to, −1 for none: the
+    innermost operator that does more than allocate, else the innermost.
+    """
     trace, ops = context.trace, context.lanes["ops"]
     innermost = enclosing(ops, _threads(context, of), of.at)
     tells = context.calls.operator & ~trace.named(ALLOCATES.match)[ops.rows]
@@ -134,8 +134,8 @@ def _operators(context: Context, of: Allocations) -> Int64:
 
 
 def _threads(context: Context, of: Allocations) -> Int64:
-    """int64[m] thread of each event as the ops lane counts them: old profilers write the ids of the same thread as text
-    and as number.
+    """int64[m] thread code of each event in the ops lane's numbering: old profilers write the id of one thread both as
+    text and as a number.
     """
     trace, ops = context.trace, context.lanes["ops"]
     base = len(trace.ids) + 1

@@ -1,4 +1,4 @@
-"""Rates: the FLOPs and bytes of the work of each operator, and how fast it was done."""
+"""Rates: the FLOPs and bytes of operators, their throughput and the share of the device's peak."""
 
 from __future__ import annotations
 
@@ -25,54 +25,53 @@ from tracediff.profile.tables.schema import Column, Part, Rate, TableSchema, sum
 
 
 def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
-    """The part of the roofline that a row attains on the one kind of device ``gpus``."""
+    """The share of the roofline that a row attains, if ``gpus`` is one kind of device."""
     return attained(key[2], values, device_of(gpus)).part
 
 
 SCHEMA = TableSchema(
     "rates",
-    "Work and its rate",
-    "FLOPs by the shapes of matrix products, convolutions and attention; bytes by those of these, of pointwise "
-    "operators, softmax and layer norm, "
-    "each operand moved once. "
-    "Work is that of the innermost operator with a formula; a dash: the trace does not tell, or there is no formula. "
-    "Time is that of GPU events, without a GPU of the operator itself; on matrix or vector units: where names of "
-    "kernels say so, and not of Winograd or FFT.",
+    "FLOP and byte rates",
+    "FLOPs are computed from the input shapes of matrix products, convolutions and attention; bytes also from those of "
+    "pointwise operators, softmax and layer norm, with each operand moved once. They are charged to the innermost "
+    "operator with a formula. A dash: there is no formula, or the trace lacks the shapes. Time is GPU time; without a "
+    "GPU, operator self time. Time on matrix units (Tensor Cores) or vector units is known where kernel names give it; "
+    "Winograd and FFT kernels are in neither.",
     keys=("work", "shapes", "dtype"),
     columns=(
         Column("time", "time"),
         Column("calls", "calls", "count"),
-        Column("flop", "work", "flop"),
-        Column("flop_time", "time of it"),
-        Column("bytes", "moved", "bytes"),
-        Column("bytes_time", "time of it"),
+        Column("flop", "FLOPs", "flop"),
+        Column("flop_time", "time with known FLOPs"),
+        Column("bytes", "bytes moved", "bytes"),
+        Column("bytes_time", "time with known bytes"),
         Column("matrix", "on matrix units"),
         Column("vector", "on vector units"),
     ),
     rates=(Rate("tflop_s", "TFLOP/s", "flop", "flop_time", 1e-3), Rate("gb_s", "GB/s", "bytes", "bytes_time")),
     arguments=("Concrete Inputs",),
-    parts=(Part("part_of_peak", "of peak", part_of_peak),),
+    parts=(Part("part_of_peak", "share of peak", part_of_peak),),
 )
 
 NOT_RECORDED = "shapes not recorded"
 PARTS = ("aten::cudnn_convolution_backward_input", "aten::cudnn_convolution_backward_weight")
 WHOLE = "aten::cudnn_convolution_backward"
-"""Operators whose own arguments do not tell the size of the weight, and the one around them whose do."""
+"""Operators whose arguments lack the size of the weight, and the operator around them whose arguments have it."""
 FEWER = re.compile(r"winograd|Sp3AsmConv|(?<![a-z])fft", re.IGNORECASE)
-"""Kernels that do with fewer operations than the formulas count."""
+"""Kernels that need fewer operations than the formulas count."""
 UNSAID, VECTOR, MATRIX, BY_FEWER = range(4)
-"""What computes, as kernels' names say; of an operator's kernels the last in this order decides."""
+"""Units that compute, by kernel name; if an operator's kernels differ, the last in this order counts."""
 UNITS = {None: UNSAID, False: VECTOR, True: MATRIX}
 
 
 @dataclass(frozen=True)
 class Attained:
-    """How fast a row's work was done; None where the trace or the table of devices does not tell.
+    """Throughput of a row; None where the trace or the table of devices lacks the data.
 
     Attributes:
         tflop_s, gb_s: rates.
-        compute, memory: parts of the device's peaks, 1 for all of it. None above that, too: then caches served, or the
-            algorithm did fewer operations.
+        compute, memory: shares of the device's peaks, 1 for the peak. Also None above 1: then caches served the data
+            or the algorithm needed fewer operations.
     """
 
     tflop_s: float | None
@@ -82,7 +81,7 @@ class Attained:
 
     @property
     def part(self) -> float | None:
-        """Part of the roofline: of the peak that bounds this work. None where FLOPs are known and their peak is not."""
+        """Share of the roofline, that is of the peak that bounds this work. None if only their peak is unknown."""
         if self.tflop_s is not None and self.compute is None:
             return None
         return max((p for p in (self.compute, self.memory) if p is not None), default=None)
@@ -108,8 +107,8 @@ def _part(rate: float | None, peak: float | None) -> float | None:
 
 
 def table(context: Context) -> TableRows:
-    """By kind of work, shapes and dtype; what no formula is charged with, by its operator. Times sum to the kernel
-    account, or to operators' self times.
+    """Rows by kind of work, shapes and dtype; work without a formula by its operator. Times sum to the kernel account,
+    or without a GPU to the operators' self times.
     """
     trace, ops = context.trace, context.lanes["ops"]
     on_gpu = len(context.gpu.rows) > 0
@@ -222,7 +221,7 @@ def _first_of(owner: Int64, charged: NDArray[np.bool_], step: Int64) -> NDArray[
 
 
 def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
-    """int64[m]: what computes each item's operator."""
+    """int64[m]: the units that compute each item's operator."""
     said = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
     owners, owner = np.unique(charged, return_inverse=True)
     most = np.zeros(len(owners), np.int64)
