@@ -109,7 +109,7 @@ def load_sets(
         notes = Notes()
         notes.add(
             EXECUTION_TRACE,
-            "execution traces lie beside the traces: shapes come from them where a trace has none",
+            "execution traces were found beside the traces: they give the shapes that a trace lacks",
             len(of) - len(ours),
         )
         profiles = _usable([found[wanted] for wanted in ours], notes, where)
@@ -141,7 +141,9 @@ def _snapshot(files: list[TraceFile]) -> TraceFile | None:
         return files[0] if is_snapshot(files[0]) else None
     for file in files:
         if file.name.endswith(SUFFIX):
-            raise TracediffError(str(file), "is a snapshot, which is a set by itself", "give it alone")
+            raise TracediffError(
+                str(file), "a snapshot cannot be combined with other files", "give it as a set of its own"
+            )
     return None
 
 
@@ -170,7 +172,7 @@ def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Wh
         if isinstance(fault, TracediffError):
             if not isinstance(fault, NotATrace) or len(results) == 1:
                 raise fault
-            notes.add("not-a-trace", f"passed over: {os.path.basename(fault.subject)} ({fault.reason})")
+            notes.add("not-a-trace", f"skipped: {os.path.basename(fault.subject)} ({fault.reason})")
     if not profiles:
         raise TracediffError(
             str(where),

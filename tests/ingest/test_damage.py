@@ -348,5 +348,5 @@ def test_a_file_without_a_single_event_that_can_be_read_says_why(read) -> None:
         read(b'{"traceEvents": [{"ph": oops}, {"ph": oops}]}')
     with pytest.raises(NotATrace, match="ends in the middle"):
         read(b'{"traceEvents": [{"ph": "X", "ts": 1')
-    with pytest.raises(NotATrace, match="holds no events"):
+    with pytest.raises(NotATrace, match="contains no events"):
         read(b'{"traceEvents": []}')

@@ -173,7 +173,7 @@ class ArgumentDecoder:
             pass
         found = _object(text, notes)
         if found is None:
-            notes.add("odd-arguments", "arguments that are no JSON object were left out", bytes(text) != b"null")
+            notes.add("odd-arguments", "arguments that are not a JSON object were dropped", bytes(text) != b"null")
             return self.struct()
         fitted = {}
         for name, raw in found.items():
@@ -181,7 +181,7 @@ class ArgumentDecoder:
             if field is None:
                 notes.add(
                     "odd-arguments",
-                    f"arguments of odd names, or beyond a category's first {MOST_COLUMNS}, were left out",
+                    f"arguments with unreadable names, or beyond the first {MOST_COLUMNS} of a category, were dropped",
                 )
                 continue
             try:
@@ -189,7 +189,7 @@ class ArgumentDecoder:
                     raw if field.type is msgspec.Raw else msgspec.json.decode(raw, type=field.type, strict=False)
                 )
             except NOT_JSON:
-                notes.add("odd-arguments", f"an argument is of another type than expected and was left out: {name}")
+                notes.add("odd-arguments", f"argument {name} has an unexpected type and was dropped")
         return self.struct(**fitted)
 
 
@@ -200,7 +200,7 @@ def _object(text: Any, notes: Notes) -> dict[str, Any] | None:
         fixed = repaired(bytes(text))
         if fixed is None:
             return None
-        notes.add("repaired", "arguments whose names were no valid UTF-8 were repaired")
+        notes.add("repaired", "arguments whose names were not valid UTF-8 were repaired")
         return msgspec.json.decode(fixed, type=dict[str, msgspec.Raw])
 
 
@@ -211,7 +211,7 @@ def text_of(raw: bytes, notes: Notes) -> str:
     try:
         return str(msgspec.json.decode(raw)) if raw[:1] == b'"' else msgspec.json.format(raw, indent=0).decode()
     except NOT_JSON:
-        notes.add("repaired", "text arguments that were no valid JSON were repaired")
+        notes.add("repaired", "text arguments that were not valid JSON were repaired")
         fixed = repaired(b'{"":' + raw + b"}")
         return str(msgspec.json.decode(fixed)[""]) if fixed and raw[:1] == b'"' else raw.decode(errors="replace")
 
@@ -223,5 +223,5 @@ def int_column(values: Sequence[Any], notes: Notes) -> np.ndarray[Any, np.dtype[
     except (TypeError, OverflowError):
         fits = [MISSING if v is None or not -(2**63) <= v < 2**63 else v for v in values]
         lost = sum(v is not None and v != f for v, f in zip(values, fits, strict=True))
-        notes.add("odd-arguments", "an integer argument needs more than 64 bits and was left out", lost)
+        notes.add("odd-arguments", "integer arguments that need more than 64 bits were dropped", lost)
         return np.array(fits, np.int64)

@@ -1,6 +1,7 @@
-"""Execution traces (torch.profiler.ExecutionTraceObserver): they hold no times, but the inputs of every operator, which
-a profiler's trace of the same
-process lacks where it was recorded without record_shapes. Both number operators alike (record function id)."""
+"""Execution traces (torch.profiler.ExecutionTraceObserver): they contain the inputs of every operator, and no times. A
+profiler's trace of the same process lacks the inputs if it was recorded without record_shapes. Both number operators
+in the same way (record function id).
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Trace
 
 EXECUTION_TRACE = "execution-trace"
-"""Code of the health notes on them."""
+"""Code of the health notes on execution traces."""
 HEAD = re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]*chakra')
 LARGEST = 1 << 29
-"""Bytes of an execution trace that are read."""
+"""Largest execution trace that is read, in bytes."""
 LINK = "Record function id"
 COLUMNS = ("Input Dims", "Input type", "Input Strides")
 NO_TENSOR = ("", "Scalar", "ScalarList")
@@ -53,7 +54,9 @@ class _Document(msgspec.Struct):
 
 
 def is_execution_trace(file: TraceFile) -> bool:
-    """Whether ``file`` begins as one; False for URLs, which would be fetched twice, and for what cannot be read."""
+    """Whether ``file`` begins like an execution trace; False for URLs, which would be fetched twice, and for unreadable
+    files.
+    """
     if "://" in file.path:
         return False
     try:
@@ -64,9 +67,7 @@ def is_execution_trace(file: TraceFile) -> bool:
 
 
 def with_inputs(trace: Trace, files: Sequence[TraceFile]) -> Trace:
-    """``trace`` with the inputs of its operators from the execution trace of its process among ``files``, where it has
-    none of its own.
-    """
+    """``trace`` with operator inputs from the execution trace of its process in ``files``, if it has none itself."""
     of = trace.arguments.get(cat.CPU_OP)
     if not files or of is None or COLUMNS[0] in of.texts or LINK not in of.ints:
         return trace
@@ -86,12 +87,12 @@ def _read(file: TraceFile, notes: Notes) -> _Document | None:
             text = stream.read(LARGEST)
         return msgspec.json.decode(text, type=_Document)
     except (TracediffError, *NOT_JSON):
-        notes.add(EXECUTION_TRACE, f"{file.name} is damaged, too large or of an unknown form, and was passed over")
+        notes.add(EXECUTION_TRACE, f"{file.name} is damaged, too large or in an unknown format, and was skipped")
         return None
 
 
 def _fill(trace: Trace, document: _Document) -> int:
-    """Give the operators of ``trace`` the inputs of the nodes with their number and name; how many got some."""
+    """Give the operators of ``trace`` the inputs of the nodes with their number and name; return how many have some."""
     of = trace.arguments[cat.CPU_OP]
     name_codes = {name: code for code, name in enumerate(trace.names)}
     text_codes: dict[str, int] = {}
@@ -123,7 +124,7 @@ def _numbered(document: _Document) -> Iterator[tuple[int, _Node]]:
 
 
 def _codes(node: _Node, codes: dict[str, int], first: int) -> tuple[int, int, int]:
-    """Codes of the node's shapes, types and strides as the profiler would write them; −1 where it has no input."""
+    """Codes of the node's shapes, types and strides as the profiler would write them; −1 if it has no input."""
     inputs = node.inputs
     if not inputs.types:
         return -1, -1, -1
@@ -140,9 +141,9 @@ def _codes(node: _Node, codes: dict[str, int], first: int) -> tuple[int, int, in
 
 
 def _kind(kind: str) -> str:
-    """``Tensor(float)`` → ``float``, ``Int`` → ``Scalar``, ``GenericList[Int,Int]`` → ``ScalarList``: the profiler's
-    words; "" for what it says nothing of,
-    such as absent tensors and lists with some."""
+    """``Tensor(float)`` → ``float``, ``Int`` → ``Scalar``, ``GenericList[Int,Int]`` → ``ScalarList``, as the profiler
+    writes them; "" for types that it does not write, such as absent tensors and lists that mix tensors and others.
+    """
     if "nullptr" in kind:
         return ""
     if kind.startswith("Tensor("):

@@ -41,7 +41,7 @@ def build_context(trace: Trace, step_marker: str | None, families: Families, not
     """
     steps = find_steps(trace, step_marker, notes)
     if steps.whole_file:
-        notes.add("no-steps", "no ProfilerStep in the file: all of it counts as one step")
+        notes.add("no-steps", "no ProfilerStep in the file: the whole file counts as one step")
     gpu = gpu_events(trace, steps, notes)
     lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
     completions = steps.completions(gpu.end, gpu.step)

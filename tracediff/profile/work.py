@@ -35,7 +35,9 @@ def kernel_work(
     ns = gpu.end - gpu.start
     long = (gpu.step >= 0) & (ns > periods[np.maximum(gpu.step, 0)]) if len(periods) else np.zeros(len(rows), bool)
     notes.add(
-        "long-kernels", "GPU events last longer than the step that launched them: kept out of matching", int(long.sum())
+        "long-kernels",
+        "GPU events last longer than the period of the step that launched them: kept out of matching",
+        int(long.sum()),
     )
     launched = np.where(gpu.launch >= 0, calls.position[gpu.launch], -1)
     placed = (launched >= 0) & (gpu.step >= 0)

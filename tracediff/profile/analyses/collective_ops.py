@@ -62,7 +62,7 @@ def first_collectives(context: Context, notes: Notes) -> Collectives:
     found = collectives(context)
     notes.add(
         "many-collectives",
-        f"collective operations beyond a file's first {MOST} are not matched over ranks",
+        f"collective operations beyond the first {MOST} of a file are not matched across ranks",
         max(len(found.kind) - MOST, 0),
     )
     columns = (field.name for field in fields(Collectives) if field.name != "kinds")

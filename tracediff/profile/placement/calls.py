@@ -65,7 +65,7 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
     if len(nodes.name) > MOST_CALLS:
         notes.add(
             "calls-merged",
-            "a step holds so many calls that equal ones of a parent were taken together",
+            "the steps have so many distinct calls that equal calls below one parent were merged",
             len(nodes.name),
         )
         node, nodes = _number(

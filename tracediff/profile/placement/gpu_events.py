@@ -57,7 +57,7 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         step[found] = steps.of(trace.ts[launch[found]])
     notes.add(
         "spilled-kernels",
-        "GPU events were launched before the capture began (or their launch is missing)",
+        "GPU events have no launch in the file (launched before the capture, or the launch is missing)",
         int((step == SPILLED).sum()),
     )
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
@@ -84,7 +84,5 @@ def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     found = (at >= 0) & (correlations[np.maximum(at, 0)] == wanted) & (wanted != MISSING)
     out[found] = calls[at[found]]
     twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], wanted)
-    notes.add(
-        "duplicate-correlation", "launches share a correlation id with another; the latest was taken", int(twins.sum())
-    )
+    notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", int(twins.sum()))
     return out

@@ -61,7 +61,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     cut = recorded > end
     notes.add(
         "overlapping-scopes",
-        "scopes end after the scope around them; the overhang counts to no self time",
+        "scopes end after the scope around them; the time after its end counts in no self time",
         int(cut.sum()),
     )
     self_ns = end - start

@@ -91,11 +91,13 @@ def _marked(trace: Trace, marker: str) -> Steps:
         pattern = re.compile(marker)
     except re.error as error:
         raise TracediffError(
-            "--step-marker", f"no regular expression ({error})", "give a name or a pattern, such as 'execute_model.*'"
+            "--step-marker",
+            f"not a regular expression ({error})",
+            "give a name or pattern, such as 'execute_model.*'",
         ) from None
     rows = np.flatnonzero(trace.named(pattern.search) & (trace.category == cat.ANNOTATION) & (trace.dur >= 0))
     if not len(rows):
-        remedy = "look for the annotations of its loop with `tracediff compare … --where NAME`"
+        remedy = "find the annotation of the loop with `tracediff compare … --where NAME`"
         raise TracediffError(str(trace.file), f"no annotation matches the step marker {marker!r}", remedy)
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
     return _steps(trace, rows, np.arange(len(rows), dtype=np.int64))
@@ -113,8 +115,8 @@ def whole_file(trace: Trace) -> Steps:
     """
     rows = np.isin(trace.category, (*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
     if not rows.any():
-        remedy = "record it with ProfilerActivity.CPU, and CUDA where there is a GPU"
-        raise NotATrace(str(trace.file), "holds no operator, call, annotation or GPU event", remedy)
+        remedy = "record it with ProfilerActivity.CPU, and with CUDA if there is a GPU"
+        raise NotATrace(str(trace.file), "contains no operator, call, annotation or GPU event", remedy)
     start, end = trace.ts[rows].min(), (trace.ts[rows] + trace.dur[rows]).max()
     return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), whole_file=True)
 
@@ -128,5 +130,5 @@ def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:
     )
     if inside.any() or len(steps) == 1:
         return steps
-    notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) holds no operation and was left out")
+    notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) is empty and was dropped")
     return Steps(steps.numbers[:-1], steps.start[:-1], steps.end[:-1])

@@ -31,8 +31,8 @@ SCHEMA = TableSchema(
     "synchronisations",
     "Synchronisations",
     "Calls in which the host waits for the GPU, by call site: the operators around the call, outermost first; the "
-    "three innermost Python functions with a source line; and the innermost annotation. A field is empty if nothing of its "
-    "kind is around the call or was recorded.",
+    "three innermost Python functions with a source line; and the innermost annotation. A field is empty if nothing of "
+    "its kind is around the call or was recorded.",
     keys=("call", "operators", "python", "annotation"),
     columns=(Column("time", "time"), Column("calls", "calls", "count")),
     rates=(Rate("mean_us", "mean µs", "time", "calls", 1e-3),),
