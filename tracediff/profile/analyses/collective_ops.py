@@ -1,5 +1,5 @@
-"""Collective operations of one file: communication kernels, and the work of gloo, MPI and UCC on the host; what each
-is, how large, and what hides it.
+"""Collective operations of one file: communication kernels, and the work of gloo, MPI and UCC on the host, each with
+its operation, group, size and exposed time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tracediff.profile.placement.nesting import Lane, threads_of
 from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
 
 MOST = 100_000
-"""Operations of a file that are kept one by one."""
+"""Operations per file that are kept one by one."""
 UNKNOWN = "unknown"
 LONGEST_TEXT = 80
 """Characters of a group's name that are shown."""
@@ -34,7 +34,7 @@ KNOWN_AS = tuple(
     for squashed in ("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv",
                      "reduce", "gather", "scatter", "send", "recv")
 )  # fmt: skip
-"""What a name holds once underscores are out → what it is; the first decides."""
+"""Part of a name without underscores → operation; the first match decides."""
 DTYPES = {
     "float32": (4, "float", "float32"),
     "float64": (8, "double", "float64"),
@@ -54,11 +54,11 @@ DTYPES = {
 """dtype → its bytes, and how NCCL's metadata and recorded inputs spell it, in lower case."""
 SPELLED = {spelling: (dtype, int(size)) for dtype, (size, *spellings) in DTYPES.items() for spelling in spellings}
 LARGEST = 1 << 56
-"""Elements; more are no size but a fault of the recording."""
+"""Limit of elements; larger numbers are recording errors."""
 
 
 def first_collectives(context: Context, notes: Notes) -> Collectives:
-    """The first `MOST` operations of the file; how many more there are is a note."""
+    """The first `MOST` operations of the file; a health note counts the others."""
     found = collectives(context)
     notes.add(
         "many-collectives",
@@ -106,8 +106,8 @@ def collectives(context: Context) -> Collectives:
 
 
 def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
-    """int64[k]: what each rank's link carries when ``size`` bytes (int64[k]) are moved; None where the group's size or
-    the operation is not known.
+    """int64[k]: bytes on each rank's link for operations of ``size`` bytes (int64[k]); None if the size of the group
+    or the operation is unknown.
 
     With n ranks, of size S: all_reduce 2·S·(n−1)/n; all_gather, reduce_scatter, all_to_all, gather, scatter S·(n−1)/n;
     broadcast, reduce, send, recv S.
@@ -140,8 +140,8 @@ def size_labels(size: Int64) -> list[str]:
 
 
 def _around(trace: Trace, lane: Lane, says: Any, rows: Int64) -> Int64:
-    """int64[m] row of the latest scope of the lane, of a name that ``says`` accepts, that is open on its thread when
-    each event of ``rows`` begins; or −1.
+    """int64[m] row of the latest scope of the lane with a name that ``says`` accepts and that is open on the thread
+    when each event of ``rows`` begins; −1 for none.
     """
     out = np.full(len(rows), -1, np.int64)
     mine = np.flatnonzero(trace.named(says)[lane.rows])
@@ -245,7 +245,7 @@ def _dtype(spelled: str) -> tuple[str, int]:
 
 
 def _group(name: str, about: str, ranks: int) -> str:
-    """Of a process group for eyes, such as ``0 default_pg, 8 ranks``."""
+    """The display name of a process group, such as ``0 default_pg, 8 ranks``."""
     if not name:
         return UNKNOWN
     about = about if about not in (name, "undefined") else ""
@@ -269,15 +269,13 @@ def _only_group(trace: Trace) -> tuple[str, str, int]:
 
 
 def _first_type(types: str) -> str:
-    """Of recorded inputs, such as ``["float"]``."""
+    """The first type of recorded inputs, such as ``["float"]``."""
     listed = _parsed(types)
     return str(listed[0]) if isinstance(listed, list) and listed else ""
 
 
 def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[CollectiveKind, ...]) -> Int64:
-    """int64[m] elements by the inputs of the annotation, −1 where not known: what is gathered is as many inputs as
-    there are ranks.
-    """
+    """int64[m] elements from the inputs of the annotation, −1 where unknown; gathers move one input per rank."""
     codes, inverse = np.unique(dims, return_inverse=True)
     elements = np.array([_elements(_parsed(trace.texts[c])) if c >= 0 else -1 for c in codes.tolist()], np.int64)[
         inverse
@@ -297,7 +295,7 @@ def _parsed(text: str) -> Any:
 
 
 def _elements(dims: Any) -> int:
-    """Elements of tensors with these shapes together, −1 where they are none."""
+    """Total elements of tensors with these shapes, −1 if these are not shapes."""
     if not isinstance(dims, list):
         return -1
     if all(isinstance(d, int) and 0 <= d < LARGEST for d in dims) and dims:
@@ -319,8 +317,8 @@ def _exposed_on_gpu(context: Context, at: Int64) -> Int64:
 
 
 def _exposed_on_host(context: Context, rows: Int64) -> Int64:
-    """int64[m]: how long no thread is in an operator but those of communication, and no compute kernel runs, while each
-    of the annotations ``rows`` is open.
+    """int64[m]: how long each of the annotations ``rows`` is open while no thread is in an operator other than
+    communication and no compute kernel runs.
     """
     trace, ops = context.trace, context.lanes["ops"]
     if not len(rows):
@@ -336,7 +334,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
 
 
 def _computing(context: Context, device: int | None) -> Intervals:
-    """When a compute kernel runs on the GPU ``device``, or on any."""
+    """The times at which a compute kernel runs on the GPU ``device``, or with None on any GPU."""
     trace, gpu = context.trace, context.gpu
     computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.named(is_communication)[gpu.rows]
     mine = np.flatnonzero(computes if device is None else computes & (gpu.device == device))

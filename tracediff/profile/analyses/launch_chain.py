@@ -10,12 +10,12 @@ from tracediff.ingest import categories as cat
 from tracediff.profile.context import Context
 
 MOST = 50
-"""GPU events of one launch that are told."""
+"""GPU events listed per launch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Linked:
-    """One event.
+    """One event of a launch chain.
 
     Attributes:
         event: its row of the trace. what: ``GPU event``, ``launch`` or ``around``.
@@ -32,8 +32,8 @@ class Linked:
 
 
 def follow(context: Context, event: int) -> list[Linked]:
-    """What hangs together with the event at row ``event``: GPU events, their launch, and the operators around it, the
-    innermost first.
+    """The launch chain of the event at row ``event``: GPU events, their launch, and the operators around it, innermost
+    first.
     """
     gpu, lane = context.gpu, context.lanes["ops"]
     on_gpu = np.flatnonzero(gpu.rows == event)

@@ -214,10 +214,10 @@ def read_rules(path: str | Path) -> Families:
             str(path), error.strerror or "cannot be read", "give the path of a TOML file of families"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TracediffError(str(path), f"is no TOML ({error})", form) from None
+        raise TracediffError(str(path), f"not valid TOML ({error})", form) from None
     tables = document.get("family")
     if not isinstance(tables, list) or not tables or set(document) - {"family"}:
-        raise TracediffError(str(path), "is not a list of [[family]] tables", form)
+        raise TracediffError(str(path), "not a list of [[family]] tables", form)
     return Families(
         tuple(
             rule
@@ -231,17 +231,17 @@ def _own_rules(subject: str, table: Any, form: str) -> list[tuple[str, str]]:
     """The rules of one ``[[family]]``."""
     name, patterns = (table.get("name"), table.get("patterns")) if isinstance(table, dict) else (None, None)
     if not isinstance(name, str) or not name.strip():
-        raise TracediffError(subject, "has no name", form)
+        raise TracediffError(subject, "the rule has no name", form)
     if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
-        raise TracediffError(subject, "has no list of patterns", form)
+        raise TracediffError(subject, "the rule has no list of patterns", form)
     for pattern in patterns:
         try:
             re.compile(pattern)
         except re.error as error:
             raise TracediffError(
                 subject,
-                f"{pattern!r} is no regular expression ({error})",
-                "escape what is meant literally with a backslash",
+                f"{pattern!r} is not a regular expression ({error})",
+                "escape literal characters with a backslash",
             ) from None
     return [(name.strip(), p) for p in patterns]
 

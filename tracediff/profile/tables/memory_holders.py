@@ -71,7 +71,7 @@ def _held(context: Context, of: Allocations) -> Held:
     before, no_event, unknown = range(len(places), len(places) + 3)
     values = np.zeros((len(context.steps), len(places) + 3, len(SCHEMA.columns)), np.int64)
     peaks = of.peaks(context.steps)
-    if of.told and (of.address != MISSING).all():
+    if of.has_totals and (of.address != MISSING).all():
         values[..., :2] = _at_peaks(of, peaks, place, before, values.shape[1])
         values[:, no_event, 0] = of.allocated[peaks] - values[..., 0].sum(axis=1)
     else:

@@ -18,7 +18,7 @@ from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 from tracediff.profile.model import TableRows
 from tracediff.profile.perf_model.bytes_moved import has_traffic, traffic_work
 from tracediff.profile.perf_model.device_peaks import Device, device_of
-from tracediff.profile.perf_model.flops import Work, base_of, flop_work, has_flop, outputs_told
+from tracediff.profile.perf_model.flops import Work, base_of, flop_work, has_flop, recorded_outputs
 from tracediff.profile.perf_model.op_inputs import Inputs, read_inputs
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.tables.schema import Column, Part, Rate, TableSchema, summed
@@ -59,9 +59,9 @@ WHOLE = "aten::cudnn_convolution_backward"
 """Operators whose arguments lack the size of the weight, and the operator around them whose arguments have it."""
 FEWER = re.compile(r"winograd|Sp3AsmConv|(?<![a-z])fft", re.IGNORECASE)
 """Kernels that need fewer operations than the formulas count."""
-UNSAID, VECTOR, MATRIX, BY_FEWER = range(4)
+UNKNOWN_UNITS, VECTOR, MATRIX, BY_FEWER = range(4)
 """Units that compute, by kernel name; if an operator's kernels differ, the last in this order counts."""
-UNITS = {None: UNSAID, False: VECTOR, True: MATRIX}
+UNITS = {None: UNKNOWN_UNITS, False: VECTOR, True: MATRIX}
 
 
 @dataclass(frozen=True)
@@ -196,16 +196,16 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Work]]:
     rows, outer = ops.rows[owners], ops.parent[owners]
     partial = trace.named(lambda name: name in PARTS)[rows] & (outer >= 0)
     partial[partial] = trace.named(lambda name: name == WHOLE)[ops.rows[outer[partial]]]
-    told_by = np.where(partial, ops.rows[outer], rows)
+    described = np.where(partial, ops.rows[outer], rows)
     texts = [
-        trace.text_column(a, cat.CPU_OP)[told_by].astype(np.int64)
+        trace.text_column(a, cat.CPU_OP)[described].astype(np.int64)
         for a in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
     ]
     code, first = combined(trace.name[rows].astype(np.int64), *texts)
     read: list[tuple[str, Inputs]] = []
     for row, *codes in zip(rows[first].tolist(), *(t[first].tolist() for t in texts), strict=True):
         read.append((trace.names[trace.name[row]], read_inputs(*(trace.texts[c] if c >= 0 else None for c in codes))))
-    outputs = outputs_told(read)
+    outputs = recorded_outputs(read)
     works = [flop_work(op, inputs, outputs) or traffic_work(op, inputs) for op, inputs in read]
     return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [Work(""), *works]
 
@@ -222,10 +222,10 @@ def _first_of(owner: Int64, charged: NDArray[np.bool_], step: Int64) -> NDArray[
 
 def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
     """int64[m]: the units that compute each item's operator."""
-    said = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
+    unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
     owners, owner = np.unique(charged, return_inverse=True)
     most = np.zeros(len(owners), np.int64)
-    np.maximum.at(most, owner, said)
+    np.maximum.at(most, owner, unit)
     return most[owner]
 
 
