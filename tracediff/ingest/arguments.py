@@ -85,10 +85,10 @@ MOST_COLUMNS = 256
 """Columns a category may have; further argument names are counted in a health note."""
 
 FLOW_ID = "flow id"
-"""Column that holds the ids of arrows, which are no arguments in the JSON."""
+"""Column that holds the ids of arrows, which are not arguments in the JSON."""
 
 UNFIT_NAME = re.compile(r'["\\\x00-\x1f]')
-"""Characters that a column's name must not hold."""
+"""Characters that a column's name must not contain."""
 
 ABSENT = msgspec.Raw(b"")
 
@@ -108,7 +108,7 @@ class ArgumentDecoder:
         self._learn([])
 
     def kind(self, name: str) -> type:
-        """int, float or str: what a column of this name holds."""
+        """The type of a column of this name: int, float or str."""
         if self.category in cat.CALLS and name in TEXT_ARGUMENTS:
             return str
         name = OTHER_SPELLINGS.get(name, name)

@@ -1,4 +1,4 @@
-"""Damaged text → the events in it that can be read, and a count of those that cannot."""
+"""Salvages the readable events of damaged text, and counts the others."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ LAST_PATIENCE = 20
 
 @dataclass
 class Salvage:
-    """What can be read of ``text``, which begins with an item of the list of events.
+    """The readable events of ``text``, which begins with an item of the list of events.
 
     Attributes:
         list_end: matches the end of the list, where it is given a position.
         events: JSON objects.
-        used: how far ``text`` was read; behind it lies an event that does not end, or damage without an event behind
-            it.
+        used: how far ``text`` was read; then follows an event that does not end, or damage without a later event.
         closed: the list of events ends at ``used``.
         lost, repaired: how many events.
         given_up: bytes left unsearched at the end, because searching them would take too long.
@@ -52,7 +51,7 @@ class Salvage:
             pass
 
     def _next(self) -> bool:
-        """Read one event or pass over damage; False where nothing more can be read."""
+        """Read one event or skip damage; False if nothing more can be read."""
         at = self.used = cast(re.Match[bytes], BETWEEN_EVENTS.match(self.text, self.used)).end()
         if self.list_end.match(self.text, at):
             self.used, self.closed = at + 1, True

@@ -18,7 +18,7 @@ Codes = NDArray[np.int32]
 
 
 class Distributed(msgspec.Struct, frozen=True):
-    """What ``distributedInfo`` says of this process.
+    """The ``distributedInfo`` of this process.
 
     Attributes:
         pg_config: its process groups as recorded, whatever their form.
@@ -38,7 +38,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """The allow-list of top-level metadata: nothing else of it is ever read, kept or shown.
+    """The allow-listed top-level metadata: no other metadata is read, kept or shown.
 
     Attributes:
         versions: of vendors' runtimes and drivers, by their key in the file.
@@ -113,14 +113,14 @@ class Trace:
     def __len__(self) -> int:
         return len(self.ts)
 
-    def named(self, says: Callable[[str], object]) -> NDArray[np.bool_]:
-        """bool[n]: whether ``says`` is true of each event's name; every name is asked about once."""
-        return np.array([bool(says(name)) for name in self.names], bool)[self.name]
+    def named(self, matches: Callable[[str], object]) -> NDArray[np.bool_]:
+        """bool[n]: whether ``matches`` is true for each event's name; it is called once per name."""
+        return np.array([bool(matches(name)) for name in self.names], bool)[self.name]
 
-    def named_among(self, rows: Int64, says: Callable[[str], object]) -> NDArray[np.bool_]:
-        """bool[m]: the same of the m events at ``rows``, where these are few: no other name is asked about."""
+    def named_among(self, rows: Int64, matches: Callable[[str], object]) -> NDArray[np.bool_]:
+        """bool[m]: the same for the m events at ``rows``; faster if these are few."""
         codes, at = np.unique(self.name[rows], return_inverse=True)
-        return np.array([bool(says(self.names[code])) for code in codes.tolist()], bool)[at]
+        return np.array([bool(matches(self.names[code])) for code in codes.tolist()], bool)[at]
 
     def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
         """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""
@@ -148,8 +148,8 @@ class Trace:
         return out
 
     def arguments_of(self, row: int) -> dict[str, Any]:
-        """All arguments of the event at ``row``, by name: int, float, str (JSON text for lists). For looking, not for
-        loops.
+        """All arguments of the event at ``row``, by name: int, float, str (JSON text for lists). Slow: for
+        single events.
         """
         of = self.arguments.get(int(self.category[row]))
         if of is None:

@@ -29,7 +29,7 @@ class Selection:
 
     @classmethod
     def parse(cls, text: str) -> Selection:
-        """The selection of ``A``, ``A..B``.
+        """The selection written as ``A`` or ``A..B``.
 
         Raises:
             TracediffError: any other text.
@@ -51,8 +51,8 @@ class Selection:
         return np.arange(len(numbers)) >= skip
 
     def typical(self, profile: Profile) -> int:
-        """Position of the used step whose period is nearest to the median of those used, the earliest of equals; of all
-        where none is used.
+        """Position of the used step whose period is nearest to the median of those used, the earliest of equals; of
+        all steps if none is used.
         """
         used = self.used(profile)
         positions = np.flatnonzero(used) if used.any() else np.arange(len(used))

@@ -1,4 +1,4 @@
-"""Work: what the kernel account is made of. GPU events by the call that launched them; without a GPU the self time of
+"""The work of the kernel account: GPU events by the call that launched them, or without a GPU the self time of
 operators.
 """
 
@@ -62,7 +62,7 @@ def kernel_work(
 
 
 def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
-    """The self time of the operators in the steps of a file without GPU events; wrappers do no work of their own."""
+    """The self time of the operators in the steps of a file without GPU events; wrappers count as no work."""
     at = np.flatnonzero(calls.operator)
     step = steps.of(ops.start[at])
     at, step = at[step >= 0], step[step >= 0]
@@ -95,7 +95,7 @@ def _table(
     ns: Int64,
     unmatched: NDArray[np.bool_],
 ) -> WorkTable:
-    """Rows with equal keys summed; ``place`` sorts the events within their step, ``has_op`` says which hang below an
+    """Rows with equal keys summed; ``place`` sorts the events within their step, ``has_op`` marks the events below an
     operator.
     """
     order = np.empty(len(place), np.int64)
@@ -135,7 +135,7 @@ def empty_work() -> WorkTable:
 
 
 def _launch_shapes(trace: Trace, rows: Int64) -> tuple[Int64, list[str]]:
-    """(code of grid and block, −1 where not recorded; what the codes stand for)."""
+    """(code of grid and block, −1 where not recorded; the texts that the codes index)."""
     grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in (ARGUMENT.grid, ARGUMENT.block))
     at = np.flatnonzero((grid >= 0) | (block >= 0))
     code, first = combined(grid[at], block[at])

@@ -13,8 +13,8 @@ def busy_ns(start: Int64, end: Int64, step: Int64, steps: int) -> Int64:
 
     Args:
         start, end: int64[m] ns of events in one place (a GPU, a stream).
-        step: int64[m] position of their step; those of none (below 0) add nothing.
-        steps: how many there are.
+        step: int64[m] position of their step; events outside every step (below 0) add nothing.
+        steps: number of steps.
     """
     out = np.zeros(steps, np.int64)
     mine = np.flatnonzero(step >= 0)

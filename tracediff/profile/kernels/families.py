@@ -147,27 +147,28 @@ RULES: tuple[tuple[str, str], ...] = (
     ("reduction", r"(?:^|[/_])Reduce\w+_(?:kernel_time|fence_\w+)$"),
     ("fused", r"^triton_ ^fused_ FusionGroup TensorExprGroup"),
 )
-"""Family and its patterns, separated by white space; searched in the name in either case, in this order. Which kernels
-communicate, `tracediff.runtimes` says, so that family and step state agree; the rule here is for operators.
+"""Families and their patterns, separated by white space; searched in the name in this order, ignoring case. The
+communication rule is for operators: `tracediff.runtimes` recognises communication kernels, so that family and state
+agree.
 """
 
 LONGEST_SEARCHED = 4096
-"""Characters of a name that are looked at: real ones are shorter, and searching takes more than proportional time."""
+"""Characters of a name that are searched. Real names are shorter, and search time grows faster than length."""
 AUTOGRAD_NODE = re.compile(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
 
 
 @dataclass(frozen=True)
 class Families:
-    """A user's own rules before the built-in ones.
+    """Rules that map names to families: a user's own, then the built-in ones.
 
     Attributes:
-        own: (family, pattern) in order; patterns are searched in the name in either case.
+        own: (family, pattern) in order; patterns are searched in the name, ignoring case.
     """
 
     own: tuple[tuple[str, str], ...] = ()
 
     def of(self, name: str) -> str:
-        """The family of an operator, call or annotation by its name; ``other`` where no rule knows it."""
+        """The family of an operator, call or annotation by its name; ``other`` if no rule matches."""
         return _family(self.own, name, on_device=False)
 
     def of_kernel(self, name: str, op: str | None) -> str:
@@ -203,7 +204,7 @@ def read_rules(path: str | Path) -> Families:
     """The rules of a TOML file of ``[[family]]`` tables with a ``name`` and a list of ``patterns``.
 
     Raises:
-        TracediffError: the file cannot be read, is no TOML, or a rule lacks something or has a pattern that is no
+        TracediffError: the file cannot be read or is not TOML, or a rule lacks its name or patterns or has an invalid
             regular expression.
     """
     form = 'write [[family]] with name = "gemm" and patterns = ["my_gemm"]'

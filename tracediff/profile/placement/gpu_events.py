@@ -25,7 +25,7 @@ class GpuEvents:
     Attributes:
         rows: int64[g] rows of the trace.
         start, end: int64[g] in ns.
-        device: int64[g], MISSING where not said.
+        device: int64[g], MISSING where not recorded.
         launch: int64[g] row of the launching call, −1 where spilled.
         step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch.
     """
@@ -39,7 +39,7 @@ class GpuEvents:
 
 
 def gpu_names(gpu: GpuEvents) -> dict[int, str]:
-    """Device → its name in tables; that of a file's only GPU has no number, which says no more than the rank."""
+    """Device → its name in tables; the only GPU of a file has no number, as its number depends on the rank."""
     devices = np.unique(gpu.device).tolist()
     return {d: numbered("GPU", d) if len(devices) > 1 else "GPU" for d in devices}
 

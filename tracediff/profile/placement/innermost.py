@@ -1,4 +1,4 @@
-"""Paintings: which scope was the innermost one at each instant, on a thread or on several taken as one."""
+"""Paintings: the innermost scope at each instant, on one thread or on several threads taken as one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracediff.ingest.times import Int64
 from tracediff.profile.placement.nesting import Lane
 
 ALWAYS = -(1 << 62)
-"""Before every time: from when on a painting holds."""
+"""Before every time: where every painting begins."""
 
 
 Pieces = tuple[Int64, Int64, Int64]
@@ -19,7 +19,7 @@ Pieces = tuple[Int64, Int64, Int64]
 
 @dataclass(frozen=True)
 class Painting:
-    """What holds from each time to the next; the first time is ALWAYS.
+    """The row that applies from each time to the next; the first time is ALWAYS.
 
     Attributes:
         times: int64[n] ns, ascending. rows: int64[n] row of the trace, −1 for nothing.
@@ -29,7 +29,7 @@ class Painting:
     rows: Int64
 
     def at(self, times: Int64) -> Int64:
-        """int64[m]: the row that holds from each of ``times`` on."""
+        """int64[m]: the row that applies from each of ``times`` on."""
         return self.rows[np.searchsorted(self.times, times, side="right") - 1]
 
 

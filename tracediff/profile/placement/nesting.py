@@ -21,7 +21,7 @@ BLOCK = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """All scopes of one kind of lane, thread by thread, outer before inner.
+    """All scopes of one kind, thread by thread, outer before inner.
 
     Attributes:
         rows: int64[n] rows of the trace.

@@ -25,7 +25,7 @@ class Steps:
     Attributes:
         numbers: int64[s], N of ``ProfilerStep#N``; the ordinal where a marker or the whole file makes the steps.
         start, end: int64[s] host window [start, end) in ns.
-        whole_file: True where the file has no step and is taken as one.
+        whole_file: True if the file has no steps, so that all of it counts as one.
     """
 
     numbers: Int64
@@ -38,14 +38,14 @@ class Steps:
 
     @property
     def own_start(self) -> Int64:
-        """int64[s] ns: its start, or where earlier steps last longer their end."""
+        """int64[s] ns: the start of each step, or the end of earlier steps that overlap it."""
         latest = np.maximum.accumulate(self.end)
         own: Int64 = np.maximum(self.start, np.concatenate((self.start[:1], latest[:-1])))
         return own
 
     def of(self, times: Int64) -> Int64:
-        """int64[m] position of the step in whose window each time lies, NO_STEP for none; the earlier of two that
-        overlap.
+        """int64[m] position of the step in whose window each time lies, NO_STEP for none; if two steps
+        overlap, the earlier.
         """
         if not len(self):
             return np.full(len(times), NO_STEP, np.int64)
@@ -67,7 +67,7 @@ def find_steps(trace: Trace, marker: str | None, notes: Notes) -> Steps:
     """The steps of ``trace``: ``ProfilerStep#N`` on the host, or the annotations whose name matches ``marker``.
 
     Raises:
-        TracediffError: a marker that is no regular expression or matches no annotation.
+        TracediffError: the marker is not a regular expression, or matches no annotation.
     """
     found = _marked(trace, marker) if marker is not None else _profiler_steps(trace)
     if not len(found):
