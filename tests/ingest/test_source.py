@@ -1,6 +1,4 @@
-"""Bytes come from plain, gzip, zstd and zip files and from URLs, told by content; every fault of the medium is one
-line.
-"""
+"""Bytes come from plain, gzip, zstd and zip files and from URLs, by content; every fault of the medium is one line."""
 
 from __future__ import annotations
 

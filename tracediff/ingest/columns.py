@@ -69,8 +69,8 @@ class Whole:
         """The arguments by category code."""
         out = {}
         for code in sorted(self._rows):
-            of = out[code] = Arguments(self._rows[code].array(self._counts[code]))
-            into: dict[Any, Any] = {np.int64: of.ints, np.float64: of.floats, np.int32: of.texts}
+            category = out[code] = Arguments(self._rows[code].array(self._counts[code]))
+            into: dict[Any, Any] = {np.int64: category.ints, np.float64: category.floats, np.int32: category.texts}
             for name, column in sorted(self._arguments[code].items()):
                 into[column.kind][name] = column.array(self._counts[code])
         return out

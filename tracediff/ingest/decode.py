@@ -240,16 +240,16 @@ class EventDecoder:
         raw = [e.args for e in events]
         has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
         for code in np.flatnonzero(np.bincount(category)).tolist():
-            of = np.flatnonzero(category == code)
-            rows = of[has[of]]
+            members = np.flatnonzero(category == code)
+            rows = members[has[members]]
             columns = self._columns(code, [raw[i] for i in rows.tolist()]) if len(rows) else {}
             if code >= cat.INSTANT and (
                 self.only is None or FLOW_ID in self.only
             ):  # arrows have an id beside their arguments
-                ids = _flow_ids([events[i].id for i in of.tolist()])
+                ids = _flow_ids([events[i].id for i in members.tolist()])
                 if (ids != MISSING).any():
-                    columns = {name: _spread(column, has[of]) for name, column in columns.items()} | {FLOW_ID: ids}
-                    rows = of
+                    columns = {name: _spread(column, has[members]) for name, column in columns.items()} | {FLOW_ID: ids}
+                    rows = members
             if len(rows):
                 out[code] = rows, columns
         return out

@@ -68,11 +68,11 @@ def is_execution_trace(file: TraceFile) -> bool:
 
 def with_inputs(trace: Trace, files: Sequence[TraceFile]) -> Trace:
     """``trace`` with operator inputs from the execution trace of its process in ``files``, if it has none itself."""
-    of = trace.arguments.get(cat.CPU_OP)
-    if not files or of is None or COLUMNS[0] in of.texts or LINK not in of.ints:
+    operators = trace.arguments.get(cat.CPU_OP)
+    if not files or operators is None or COLUMNS[0] in operators.texts or LINK not in operators.ints:
         return trace
     notes = Notes({(n.code, n.message): n.count for n in trace.notes})
-    processes = {str(trace.ids[code]) for code in np.unique(trace.pid[of.rows]).tolist()}
+    processes = {str(trace.ids[code]) for code in np.unique(trace.pid[operators.rows]).tolist()}
     for file in files:
         document = _read(file, notes)
         if document is not None and str(document.pid) in processes:
@@ -93,7 +93,7 @@ def _read(file: TraceFile, notes: Notes) -> _Document | None:
 
 def _fill(trace: Trace, document: _Document) -> int:
     """Give the operators of ``trace`` the inputs of the nodes with their number and name; return how many have some."""
-    of = trace.arguments[cat.CPU_OP]
+    operators = trace.arguments[cat.CPU_OP]
     name_codes = {name: code for code, name in enumerate(trace.names)}
     text_codes: dict[str, int] = {}
     found = {
@@ -105,12 +105,12 @@ def _fill(trace: Trace, document: _Document) -> int:
     )
     if not len(nodes):
         return 0
-    at = np.minimum(np.searchsorted(nodes[:, 0], of.ints[LINK]), len(nodes) - 1)
-    same = (nodes[at, 0] == of.ints[LINK]) & (nodes[at, 1] == trace.name[of.rows])
+    position = np.minimum(np.searchsorted(nodes[:, 0], operators.ints[LINK]), len(nodes) - 1)
+    same = (nodes[position, 0] == operators.ints[LINK]) & (nodes[position, 1] == trace.name[operators.rows])
     for k, column in enumerate(COLUMNS, start=2):
-        of.texts[column] = np.where(same, nodes[at, k], -1).astype(np.int32)
+        operators.texts[column] = np.where(same, nodes[position, k], -1).astype(np.int32)
     trace.texts.extend(text_codes)
-    return int((of.texts[COLUMNS[0]] >= 0).sum())
+    return int((operators.texts[COLUMNS[0]] >= 0).sum())
 
 
 def _numbered(document: _Document) -> Iterator[tuple[int, _Node]]:
@@ -131,7 +131,8 @@ def _codes(node: _Node, codes: dict[str, int], first: int) -> tuple[int, int, in
     kinds = [_kind(kind) for kind in inputs.types]
     tensors = [kind not in NO_TENSOR for kind in kinds]
     values: list[Any] = [
-        [s if t else [] for s, t in zip(of, tensors, strict=False)] for of in (inputs.shapes, inputs.strides)
+        [s if t else [] for s, t in zip(recorded, tensors, strict=False)]
+        for recorded in (inputs.shapes, inputs.strides)
     ]
     texts = [
         msgspec.json.format(msgspec.json.encode(value), indent=0).decode() for value in (values[0], kinds, values[1])

@@ -52,25 +52,25 @@ class Salvage:
 
     def _next(self) -> bool:
         """Read one event or skip damage; False if nothing more can be read."""
-        at = self.used = cast(re.Match[bytes], BETWEEN_EVENTS.match(self.text, self.used)).end()
-        if self.list_end.match(self.text, at):
-            self.used, self.closed = at + 1, True
+        start = self.used = cast(re.Match[bytes], BETWEEN_EVENTS.match(self.text, self.used)).end()
+        if self.list_end.match(self.text, start):
+            self.used, self.closed = start + 1, True
             return False
-        end = self._read(at)
+        end = self._read(start)
         if end < 0:
-            end = self._resynchronised(at + 1)
+            end = self._resynchronised(start + 1)
             if end < 0:
                 return False
-            self.lost += events_in(self.text, at, end)
+            self.lost += events_in(self.text, start, end)
         self.used = end
         return True
 
-    def _read(self, at: int) -> int:
-        """Position behind the event that begins at ``at``, -1 where none can be read there."""
-        end = self._end(at)
+    def _read(self, start: int) -> int:
+        """Position behind the event that begins at ``start``, -1 where none can be read there."""
+        end = self._end(start)
         if end < 0:
             return -1
-        event = self.text[at:end]
+        event = self.text[start:end]
         if not is_object(event):
             fixed = repaired(event)
             if fixed is None:
@@ -95,13 +95,13 @@ class Salvage:
                 return len(self.text)
         return -1
 
-    def _end(self, at: int) -> int:
-        if self.text[at : at + 1] != b"{":
+    def _end(self, start: int) -> int:
+        if self.text[start : start + 1] != b"{":
             return -1
-        stop = len(self.text) if self._in_vain < PATIENCE * len(self.text) else min(at + SHORT, len(self.text))
-        end = value_end(self.text, at, stop)
+        stop = len(self.text) if self._in_vain < PATIENCE * len(self.text) else min(start + SHORT, len(self.text))
+        end = value_end(self.text, start, stop)
         if end < 0:
-            self._in_vain += stop - at
+            self._in_vain += stop - start
         return end
 
 

@@ -151,12 +151,12 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
     family = np.array([known.index(f) for f in families], np.int64)
     for thread in _thread_order(trace, steps, ops):
         times, innermost = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
-        of = np.where(innermost >= 0, family[trace.name[ops.rows[innermost]]], -1)
-        for code in np.unique(of[of >= 0]).tolist():
+        family_at = np.where(innermost >= 0, family[trace.name[ops.rows[innermost]]], -1)
+        for code in np.unique(family_at[family_at >= 0]).tolist():
             state = f"op:{known[code]}"
             if state not in names:
                 names.append(state)
-            some = np.flatnonzero(of[:-1] == code)
+            some = np.flatnonzero(family_at[:-1] == code)
             yield Layer(names.index(state), NO_OWNER, union(times[some], times[some + 1]))
 
 

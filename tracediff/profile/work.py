@@ -63,23 +63,23 @@ def kernel_work(
 
 def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
     """The self time of the operators in the steps of a file without GPU events; wrappers count as no work."""
-    at = np.flatnonzero(calls.operator)
-    step = steps.of(ops.start[at])
-    at, step = at[step >= 0], step[step >= 0]
-    rows = ops.rows[at]
-    none = np.full(len(at), -1, np.int64)
-    place = np.lexsort((ops.start[at],))
+    positions = np.flatnonzero(calls.operator)
+    step = steps.of(ops.start[positions])
+    positions, step = positions[step >= 0], step[step >= 0]
+    rows = ops.rows[positions]
+    none = np.full(len(positions), -1, np.int64)
+    place = np.lexsort((ops.start[positions],))
     category, name = _codes(trace, rows)
     return _table(
         step=step,
-        node=calls.node[at],
-        has_op=calls.operator[at],
+        node=calls.node[positions],
+        has_op=calls.operator[positions],
         category=category,
         name=name,
         launch_shape=none,
         place=place,
-        ns=ops.self_ns[at],
-        unmatched=np.zeros(len(at), bool),
+        ns=ops.self_ns[positions],
+        unmatched=np.zeros(len(positions), bool),
     )
 
 
@@ -137,12 +137,12 @@ def empty_work() -> WorkTable:
 def _launch_shapes(trace: Trace, rows: Int64) -> tuple[Int64, list[str]]:
     """(code of grid and block, −1 where not recorded; the texts that the codes index)."""
     grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in (ARGUMENT.grid, ARGUMENT.block))
-    at = np.flatnonzero((grid >= 0) | (block >= 0))
-    code, first = combined(grid[at], block[at])
+    kernels = np.flatnonzero((grid >= 0) | (block >= 0))
+    code, first = combined(grid[kernels], block[kernels])
     out = np.full(len(rows), -1, np.int64)
-    out[at] = code
+    out[kernels] = code
     text = ["?", *trace.texts]
     return out, [
         f"{text[g + 1]} × {text[b + 1]}"
-        for g, b in zip(grid[at][first].tolist(), block[at][first].tolist(), strict=True)
+        for g, b in zip(grid[kernels][first].tolist(), block[kernels][first].tolist(), strict=True)
     ]

@@ -124,8 +124,8 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
     moved = np.array(
         [codes.setdefault(text_of(value, notes), len(codes)) for value in raw[1:]] + [-1], np.int32
     )  # code 0 stood for an absent value
-    for of in arguments.values():
-        for column in of.texts.values():
+    for category in arguments.values():
+        for column in category.texts.values():
             column[:] = moved[column]
     return list(codes)
 

@@ -137,17 +137,17 @@ class Blocks:
     size: Int64
 
 
-def blocks(of: Allocations) -> Blocks:
+def blocks(device: Allocations) -> Blocks:
     """The blocks of a device. A block lasts until the next event of its address; a block freed without an allocation in
     the file was allocated before the capture.
     """
-    some = np.flatnonzero(of.change)
-    some = some[np.lexsort((some, of.address[some]))]
-    address, born = of.address[some], of.change[some] > 0
+    some = np.flatnonzero(device.change)
+    some = some[np.lexsort((some, device.address[some]))]
+    address, born = device.address[some], device.change[some] > 0
     same = address[1:] == address[:-1]
-    following = np.append(np.where(same, some[1:], len(of.rows)), len(of.rows)) if len(some) else some
+    following = np.append(np.where(same, some[1:], len(device.rows)), len(device.rows)) if len(some) else some
     first_of_address = np.append(True, ~same) if len(some) else born
     old = ~born & first_of_address
     event = np.concatenate((some[born], np.full(int(old.sum()), -1, np.int64)))
     last = np.concatenate((following[born], some[old]))
-    return Blocks(event, event + 1, last, np.abs(np.concatenate((of.change[some[born]], of.change[some[old]]))))
+    return Blocks(event, event + 1, last, np.abs(np.concatenate((device.change[some[born]], device.change[some[old]]))))

@@ -139,40 +139,40 @@ def size_labels(size: Int64) -> list[str]:
     ]
 
 
-def _around(trace: Trace, lane: Lane, says: Any, rows: Int64) -> Int64:
-    """int64[m] row of the latest scope of the lane with a name that ``says`` accepts and that is open on the thread
+def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
+    """int64[m] row of the latest scope of the lane with a name that ``matches`` accepts and that is open on the thread
     when each event of ``rows`` begins; −1 for none.
     """
     out = np.full(len(rows), -1, np.int64)
-    mine = np.flatnonzero(trace.named(says)[lane.rows])
+    mine = np.flatnonzero(trace.named(matches)[lane.rows])
     there = np.flatnonzero(rows >= 0)
     thread, time = threads_of(trace)[rows[there]], trace.ts[rows[there]]
     for one in np.unique(thread).tolist():
         scopes, some = mine[lane.thread[mine] == one], thread == one
         if len(scopes):
-            at = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
-            open_ = (at >= 0) & (time[some] < lane.end[scopes][np.maximum(at, 0)])
-            out[there[some]] = np.where(open_, lane.rows[scopes[np.maximum(at, 0)]], -1)
+            position = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
+            open_ = (position >= 0) & (time[some] < lane.end[scopes][np.maximum(position, 0)])
+            out[there[some]] = np.where(open_, lane.rows[scopes[np.maximum(position, 0)]], -1)
     return out
 
 
-def _looked_up(column: NDArray[Any], of: Int64, rows: Int64, missing: int) -> Int64:
-    """int64[m] the value of ``column`` (of the events ``of``, ascending) for each of ``rows``, ``missing`` where it has
-    none.
+def _looked_up(column: NDArray[Any], events: Int64, rows: Int64, missing: int) -> Int64:
+    """int64[m] the value of ``column`` (of the rows ``events``, ascending) for each of ``rows``, ``missing`` where it
+    has none.
     """
-    if not len(of):
+    if not len(events):
         return np.full(len(rows), missing, np.int64)
-    at = np.minimum(np.searchsorted(of, rows), len(of) - 1)
-    return np.where(of[at] == rows, column[at], missing).astype(np.int64)
+    position = np.minimum(np.searchsorted(events, rows), len(events) - 1)
+    return np.where(events[position] == rows, column[position], missing).astype(np.int64)
 
 
 def _integer(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
     """int64[m] of the kernels ``rows``, else of the ``record`` around their launch, else MISSING."""
     out = np.full(len(rows), MISSING, np.int64)
-    for category, of in ((cat.CPU_OP, record), (cat.KERNEL, rows)):
+    for category, sources in ((cat.CPU_OP, record), (cat.KERNEL, rows)):
         found = trace.arguments.get(category)
         if found is not None and argument in found.ints:
-            values = _looked_up(found.ints[argument], found.rows, of, MISSING)
+            values = _looked_up(found.ints[argument], found.rows, sources, MISSING)
             out = np.where(values != MISSING, values, out)
     return out
 
@@ -210,7 +210,7 @@ def _described(
     ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
     row, first = combined(*named, annotated, trace.name[rows].astype(np.int64), types, ranks)
     kinds: dict[CollectiveKind, int] = {}
-    of, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+    kind_of_sample, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
     only = _only_group(trace)
     for i, sample in enumerate(first.tolist()):
         called, group, about, members, dtype = (
@@ -224,8 +224,8 @@ def _described(
         dtype, width[i] = _dtype(dtype or _first_type(trace.texts[types[sample]] if types[sample] >= 0 else ""))
         label, members, n = (group, members, int(ranks[sample])) if group else only
         described = CollectiveKind(_canonical(called), _group(label, about if group else "", n), dtype, members, n)
-        of[i] = kinds.setdefault(described, len(kinds))
-    kind, ordered = of[row], tuple(kinds)
+        kind_of_sample[i] = kinds.setdefault(described, len(kinds))
+    kind, ordered = kind_of_sample[row], tuple(kinds)
     elements = np.maximum(
         _integer(trace, "In msg nelems", rows, record), _integer(trace, "Out msg nelems", rows, record)
     )

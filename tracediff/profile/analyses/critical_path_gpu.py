@@ -148,7 +148,7 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
     launched[known] = ops.start[launch[known]]
     returned[known] = np.minimum(ops.end[launch[known]], start[known])
     stream, first = combined(
-        *(np.unique(of, return_inverse=True)[1].astype(np.int64) for of in (gpu.device[order], number[order]))
+        *(np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], number[order]))
     )
     streams = {(int(gpu.device[order[i]]), int(number[order[i]])): code for code, i in enumerate(first.tolist())}
     before = _before(start, end, stream)

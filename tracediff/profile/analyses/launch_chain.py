@@ -44,8 +44,8 @@ def follow(context: Context, event: int) -> list[Linked]:
     found = [_linked(context, row, "GPU event") for row in work]
     if work:
         found.append(_linked(context, launch, "launch"))
-    at = np.flatnonzero(lane.rows == launch)
-    position = int(at[0]) if len(at) else -1
+    in_lane = np.flatnonzero(lane.rows == launch)
+    position = int(in_lane[0]) if len(in_lane) else -1
     position = int(lane.parent[position]) if position >= 0 and work else position
     while position >= 0:
         found.append(_linked(context, int(lane.rows[position]), "around"))

@@ -41,10 +41,10 @@ class Work:
 
 def flop_work(op: str, inputs: Inputs, outputs: Outputs) -> Work | None:
     """The work of a call of ``op``; None where there is no formula for it."""
-    of = base_of(op)
-    if of not in FORMULAS:
+    base = base_of(op)
+    if base not in FORMULAS:
         return None
-    work = FORMULAS[of](of, inputs, outputs)
+    work = FORMULAS[base](base, inputs, outputs)
     factor = 4 if work.dtype.startswith("complex") else 1  # a complex multiplication and addition are eight real ones
     flop = None if work.flop is None else factor * work.flop
     return Work(work.kind, work.shapes, work.dtype, _believed(flop), _believed(work.bytes))
@@ -200,9 +200,9 @@ def _convolution_backward(op: str, inputs: Inputs, _outputs: Outputs) -> Work:
     )
 
 
-def _flag(inputs: Inputs, at: int | bool) -> bool | None:
+def _flag(inputs: Inputs, position: int | bool) -> bool | None:
     """The flag recorded at a position, or the constant given instead of a position."""
-    return at if isinstance(at, bool) else {"True": True, "False": False}.get(inputs.value(at))
+    return position if isinstance(position, bool) else {"True": True, "False": False}.get(inputs.value(position))
 
 
 def recorded_outputs(calls: list[tuple[str, Inputs]]) -> Outputs:
@@ -211,8 +211,8 @@ def recorded_outputs(calls: list[tuple[str, Inputs]]) -> Outputs:
     """
     found: dict[tuple[Dims, Dims], set[Dims]] = {}
     for op, inputs in calls:
-        of = CONVOLUTION_BACKWARD.get(base_of(op))
-        grad, x, w = (inputs.tensor(at) for at in of[:3]) if of else (None, None, None)
+        positions = CONVOLUTION_BACKWARD.get(base_of(op))
+        grad, x, w = (inputs.tensor(position) for position in positions[:3]) if positions else (None, None, None)
         if grad and x and w:
             found.setdefault((x.dims, w.dims), set()).add(grad.dims)
     return {key: sizes.pop() for key, sizes in found.items() if len(sizes) == 1}

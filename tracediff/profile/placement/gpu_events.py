@@ -80,9 +80,9 @@ def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     out = np.full(len(gpu_rows), -1, np.int64)
     if not len(calls):
         return out
-    at = np.searchsorted(correlations, wanted, side="right") - 1
-    found = (at >= 0) & (correlations[np.maximum(at, 0)] == wanted) & (wanted != MISSING)
-    out[found] = calls[at[found]]
+    position = np.searchsorted(correlations, wanted, side="right") - 1
+    found = (position >= 0) & (correlations[np.maximum(position, 0)] == wanted) & (wanted != MISSING)
+    out[found] = calls[position[found]]
     twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], wanted)
     notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", int(twins.sum()))
     return out

@@ -93,15 +93,15 @@ def cut(start: Int64, end: Int64, edges: Int64) -> tuple[Int64, Int64, Int64]:
     return span[there], at[there], ns[there]
 
 
-def innermost_scopes(lane: Lane, of: Int64) -> tuple[Int64, Int64]:
-    """(times int64[m], positions int64[m]): from each time on, which scope of ``of`` (one thread) is the innermost open
-    one, −1 for none.
+def innermost_scopes(lane: Lane, scopes: Int64) -> tuple[Int64, Int64]:
+    """(times int64[m], positions int64[m]): the innermost open scope of ``scopes`` (one thread) from each time on, −1
+    for none.
     """
-    of = of[lane.end[of] > lane.start[of]]
-    times = np.concatenate((lane.start[of], lane.end[of]))
-    then = np.concatenate((of, lane.parent[of]))
-    depth = lane.depth[of]
-    order = np.lexsort((np.concatenate((depth, -depth)), np.repeat([1, 0], len(of)), times))
+    scopes = scopes[lane.end[scopes] > lane.start[scopes]]
+    times = np.concatenate((lane.start[scopes], lane.end[scopes]))
+    then = np.concatenate((scopes, lane.parent[scopes]))
+    depth = lane.depth[scopes]
+    order = np.lexsort((np.concatenate((depth, -depth)), np.repeat([1, 0], len(scopes)), times))
     times, then = times[order], then[order]
     last = np.concatenate((times[1:] != times[:-1], [True])) if len(times) else np.empty(0, bool)
     return times[last], then[last]

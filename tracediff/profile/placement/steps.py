@@ -49,8 +49,8 @@ class Steps:
         """
         if not len(self):
             return np.full(len(times), NO_STEP, np.int64)
-        at = np.searchsorted(self.own_start, times, side="right") - 1
-        return np.where((at >= 0) & (times < self.end[np.maximum(at, 0)]), at, NO_STEP)
+        position = np.searchsorted(self.own_start, times, side="right") - 1
+        return np.where((position >= 0) & (times < self.end[np.maximum(position, 0)]), position, NO_STEP)
 
     def completions(self, gpu_end: Int64, gpu_step: Int64) -> Int64:
         """int64[s + 1]: the start of the first step, then completion(s) of each (ns).

@@ -15,7 +15,7 @@ SCHEMA = TableSchema(
     "Collective operations by process group, dtype and message size. Times include the wait for other ranks. "
     "Exposed: no compute kernel runs on that GPU (for gloo and MPI: no operator runs on the host). Overlapped: one "
     "does. Algorithm bandwidth is size over time. Bus bandwidth corrects it for the operation and the number of ranks, "
-    "as nccl-tests does, so it can be compared with the speed of the links.",
+    "so that it can be compared with the speed of the links.",
     keys=("collective", "group", "dtype", "size"),
     columns=(
         Column("time", "time"),

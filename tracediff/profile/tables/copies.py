@@ -30,15 +30,15 @@ SCHEMA = TableSchema(
 def table(context: Context) -> TableRows:
     """Rows by direction and kind of memory, both from the event's name."""
     trace, gpu = context.trace, context.gpu
-    at = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
-    rows = gpu.rows[at]
+    copies = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
+    rows = gpu.rows[copies]
     parts = [_parts(name) for name in trace.names]
     directions, kinds = sorted({way for way, _ in parts}), sorted({kind for _, kind in parts})
     direction = np.array([directions.index(way) for way, _ in parts], np.int64)[trace.name[rows]]
     kind = np.array([kinds.index(kind) for _, kind in parts], np.int64)[trace.name[rows]]
     size = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET))[rows]
-    columns = [(gpu.end - gpu.start)[at], np.ones(len(at), np.int64), np.where(size == MISSING, 0, size)]
-    return summed(gpu.step[at], [(direction, directions), (kind, kinds)], columns)
+    columns = [(gpu.end - gpu.start)[copies], np.ones(len(copies), np.int64), np.where(size == MISSING, 0, size)]
+    return summed(gpu.step[copies], [(direction, directions), (kind, kinds)], columns)
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -49,7 +49,7 @@ def table(context: Context) -> TableRows:
     which, period, low, high = cut(start[fits], end[fits], borders)
     held = follows[fits][which]
     integral = np.rint(value[held] * (high - low)).astype(np.int64)
-    at = np.concatenate((held, np.arange(len(rows))))
+    sample = np.concatenate((held, np.arange(len(rows))))
     step = np.concatenate(
         (period, np.where(trace.ts[rows] < borders[-1], np.searchsorted(borders, trace.ts[rows], side="right") - 1, -1))
     )
@@ -59,23 +59,23 @@ def table(context: Context) -> TableRows:
         np.concatenate((integral, nothing)),
         np.concatenate((0 * held, nothing + 1)),
     ]
-    return summed(step, [(trace.name[rows[at]].astype(np.int64), trace.names), (series[at], names)], columns)
+    return summed(step, [(trace.name[rows[sample]].astype(np.int64), trace.names), (series[sample], names)], columns)
 
 
 def _samples(trace: Trace) -> tuple[Int64, Int64, NDArray[np.float64], list[str]]:
     """(row, series code and value (or NaN) of each sample, series names)."""
-    of = trace.arguments.get(cat.COUNTER)
-    if of is None:
+    counters = trace.arguments.get(cat.COUNTER)
+    if counters is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), []
     numbers = np.array([*map(_number, trace.texts), math.nan])
-    columns: dict[str, NDArray[np.float64]] = dict(of.floats)
+    columns: dict[str, NDArray[np.float64]] = dict(counters.floats)
     columns |= {
-        name: np.where(column == MISSING, math.nan, column.astype(np.float64)) for name, column in of.ints.items()
+        name: np.where(column == MISSING, math.nan, column.astype(np.float64)) for name, column in counters.ints.items()
     }
-    columns |= {name: numbers[column] for name, column in of.texts.items()}
+    columns |= {name: numbers[column] for name, column in counters.texts.items()}
     names = sorted(columns)
     there = {name: ~np.isnan(columns[name]) for name in names}
-    rows = np.concatenate([of.rows[there[name]] for name in names] or [of.rows[:0]])
+    rows = np.concatenate([counters.rows[there[name]] for name in names] or [counters.rows[:0]])
     value = np.concatenate([columns[name][there[name]] for name in names] or [np.zeros(0)])
     series = np.repeat(np.arange(len(names)), [int(there[name].sum()) for name in names]).astype(np.int64)
     return rows, series, value, names

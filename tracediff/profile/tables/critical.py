@@ -89,14 +89,14 @@ def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> Labels:
 def _kinds(trace: Trace) -> Int64:
     """int64[n] index into KINDS of each event; events other than operators, calls and GPU events count as Python."""
     kind = np.full(len(trace.categories), PYTHON, np.int64)
-    for category, of in (
+    for category, code in (
         (cat.CPU_OP, OP),
         *((calls, CALL) for calls in cat.CALLS),
         (cat.KERNEL, COMPUTE),
         (cat.MEMCPY, COPY),
         (cat.MEMSET, COPY),
     ):
-        kind[category] = of
+        kind[category] = code
     found = kind[trace.category]
     found[(trace.category == cat.KERNEL) & trace.named(is_communication)] = COMM
     return found
@@ -105,14 +105,14 @@ def _kinds(trace: Trace) -> Int64:
 def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
     """The spans of the path; spans on the host are cut where the innermost scope changes."""
     ns = path.end - path.start
-    for what, of in ((EVENT, labels.events), (QUEUED, labels.queues)):
-        at = np.flatnonzero(path.what == what)
-        yield path.step[at], of[path.of[at]], ns[at]
+    for what, label in ((EVENT, labels.events), (QUEUED, labels.queues)):
+        spans = np.flatnonzero(path.what == what)
+        yield path.step[spans], label[path.of[spans]], ns[spans]
     yield _unexplained(path, labels)
     for thread, painting in path.paintings.items():
-        at = np.flatnonzero((path.what == HOST) & (path.of == thread))
-        span, held, part = cut(path.start[at], path.end[at], painting.times)
-        yield path.step[at[span]], labels.rows[painting.rows[held]], part
+        spans = np.flatnonzero((path.what == HOST) & (path.of == thread))
+        span, held, part = cut(path.start[spans], path.end[spans], painting.times)
+        yield path.step[spans[span]], labels.rows[painting.rows[held]], part
 
 
 def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Labels) -> Iterator[Parts]:
@@ -122,20 +122,20 @@ def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Lab
     gpu, ops, edges = context.gpu, context.lanes["ops"], context.completions
     whole = path.paintings[WHOLE]
     idle = np.flatnonzero(~np.isin(context.trace.category[whole.rows], cat.OPS) | (whole.rows < 0))
-    start, end, at = of_ops
+    start, end, position = of_ops
     yield _by_step(gpu.start, gpu.end, labels.events, edges)
     for label in np.unique(labels.queues):
         some = labels.queues == label
         waiting = union(path.queued[some], gpu.start[some])
         yield _by_step(waiting.start, waiting.end, np.full(len(waiting.start), label), edges)
-    yield _by_step(start, end, labels.rows[ops.rows[at]], edges)
+    yield _by_step(start, end, labels.rows[ops.rows[position]], edges)
     yield _by_step(whole.times[idle], np.append(whole.times, edges[-1])[idle + 1], labels.rows[whole.rows[idle]], edges)
     yield _unexplained(path, labels)
 
 
 def _unexplained(path: CriticalPath, labels: Labels) -> Parts:
-    at = np.flatnonzero(path.what == UNKNOWN)
-    return path.step[at], np.full(len(at), labels.unknown), (path.end - path.start)[at]
+    spans = np.flatnonzero(path.what == UNKNOWN)
+    return path.step[spans], np.full(len(spans), labels.unknown), (path.end - path.start)[spans]
 
 
 def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Parts:

@@ -54,14 +54,14 @@ def table(context: Context) -> TableRows:
         of_call.append(paths.below(of_call[parent] if parent >= 0 else -1, name))
     step = context.steps.of(ops.start)
     own = [np.where(step >= 0, of_node[context.calls.node], -1), ops.self_ns, context.calls.operator.astype(np.int64)]
-    (at, module), (self_ns, operators) = grouped([step, own[0]], own[1:])
-    rows = [_row(at, module, self_ns, 0, operators, 0)]
+    (at_step, module), (self_ns, operators) = grouped([step, own[0]], own[1:])
+    rows = [_row(at_step, module, self_ns, 0, operators, 0)]
     above = np.array([parent for parent, _ in paths.known], np.int64)
-    while len(at):
-        rows.append(_row(at, module, 0, self_ns, 0, 0))
+    while len(at_step):
+        rows.append(_row(at_step, module, 0, self_ns, 0, 0))
         inner = np.flatnonzero(module >= 0)
         inner = inner[above[module[inner]] >= 0]
-        at, module, self_ns = at[inner], above[module[inner]], self_ns[inner]
+        at_step, module, self_ns = at_step[inner], above[module[inner]], self_ns[inner]
     rows.append(
         _row(context.steps.of(lane.start), np.array(of_call, np.int64)[nodes] if of_call else nodes, 0, 0, 0, 1)
     )

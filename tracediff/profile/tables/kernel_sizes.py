@@ -28,7 +28,7 @@ SCHEMA = TableSchema(
 def table(context: Context) -> TableRows:
     """Rows by bucket of duration."""
     gpu = context.gpu
-    at = np.flatnonzero(context.trace.category[gpu.rows] == cat.KERNEL)
-    took = (gpu.end - gpu.start)[at]
+    kernels = np.flatnonzero(context.trace.category[gpu.rows] == cat.KERNEL)
+    took = (gpu.end - gpu.start)[kernels]
     bucket = np.searchsorted(np.array(BOUNDS_US) * 1000, took, side="right") - 1
-    return summed(gpu.step[at], [(bucket, BUCKETS)], [took, np.ones(len(at), np.int64)])
+    return summed(gpu.step[kernels], [(bucket, BUCKETS)], [took, np.ones(len(kernels), np.int64)])

@@ -33,18 +33,18 @@ SCHEMA = TableSchema(
 def table(context: Context) -> TableRows:
     """Rows by the name of the call; a launch counts once, however many GPU events it starts."""
     trace, gpu = context.trace, context.gpu
-    at = np.flatnonzero(gpu.launch >= 0)
-    launch = gpu.launch[at]
-    first = np.zeros(len(at), bool)
+    launched = np.flatnonzero(gpu.launch >= 0)
+    launch = gpu.launch[launched]
+    first = np.zeros(len(launched), bool)
     first[np.unique(launch, return_index=True)[1]] = True
-    took, ran = trace.dur[launch], (gpu.end - gpu.start)[at]
-    waited = np.maximum(gpu.start[at] - trace.ts[launch] - took, 0)
+    took, ran = trace.dur[launch], (gpu.end - gpu.start)[launched]
+    waited = np.maximum(gpu.start[launched] - trace.ts[launch] - took, 0)
     columns = [
         np.where(first, took, 0),
         first.astype(np.int64),
         waited,
         ran,
-        np.ones(len(at), np.int64),
+        np.ones(len(launched), np.int64),
         (ran < took).astype(np.int64),
     ]
-    return summed(gpu.step[at], [(trace.name[launch].astype(np.int64), trace.names)], columns)
+    return summed(gpu.step[launched], [(trace.name[launch].astype(np.int64), trace.names)], columns)

@@ -27,20 +27,20 @@ def table(context: Context) -> TableRows:
     in which it lies; where several annotations are open, it counts for the first.
     """
     trace, lane = context.trace, context.lanes["annotations"]
-    at = np.flatnonzero(trace.named(lambda name: "DataLoader" in name)[lane.rows])
-    at = at[np.argsort(lane.start[at], kind="stable")]
+    loaders = np.flatnonzero(trace.named(lambda name: "DataLoader" in name)[lane.rows])
+    loaders = loaders[np.argsort(lane.start[loaders], kind="stable")]
     start, end, name = (
-        trace.ts[lane.rows[at]],
-        trace.ts[lane.rows[at]] + trace.dur[lane.rows[at]],
-        trace.name[lane.rows[at]].astype(np.int64),
+        trace.ts[lane.rows[loaders]],
+        trace.ts[lane.rows[loaders]] + trace.dur[lane.rows[loaders]],
+        trace.name[lane.rows[loaders]].astype(np.int64),
     )
-    taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(at)]
+    taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(loaders)]
     account = context.account
     held = np.flatnonzero(account.painted == STATES.index("data_loading"))
     waiting = Intervals(account.edges[held], account.edges[held + 1])
     which, period, low, high = cut(np.maximum(start, taken), end, context.completions)
     exposed = waiting.length_before(high) - waiting.length_before(low)
-    nothing, one = np.zeros(len(at), np.int64), np.ones(len(at), np.int64)
+    nothing, one = np.zeros(len(loaders), np.int64), np.ones(len(loaders), np.int64)
     columns = [np.concatenate(pair) for pair in ((nothing, exposed), (end - start, 0 * exposed), (one, 0 * exposed))]
     return summed(
         np.concatenate((context.steps.of(start), period)),

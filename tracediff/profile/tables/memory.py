@@ -40,21 +40,21 @@ def table(context: Context) -> TableRows:
         np.tile(np.arange(len(context.steps)), len(found)),
         np.repeat(np.arange(len(found)), len(context.steps)),
     )
-    values = [np.empty((0, len(SCHEMA.columns)), np.int64), *(_values(of, context.steps) for of in found)]
+    values = [np.empty((0, len(SCHEMA.columns)), np.int64), *(_values(one, context.steps) for one in found)]
     return TableRows(tuple((name,) for name in devices(found)), step, device, np.concatenate(values))
 
 
-def _values(of: Allocations, steps: Steps) -> Int64:
+def _values(device: Allocations, steps: Steps) -> Int64:
     """int64[s, columns]: the values of one device."""
-    low, high = of.levels(steps)
-    reserved = [of.reserved[a : b + 1].max() for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-    born, died = np.maximum(of.change, 0), np.maximum(-of.change, 0)
+    low, high = device.levels(steps)
+    reserved = [device.reserved[a : b + 1].max() for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    born, died = np.maximum(device.change, 0), np.maximum(-device.change, 0)
     sums = [
         np.diff(np.append(0, np.cumsum(c))[np.stack((low, high))], axis=0)[0] for c in (born, died, born > 0, died > 0)
     ]
     failed = np.diff(
-        np.searchsorted(of.failed, np.stack((steps.own_start, np.maximum(steps.own_start, steps.end)))), axis=0
+        np.searchsorted(device.failed, np.stack((steps.own_start, np.maximum(steps.own_start, steps.end)))), axis=0
     )[0]
-    return np.column_stack((of.allocated[of.peaks(steps)], reserved, of.allocated[high], *sums, failed)).astype(
-        np.int64
-    )
+    return np.column_stack(
+        (device.allocated[device.peaks(steps)], reserved, device.allocated[high], *sums, failed)
+    ).astype(np.int64)

@@ -93,11 +93,11 @@ def attained(dtype: str, values: Sequence[float], device: Device | None) -> Atta
     Args:
         values: of the columns, over any common denominator.
     """
-    of = dict(zip((c.name for c in SCHEMA.columns), values, strict=True))
-    tflop_s = of["flop"] / of["flop_time"] / 1e3 if of["flop_time"] else None
-    gb_s = of["bytes"] / of["bytes_time"] if of["bytes_time"] else None
-    most = max(of["matrix"], of["vector"])
-    units = None if 2 * most < of["flop_time"] or not most else of["matrix"] >= of["vector"]
+    value = dict(zip((c.name for c in SCHEMA.columns), values, strict=True))
+    tflop_s = value["flop"] / value["flop_time"] / 1e3 if value["flop_time"] else None
+    gb_s = value["bytes"] / value["bytes_time"] if value["bytes_time"] else None
+    most = max(value["matrix"], value["vector"])
+    units = None if 2 * most < value["flop_time"] or not most else value["matrix"] >= value["vector"]
     peak = device.peak(dtype, units) if device else None
     return Attained(tflop_s, gb_s, _part(tflop_s, peak), _part(gb_s, device.memory if device else None))
 
@@ -112,12 +112,12 @@ def table(context: Context) -> TableRows:
     """
     trace, ops = context.trace, context.lanes["ops"]
     on_gpu = len(context.gpu.rows) > 0
-    at, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
-    charged = np.append(_nearest(ops, _charged(context)), -1)[at]
+    position, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
+    charged = np.append(_nearest(ops, _charged(context)), -1)[position]
     if on_gpu:  # copies between memories have their own table, and no peak here
         copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
         charged[copied[trace.named(has_traffic)[ops.rows[charged[copied]]]]] = -1
-    operator = np.append(_nearest(ops, context.calls.operator), -1)[at]
+    operator = np.append(_nearest(ops, context.calls.operator), -1)[position]
     work, works = _works(trace, ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
     flop, size = (
@@ -125,7 +125,7 @@ def table(context: Context) -> TableRows:
         for column in ([w.flop for w in works], [w.bytes for w in works])
     )
     known, moved = flop >= 0, size >= 0
-    units = _units(trace, name, charged) if on_gpu else np.zeros(len(at), np.int64)
+    units = _units(trace, name, charged) if on_gpu else np.zeros(len(position), np.int64)
     columns = [
         ns,
         first.astype(np.int64),
@@ -173,7 +173,7 @@ def _charged(context: Context) -> NDArray[np.bool_]:
     """
     trace, ops = context.trace, context.lanes["ops"]
     cpu_op = trace.category[ops.rows] == cat.CPU_OP
-    heavy, light = (cpu_op & trace.named(says)[ops.rows] for says in (has_flop, has_traffic))
+    heavy, light = (cpu_op & trace.named(has_formula)[ops.rows] for has_formula in (has_flop, has_traffic))
     known: dict[str, int] = {}
     base = np.array([known.setdefault(base_of(name), len(known)) for name in trace.names], np.int64)[
         trace.name[ops.rows]

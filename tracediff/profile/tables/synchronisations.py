@@ -43,28 +43,33 @@ def table(context: Context) -> TableRows:
     """Rows by call and call site; if one such call is inside another, only the outer counts."""
     trace, ops = context.trace, context.lanes["ops"]
     waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(is_synchronising)[ops.rows]
-    at = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
-    step, call = context.steps.of(ops.start[at]), trace.name[ops.rows[at]].astype(np.int64)
+    waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
+    step, call = context.steps.of(ops.start[waiting]), trace.name[ops.rows[waiting]].astype(np.int64)
     keys = [
         (call, trace.names),
-        _operators(trace, context.calls, np.where(step >= 0, context.calls.node[at], -1)),
-        _innermost(trace, context.lanes["python"], says=SOURCE_LINE.search, ops=ops, at=at, most=FRAMES),
+        _operators(trace, context.calls, np.where(step >= 0, context.calls.node[waiting], -1)),
+        _innermost(trace, context.lanes["python"], matches=SOURCE_LINE.search, ops=ops, at=waiting, most=FRAMES),
         _innermost(
-            trace, context.lanes["annotations"], says=lambda name: not PROFILER_STEP.match(name), ops=ops, at=at, most=1
+            trace,
+            context.lanes["annotations"],
+            matches=lambda name: not PROFILER_STEP.match(name),
+            ops=ops,
+            at=waiting,
+            most=1,
         ),
     ]
-    return summed(step, keys, [trace.dur[ops.rows[at]], np.ones(len(at), np.int64)])
+    return summed(step, keys, [trace.dur[ops.rows[waiting]], np.ones(len(waiting), np.int64)])
 
 
 def _innermost(
-    trace: Trace, lane: Lane, *, says: Callable[[str], object], ops: Lane, at: Int64, most: int
+    trace: Trace, lane: Lane, *, matches: Callable[[str], object], ops: Lane, at: Int64, most: int
 ) -> tuple[Int64, list[str]]:
-    """(code of the innermost ``most`` scopes of ``lane`` around each of the ops ``at`` whose names match ``says``, the
-    texts that the codes index).
+    """(code of the innermost ``most`` scopes of ``lane`` around each of the ops ``at`` whose names match ``matches``,
+    the texts that the codes index).
     """
     name = np.append(trace.name[lane.rows].astype(np.int64), -1)
     above = np.append(lane.parent, -1)
-    passed = np.append(~trace.named(says)[lane.rows], False)
+    passed = np.append(~trace.named(matches)[lane.rows], False)
     found: list[Int64] = []
     here = enclosing(lane, ops.thread[at], ops.start[at])
     while len(found) < most:
