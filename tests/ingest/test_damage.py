@@ -346,7 +346,7 @@ def test_giving_up_is_counted() -> None:
 def test_a_file_without_a_single_event_that_can_be_read_says_why(read) -> None:
     with pytest.raises(NotATrace, match="not valid JSON"):
         read(b'{"traceEvents": [{"ph": oops}, {"ph": oops}]}')
-    with pytest.raises(NotATrace, match="ends in the middle"):
+    with pytest.raises(NotATrace, match="the file is cut off"):
         read(b'{"traceEvents": [{"ph": "X", "ts": 1')
     with pytest.raises(NotATrace, match="contains no events"):
         read(b'{"traceEvents": []}')

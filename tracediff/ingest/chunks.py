@@ -237,14 +237,14 @@ class EventStream:
             self.tail = tail
         elif is_object(tail.rstrip(b",") + b"}"):
             self.tail = tail.rstrip(b",") + b"}"
-            self.notes.add("truncated", "the file ends behind its events; metadata there is missing")
+            self.notes.add("truncated", "the file is cut off after its events; the metadata there is missing")
         elif fixed := repaired(tail):
             self.tail = fixed
             self.notes.add("repaired", "metadata with a few invalid characters was repaired")
         elif is_malformed(tail):
             self._tail_damaged(body)
         else:
-            self.notes.add("truncated", "the file ends behind its events; metadata there is missing")
+            self.notes.add("truncated", "the file is cut off after its events; the metadata there is missing")
         if "traceEvents" in msgspec.json.decode(self.tail, type=dict[str, msgspec.Raw]):
             self.notes.add("second-events", "the file has a second list of events, which was dropped")
 
