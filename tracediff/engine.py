@@ -1,4 +1,4 @@
-"""Files → profiles → a set: on this process or on several. Nothing after this sees an event again."""
+"""Reads files into profiles and profiles into sets, in this process or in several. Later stages see no events."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Wanted = tuple[TraceFile, Selection, tuple[TraceFile, ...]]
-"""A file, the steps of it that are used, and the execution traces beside it."""
+"""A file, its selected steps, and the execution traces beside it."""
 Progress = Callable[[int, int], None]
-"""Called with (files done, files in all)."""
+"""Called with (files done, total files)."""
 
 WORTH_A_PROCESS = 4 << 20
-"""Bytes on disk from which files are read by processes of their own."""
+"""Total bytes on disk from which files are read in several processes."""
 
 
 def profile_file(
@@ -48,11 +48,11 @@ def profile_file(
     tables: Sequence[str] = (),
     beside: Sequence[TraceFile] = (),
 ) -> Profile:
-    """The profile of one file: a pure function of it and of the execution traces ``beside`` it; see `build_profile`,
-    `with_inputs`.
+    """The profile of one file, with operator inputs from the execution traces ``beside`` it if it has none; see
+    `build_profile`, `with_inputs`.
 
     Raises:
-        TracediffError: the file cannot be read, or is no trace.
+        TracediffError: the file cannot be read, or is not a trace.
     """
     needed = file_tables(tables)
     read = ARGUMENTS | arguments_of(needed) | ({LINK} if beside else set())
@@ -60,10 +60,10 @@ def profile_file(
 
 
 def read_context(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Context:
-    """One file's events, joined and nested, to look at closer: `build_timeline` of any window, `follow` of an event.
+    """The events of one file, joined and nested, for `build_timeline` of any window and `follow` of an event.
 
     Raises:
-        TracediffError: the file cannot be read, or is no trace.
+        TracediffError: the file cannot be read, or is not a trace.
     """
     return build_context(read_trace(file, only=ARGUMENTS), step_marker, families, Notes())
 
@@ -71,55 +71,64 @@ def read_context(file: TraceFile, step_marker: str | None = None, families: Fami
 def load_sets(
     wheres: Sequence[Where], options: LoadOptions | None = None, *, progress: Progress | None = None
 ) -> list[TraceSet]:
-    """The sets at ``wheres``, all their files read side by side.
+    """The sets at ``wheres``, with all files read in parallel.
 
     Args:
         wheres: folder, file, glob, archive, URL, list of these, or snapshot, one for each set.
-        options: how they are read; None for the defaults.
-        progress: told of every finished file.
+        options: how to read them; None for the defaults.
+        progress: called after every finished file.
 
     Raises:
-        TracediffError: a set without traces, a file that cannot be read, or a table that does not exist.
-        ValueError: options of another number of sets.
+        TracediffError: a set without traces, a file that cannot be read, or an unknown table.
+        ValueError: ``options`` are for another number of sets.
     """
     options = options or LoadOptions()
     tables = table_names(options.tables)
     files = [find_traces(where) for where in wheres]
     chosen = options.sets or (SetOptions(),) * len(wheres)
-    snapshots = [_snapshot(of) for of in files]
+    snapshots = [_snapshot(listed) for listed in files]
     restored = [
-        read_snapshot(it, one.selection, one.ranks, options.families) if it else None
-        for it, one in zip(snapshots, chosen, strict=True)
+        read_snapshot(snapshot, chosen_set.selection, chosen_set.ranks, options.families) if snapshot else None
+        for snapshot, chosen_set in zip(snapshots, chosen, strict=True)
     ]
-    to_read = [[] if it else _to_read(of, one.selection) for of, it, one in zip(files, snapshots, chosen, strict=True)]
+    to_read = [
+        [] if snapshot else _to_read(listed, chosen_set.selection)
+        for listed, snapshot, chosen_set in zip(files, snapshots, chosen, strict=True)
+    ]
     found = _profiles(
-        list(dict.fromkeys(one for of in to_read for one in of)),
+        list(dict.fromkeys(wanted for of_set in to_read for wanted in of_set)),
         partial(_attempt, step_marker=options.step_marker, families=options.families, tables=tables),
         options.jobs,
         progress,
     )
-    named = labels_for(wheres)
+    labels = labels_for(wheres)
     sets = []
-    for where, of, ours, one, name, whole in zip(wheres, files, to_read, chosen, named, restored, strict=True):
-        if whole:
-            whole.label = one.label or whole.label
-            whole.tables = (ALL, *options.tables)
-            sets.append(whole)
+    for where, listed, traces, chosen_set, label, snapshot_set in zip(
+        wheres, files, to_read, chosen, labels, restored, strict=True
+    ):
+        if snapshot_set:
+            snapshot_set.label = chosen_set.label or snapshot_set.label
+            snapshot_set.tables = (ALL, *options.tables)
+            sets.append(snapshot_set)
             continue
         notes = Notes()
         notes.add(
             EXECUTION_TRACE,
-            "execution traces lie beside the traces: shapes come from them where a trace has none",
-            len(of) - len(ours),
+            "execution traces were found beside the traces: they give the shapes that a trace lacks",
+            len(listed) - len(traces),
         )
-        profiles = _usable([found[wanted] for wanted in ours], notes, where)
-        arranged = arrange(one.label or name, profiles, one.selection, one.ranks, notes.list())
+        profiles = _usable([found[wanted] for wanted in traces], notes, where)
+        arranged = arrange(chosen_set.label or label, profiles, chosen_set.selection, chosen_set.ranks, notes.list())
         arranged.manifest = _manifest(where)
         arranged.families = options.families
         arranged.tables = options.tables
         sets.append(arranged)
-    _tell_apart(
-        sets, [name if it and not one.label else None for it, one, name in zip(snapshots, chosen, named, strict=True)]
+    _make_labels_distinct(
+        sets,
+        [
+            label if snapshot and not chosen_set.label else None
+            for snapshot, chosen_set, label in zip(snapshots, chosen, labels, strict=True)
+        ],
     )
     return sets
 
@@ -132,7 +141,7 @@ def _to_read(files: list[TraceFile], selection: Selection) -> list[Wanted]:
 
 
 def _snapshot(files: list[TraceFile]) -> TraceFile | None:
-    """The snapshot that ``files`` are; None where they are traces.
+    """The snapshot if ``files`` is one; None for traces.
 
     Raises:
         TracediffError: a snapshot among other files.
@@ -141,12 +150,14 @@ def _snapshot(files: list[TraceFile]) -> TraceFile | None:
         return files[0] if is_snapshot(files[0]) else None
     for file in files:
         if file.name.endswith(SUFFIX):
-            raise TracediffError(str(file), "is a snapshot, which is a set by itself", "give it alone")
+            raise TracediffError(
+                str(file), "a snapshot cannot be combined with other files", "give it as a set of its own"
+            )
     return None
 
 
-def _tell_apart(sets: list[TraceSet], names: list[str | None]) -> None:
-    """Call snapshots by their file's name where another set has the label that was given when they were made."""
+def _make_labels_distinct(sets: list[TraceSet], names: list[str | None]) -> None:
+    """Label a snapshot by its file name if another set has the label stored in it."""
     labels = [traces.label for traces in sets]
     for traces, name in zip(sets, names, strict=True):
         if name and labels.count(traces.label) > 1:
@@ -154,23 +165,21 @@ def _tell_apart(sets: list[TraceSet], names: list[str | None]) -> None:
 
 
 def _manifest(where: Where) -> Manifest | None:
-    """The collector's manifest, where the set is a folder that has one."""
+    """The collector's manifest if the set is a folder that has one."""
     if isinstance(where, str | os.PathLike) and os.path.isfile(os.path.join(where, "manifest.json")):
         return read_manifest(Path(where))
     return None
 
 
 def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Where) -> list[Profile]:
-    """The profiles; among several files those that are no traces are passed over with a note, any other fault is
-    raised.
-    """
+    """The profiles. Of several files those that are not traces are skipped with a note; any other error is raised."""
     results = list(results)
     profiles = [r for r in results if isinstance(r, Profile)]
     for fault in results:
         if isinstance(fault, TracediffError):
             if not isinstance(fault, NotATrace) or len(results) == 1:
                 raise fault
-            notes.add("not-a-trace", f"passed over: {os.path.basename(fault.subject)} ({fault.reason})")
+            notes.add("not-a-trace", f"skipped: {os.path.basename(fault.subject)} ({fault.reason})")
     if not profiles:
         raise TracediffError(
             str(where),
@@ -188,12 +197,12 @@ def _profiles(
 ) -> dict[Wanted, Profile | TracediffError]:
     jobs = min(jobs if jobs is not None else _default_jobs(files), len(files))
     done: dict[Wanted, Profile | TracediffError] = {}
-    tell = progress or (lambda _done, _all: None)
-    tell(0, len(files))
+    report = progress or (lambda _done, _total: None)
+    report(0, len(files))
     if jobs <= 1:
         for one in files:
             done[one] = attempt(one)
-            tell(len(done), len(files))
+            report(len(done), len(files))
         return done
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=(signal.SIGTERM, signal.SIG_DFL))
@@ -203,7 +212,7 @@ def _profiles(
         }
         for future in as_completed(futures):
             done[futures[future]] = future.result()
-            tell(len(done), len(files))
+            report(len(done), len(files))
     except BaseException:
         workers = list((pool._processes or {}).values())  # the pool forgets them at once
         pool.shutdown(wait=False, cancel_futures=True)
@@ -231,7 +240,7 @@ def _default_jobs(files: list[Wanted]) -> int:
 
 
 def size_of(file: TraceFile) -> int:
-    """Its bytes on disk; 0 where that is not known."""
+    """The size of ``file`` on disk in bytes; 0 if unknown."""
     try:
         return os.path.getsize(file.path)
     except OSError:

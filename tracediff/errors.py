@@ -1,8 +1,8 @@
-"""The errors a user can act on: what is wrong with which input, and what to do about it."""
+"""Errors that a user can act on: the input at fault, what is wrong and what to do."""
 
 
 class TracediffError(Exception):
-    """An input or request that cannot be served. ``str()`` is one line: subject, reason, remedy.
+    """An invalid input or request. ``str()`` is one line: ``subject: reason; remedy``.
 
     Attributes:
         subject: the file, set or option at fault.
@@ -21,11 +21,11 @@ class TracediffError(Exception):
 
 
 class NotATrace(TracediffError):
-    """A readable file that holds no PyTorch profiler trace; a folder may contain such files beside traces."""
+    """A readable file that is not a PyTorch profiler trace; a folder may contain such files beside traces."""
 
 
 class Refused(TracediffError):
-    """Two sets that cannot be compared with meaning (no GPU events on one side, nothing shared)."""
+    """Two sets whose comparison would be meaningless (no GPU events on one side, nothing shared)."""
 
 
 def printable(text: str) -> str:

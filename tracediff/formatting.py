@@ -1,7 +1,8 @@
-"""How numbers read in every output: times, bytes, FLOPs, counts and percentages.
+"""The format of numbers in every output: times, bytes, FLOPs, counts and percentages.
 
-A unit is chosen by the largest number of a table, an axis or a sentence, so that it is at least 1. Three significant
-digits or more: two decimals below 10, one below 1,000, none beyond; none of a nanosecond or a byte either.
+The unit is that in which the largest number of a table, an axis or a sentence is at least 1. Numbers have at least
+three significant digits: two decimals below 10, one below 1,000, none from there on, and none for nanoseconds and
+bytes.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from math import floor, log10
 
 MINUS = "−"
 TIMES = (("s", 1e6), ("ms", 1e3), ("µs", 1.0), ("ns", 1e-3))
-"""Symbols and how many µs they are."""
+"""Symbols and sizes in µs."""
 BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 FLOPS = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("FLOP", 1.0))
 NEXT_UNIT = 0.9995
-"""Part of a unit from which it is taken: 999.6 µs read 1.00 ms."""
+"""Share of a unit from which it is used: 999.6 µs is shown as 1.00 ms."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Unit:
     """A unit and the decimals shown in it, for all numbers of a table or an axis.
 
     Attributes:
-        name: its symbol. size: how much it is, in µs, bytes or FLOPs. decimals: of every number.
+        name: its symbol. size: in µs, bytes or FLOPs. decimals: shown for every number.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Unit:
         return _signless_zero(f"{amount / self.size:,.{self.decimals}f}")
 
     def signed(self, amount: float) -> str:
-        """The same with its sign; 0 has none."""
+        """``amount`` in this unit with its sign, without symbol; 0 has no sign."""
         return _signless_zero(f"{amount / self.size:+,.{self.decimals}f}")
 
     def text(self, amount: float) -> str:
@@ -75,7 +76,7 @@ def _unit(units: tuple[tuple[str, float], ...], amounts: Iterable[float]) -> Uni
 
 
 def number(value: float) -> str:
-    """A number that has no unit to choose, such as a rate, in three significant digits: ``0.0398``, ``61.0``,
+    """A number without a choice of unit, such as a rate, in three significant digits: ``0.0398``, ``61.0``,
     ``1,555``.
     """
     rounded = float(f"{value:.2e}")
@@ -129,7 +130,7 @@ def signed_percent(share: float) -> str:
 
 
 def percent_number(share: float) -> str:
-    """`percent` without its sign."""
+    """`percent` without the symbol %."""
     return _signless_zero(f"{100 * share:,.{_percent_decimals(share)}f}")
 
 
@@ -137,18 +138,18 @@ def _percent_decimals(share: float) -> int:
     return 0 if abs(share) >= 0.0995 or not share else 1 if abs(share) >= 0.00095 else 2
 
 
-def part(x: float, of: float) -> str:
-    """``47 %``, what ``x`` is of ``of``; of nothing it is 0 %."""
-    return percent(x / of if of else 0.0)
+def part(amount: float, whole: float) -> str:
+    """``47 %``, the share of ``amount`` in ``whole``; 0 % if ``whole`` is 0."""
+    return percent(amount / whole if whole else 0.0)
 
 
 def count(n: float) -> str:
-    """Events per step: whole where it is whole."""
+    """Events per step: ``3``, or ``3.5`` if not an integer."""
     return _signless_zero(f"{n:,.0f}" if abs(n - round(n)) < 1e-9 else f"{n:,.1f}")
 
 
 def signed_count(n: float) -> str:
-    """The same with its sign; 0 has none."""
+    """`count` with its sign; 0 has no sign."""
     return f"+{count(n)}" if n > 0 else count(n)
 
 
@@ -163,10 +164,10 @@ def plural(n: float, noun: str) -> str:
 
 
 def rose(control: float, test: float) -> str:
-    """rose or fell."""
+    """The verb of a change: ``rose`` or ``fell``."""
     return "rose" if test > control else "fell"
 
 
 def _signless_zero(text: str) -> str:
-    """``text`` of a formatted number with a true minus, and none before a number that reads 0."""
+    """``text`` of a formatted number with the sign −, and no sign before a number that is shown as 0."""
     return text.replace("-", MINUS) if text.strip("+-0.,") else text.lstrip("+-")

@@ -1,4 +1,4 @@
-"""`LoadOptions`: how sets are read, said once for the engine, the library and both front ends."""
+"""`LoadOptions`: how sets are read, shared by the engine, the Python API, the command line and the dashboards."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tracediff.profile.selection import Selection
 
 @dataclass(frozen=True)
 class SetOptions:
-    """What is used of one set.
+    """The label, ranks and steps used of one set.
 
     Attributes:
-        label: its name in reports; None for the last part of its path.
-        ranks: only these; None for all.
+        label: name of the set in reports; None for the last part of its path.
+        ranks: the ranks used; None for all.
         selection: the steps used.
     """
 
@@ -28,12 +28,12 @@ class LoadOptions:
     """How sets are read.
 
     Attributes:
-        sets: one for each set; none for the defaults.
-        step_marker: regular expression; annotations that match are the steps, None for ProfilerStep#N.
-        families: rules that say which family of work a name belongs to.
-        tables: names of further tables to make (`tracediff.profile.tables.NAMES`), ``all`` for every one; snapshots
-            have those that they were made with.
-        jobs: processes to read files with; None for as many as there are cores, and none for small files.
+        sets: options of each set; empty for the defaults.
+        step_marker: regular expression; annotations that match are the steps. None for ProfilerStep#N.
+        families: rules that map names to families of work.
+        tables: names of tables to build (`tracediff.profile.tables.NAMES`), ``all`` for every table; snapshots have the
+            tables that they were written with.
+        jobs: processes that read files; None for one per core, or a single one for small files.
     """
 
     sets: tuple[SetOptions, ...] = ()

@@ -1,8 +1,8 @@
-"""What is known of each vendor's runtime, one record per vendor: the categories of its events, the names of its calls
-and of its communication kernels, the arguments of its events.
+"""The vendors' runtimes, one record per vendor: event categories, names of calls and communication kernels, and event
+arguments.
 
-No other module spells such a name. Adding a vendor is one more record in `RUNTIMES`. The profile's own categories
-(``cpu_op``, ``user_annotation``, …) belong to no vendor and stand in `tracediff.ingest.categories`.
+No other module spells such names. To add a vendor, add a record to `RUNTIMES`. Categories of the profiler itself
+(``cpu_op``, ``user_annotation``, …) are in `tracediff.ingest.categories`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ KERNEL, MEMCPY, MEMSET = DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memse
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a runtime calls the arguments of its calls and device events.
+    """A runtime's names for the arguments of its calls and device events.
 
     Attributes:
         correlation: joins a call to the device events that it launched.
         device, stream: where an event runs.
         grid, block: launch dimensions of a kernel.
         size: bytes of a copy or memset.
-        awaited_stream, awaited_event, awaited_record: of a record of a wait, the stream and the event that it waits
-            for, and the correlation of the call that recorded that event.
+        awaited_stream, awaited_event, awaited_record: for a record of a wait, the awaited stream and event, and the
+            correlation of the call that recorded the event.
         sync_kind: the kind of wait, as a number.
     """
 
@@ -47,27 +47,27 @@ ARGUMENT = Arguments()
 
 @dataclass(frozen=True)
 class Runtime:
-    """One vendor's runtime. Names are regular expressions that match from the beginning of a name; empty: none known.
+    """One vendor's runtime. Names are regular expressions matched from the start; empty means none known.
 
     Attributes:
         name: as the vendor writes it.
-        supported: whether its events become a device account; those of other runtimes are counted and noted.
-        device: what tables call its devices. device_types: their numbers in torch's allocator events (c10::DeviceType).
-        prefix: what its own categories begin with, by which those of an unsupported runtime are known.
+        supported: whether its device events are analysed; events of other runtimes give a health note.
+        device: its devices' name in tables. device_types: their numbers in torch's allocator events (c10::DeviceType).
+        prefix: of its own categories, which identifies those of an unsupported runtime.
         calls: categories of its API calls on the host.
         kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
-        syncs: category of records that say what a call or a stream waits for. counters: that of hardware counters.
+        syncs: category of records of waits of calls and streams. counters: category of hardware counters.
         launches: calls that launch a kernel. graph_launches: calls that replay a graph.
-        synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always do.
-        copy_calls: copy calls that may, since copies of pageable memory do.
-        stream_waits: calls by which a stream waits for an event. event_records: calls that record one.
-        copy_events: device events that copy, with groups ``source`` and ``target``. memset_events: those that set.
-        awaited_copies: those copies whose call waits for them.
+        synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always wait.
+        copy_calls: copy calls that may wait, since copies of pageable memory do.
+        stream_waits: calls by which a stream waits for an event. event_records: calls that record an event.
+        copy_events: device events that copy, with groups ``source`` and ``target``. memset_events: device events that
+        set memory. awaited_copies: those copies whose call waits for them.
         stream_wait, stream_sync, event_sync, context_sync: names of the records in ``syncs``.
-        communication: kernels that move data between ranks; these are searched in the whole name, in either case.
-        scopes: what annotations of collectives begin with, before a colon.
-        driver_version, runtime_version: keys of these in the trace's metadata.
-        arguments: what it calls its arguments. text_arguments: those of its calls that may hold text.
+        communication: kernels that move data between ranks; searched in the whole name, ignoring case.
+        scopes: prefixes of collective annotations, before the colon.
+        driver_version, runtime_version: keys in the trace's metadata.
+        arguments: names of its arguments. text_arguments: call arguments that may contain text.
     """
 
     name: str
@@ -207,7 +207,7 @@ ASCEND = Runtime(
 )
 
 MPS = Runtime(name="MPS", device="MPS", device_types=(13,))
-"""Apple's GPUs: the profiler records their allocator, and no work."""
+"""Apple's GPUs: the profiler records only their allocator."""
 
 CPU = Runtime(name="CPU", supported=True, device="host", device_types=(0,), scopes=("gloo", "mpi", "ucc"))
 """The host as a device: its collectives run under annotations."""
@@ -221,7 +221,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _any_of(patterns: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    """One pattern for all that are not empty; it matches nothing where all are."""
+    """One pattern for all non-empty patterns; matches nothing if all are empty."""
     return re.compile("|".join(f"(?:{p})" for p in patterns if p) or "(?!)", flags)
 
 
@@ -229,7 +229,7 @@ CALL_CATEGORIES = _distinct(category for r in SUPPORTED for category in r.calls)
 SYNC_CATEGORIES = _distinct(r.syncs for r in SUPPORTED)
 COUNTER_CATEGORIES = _distinct(r.counters for r in SUPPORTED)
 UNREAD_CATEGORIES = _distinct(r.prefix for r in RUNTIMES if not r.supported)
-"""What the categories begin with that have no device account yet."""
+"""Category prefixes of runtimes whose device events are not analysed."""
 RENAMED_CATEGORIES = {
     theirs: ours
     for r in SUPPORTED
@@ -260,7 +260,7 @@ DRIVER_VERSIONS = _distinct(r.driver_version for r in RUNTIMES)
 VERSIONS = (*DRIVER_VERSIONS, *_distinct(r.runtime_version for r in RUNTIMES))
 """Keys of versions in the metadata of a trace."""
 DEVICE_NAMES = {number: r.device for r in RUNTIMES for number in r.device_types}
-"""torch's device types → what tables call such a device."""
+"""torch's device type → name of such devices in tables."""
 
 _GRAPH_LAUNCH = _any_of(r.graph_launches for r in SUPPORTED)
 _WAITS = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.waiting_copies))
@@ -276,7 +276,7 @@ _COMPILED = re.compile(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
 
 
 def is_unread_work(category: str) -> bool:
-    """Whether a category holds device work of a runtime that has no device account yet."""
+    """Whether a category contains device work of an unsupported runtime."""
     return category.startswith(UNREAD_CATEGORIES) and not any(category in r.calls for r in RUNTIMES)
 
 
@@ -291,8 +291,8 @@ def is_synchronising(call: str) -> bool:
 
 
 def may_wait(call: str) -> bool:
-    """Whether the host may wait for the device in a call of this name: also in copies, since those of pageable memory
-    wait whatever their name says.
+    """Whether the host may wait for the device in a call of this name. Includes copies: copies of pageable memory
+    wait.
     """
     return _MAY_WAIT.match(call) is not None
 
@@ -308,7 +308,7 @@ def is_stream_wait(call: str) -> bool:
 
 
 def copy_direction(event: str) -> str | None:
-    """``HtoD`` and the like for the name of a device event that copies, None for others."""
+    """The direction (``HtoD``, …) from the name of a copy event, None for other events."""
     match = next((m for pattern in _COPIES if (m := pattern.match(event))), None)
     return f"{match['source'][0].upper()}to{match['target'][0].upper()}" if match else None
 
@@ -324,7 +324,7 @@ def is_awaited_copy(event: str) -> bool:
 
 
 def collective_of_scope(annotation: str) -> str:
-    """``all_reduce`` for the annotation ``nccl:all_reduce``, empty for annotations that are no collective."""
+    """``all_reduce`` for the annotation ``nccl:all_reduce``, empty for annotations of other kinds."""
     scope, _, collective = annotation.partition(":")
     return collective if scope in _SCOPES else ""
 

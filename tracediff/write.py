@@ -1,4 +1,4 @@
-"""Text or bytes → file, whole or not at all."""
+"""Atomic file writes of text and bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracediff.errors import TracediffError
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write ``text`` to ``path`` as UTF-8, whole or not at all; ``-`` is standard output.
+    """Write ``text`` to ``path`` as UTF-8, completely or not at all; ``-`` is standard output.
 
     Raises:
         TracediffError: the folder is missing, not writable or full.
@@ -24,7 +24,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """The same for ``data``."""
+    """Write ``data`` to ``path``, completely or not at all; ``-`` is standard output."""
     if os.fspath(path) == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -33,7 +33,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _replace(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write under a temporary name beside ``path`` and rename it, so that no reader sees a part."""
+    """Write under a temporary name beside ``path`` and rename it, so that no reader sees an incomplete file."""
     target = Path(path)
     temporary = ""
     try:

@@ -110,7 +110,7 @@ def test_a_step_marker_makes_steps_of_annotations(tmp_path):
     assert traces.steps_recorded == [0, 1, 2]
     with pytest.raises(TracediffError, match="no annotation matches"):
         load_sets([str(path)], LoadOptions(step_marker="nothing"))
-    with pytest.raises(TracediffError, match="no regular expression"):
+    with pytest.raises(TracediffError, match="not a regular expression"):
         load_sets([str(path)], LoadOptions(step_marker="("))
 
 

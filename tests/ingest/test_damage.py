@@ -74,7 +74,7 @@ def test_a_cut_is_found_whatever_the_chunk(read, codes, cut: int, chunk: int, la
 
 
 def spans(content: bytes, layout: str) -> list[tuple[int, int]]:
-    """Where in ``content`` each event stands."""
+    """The position of each event in ``content``."""
     start = content.index(b"[", 0 if layout == "list" else content.index(b'"traceEvents"')) + 1
     out, at = [], -1
     for behind, depth in brackets(content, start):
@@ -121,7 +121,7 @@ NASTY = [
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_damage_costs_no_event_but_those_it_touches(read, layout: str) -> None:
     """A stretch of the file is replaced by garbage, at a hundred places: every untouched event is read, and nothing is
-    said to be whole that is not.
+    reported as whole that is not.
     """
     content = text(document(MANY), layout)
     whole, places = rows(read(content)), spans(content, layout)
@@ -325,7 +325,7 @@ def test_a_file_with_more_damage_than_is_bearable_is_refused_in_one_line(read, m
 
 @pytest.mark.parametrize("broken", ['{"a": "say "hi", "b": [{"c": 1}]}', '{"a": [', '{"a": {"b": ', '{"a": 1'])
 def test_searching_hopeless_text_ends(read, codes, broken: str) -> None:
-    """Every event is broken so that its end cannot be told: the search gives up after a bounded effort, and says how
+    """Every event is broken so that its end is unknown: the search gives up after a bounded effort, and says how
     much was lost.
     """
     good = json.dumps(op("good", 0, 1))
@@ -344,9 +344,9 @@ def test_giving_up_is_counted() -> None:
 
 
 def test_a_file_without_a_single_event_that_can_be_read_says_why(read) -> None:
-    with pytest.raises(NotATrace, match="no valid JSON"):
+    with pytest.raises(NotATrace, match="not valid JSON"):
         read(b'{"traceEvents": [{"ph": oops}, {"ph": oops}]}')
-    with pytest.raises(NotATrace, match="ends in the middle"):
+    with pytest.raises(NotATrace, match="the file is cut off"):
         read(b'{"traceEvents": [{"ph": "X", "ts": 1')
-    with pytest.raises(NotATrace, match="holds no events"):
+    with pytest.raises(NotATrace, match="contains no events"):
         read(b'{"traceEvents": []}')

@@ -109,7 +109,7 @@ def test_nothing_to_read_is_refused_with_the_reason(tmp_path: Path) -> None:
     refused(f"{tmp_path}/*.json", "no file matches")
     refused(tmp_path / "none.zip", "no trace in the archive")
     refused(tmp_path / "broken.zip", "the archive is damaged")
-    refused([], "none were given")
+    refused([], "none given")
 
 
 @pytest.mark.parametrize(

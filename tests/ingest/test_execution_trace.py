@@ -79,7 +79,7 @@ def test_inputs_are_those_that_the_profiler_would_have_written(recorded, tmp_pat
 @pytest.mark.torch
 def test_a_folder_with_an_execution_trace_loads_and_says_what_was_taken_from_it(recorded, tmp_path):
     (whole,) = load_sets([recorded])
-    assert notes(whole) == {"execution traces lie beside the traces: shapes come from them where a trace has none": 1}
+    assert notes(whole) == {"execution traces were found beside the traces: they give the shapes that a trace lacks": 1}
     assert len(whole.profiles) == 1
     without_shapes(recorded, tmp_path)
     shutil.copy(recorded / "et.json", tmp_path)

@@ -1,6 +1,4 @@
-"""Bytes come from plain, gzip, zstd and zip files and from URLs, told by content; every fault of the medium is one
-line.
-"""
+"""Bytes come from plain, gzip, zstd and zip files and from URLs, by content; every fault of the medium is one line."""
 
 from __future__ import annotations
 
@@ -143,13 +141,13 @@ def refused(path: Path | str, reason: str, kind: type[TracediffError] = Tracedif
         (b'{"traceEvents": {}}', "JSON without traceEvents"),
         (b'{"traceEvents": "["}', "JSON without traceEvents"),
         (b'{"deep": {"traceEvents": [{"ph": "X", "ts": 1}]}}', "JSON without traceEvents"),
-        (b'{"a": 1, "b', "the file ends before its events"),
+        (b'{"a": 1, "b', "the file is cut off before its events"),
         (b'{"schema": "1.1", "pid": 1, "nodes": [{"id": 1, "ctrl_deps": 2}]}', "an execution trace"),
-        (b"[]", "holds no events"),
-        (b"[1, 2]", "holds no event that can be read"),
-        (b'[{"a": 1}]', "holds no event that can be read"),
-        (b'{"traceEvents": []}', "holds no events"),
-        (b'{"traceEvents": [', "holds no event that can be read"),
+        (b"[]", "contains no events"),
+        (b"[1, 2]", "contains no readable event"),
+        (b'[{"a": 1}]', "contains no readable event"),
+        (b'{"traceEvents": []}', "contains no events"),
+        (b'{"traceEvents": [', "contains no readable event"),
     ],
 )
 def test_what_is_no_trace_is_named_for_what_it_is(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -200,7 +198,7 @@ def test_decompression_bombs_are_refused(
     monkeypatch.setattr(source, "BOMB_BYTES", 1 << 20)
     path = tmp_path / "bomb"
     path.write_bytes(pack(text(document([op("a" * 1000, 1, 1)] * 4000), "compact")))
-    refused(path, "unpacks to over 300 times its size")
+    refused(path, "unpacks to more than 300 times its size")
 
 
 def test_an_ordinary_ratio_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,10 +83,11 @@ def averages(path):
     (traces_,) = load_sets([str(path)])
     kernels = kernel_average(traces_)
     tree = call_tree(traces_, gpu=True)
-    return step_average(traces_), told(tree), kernels.busy, kernels.spilled, kernels.outside, op_average(traces_).ops
+    ops = op_average(traces_).ops
+    return step_average(traces_), tree_text(tree), kernels.busy, kernels.spilled, kernels.outside, ops
 
 
-def told(tree):
+def tree_text(tree):
     """Calls and work of a tree as text, whatever order they were numbered in."""
 
     def path(node):

@@ -189,16 +189,16 @@ def test_rules_travel_to_worker_processes():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[[family", "is no TOML"),
-        ("", "is not a list of"),
-        ("family = 3", "is not a list of"),
-        ('[[families]]\nname = "gemm"', "is not a list of"),
-        ('[[family]]\npatterns = ["a"]', "has no name"),
-        ('[[family]]\nname = " "\npatterns = ["a"]', "has no name"),
-        ('[[family]]\nname = "gemm"', "has no list of patterns"),
-        ('[[family]]\nname = "gemm"\npatterns = "a"', "has no list of patterns"),
-        ('[[family]]\nname = "gemm"\npatterns = [1]', "has no list of patterns"),
-        ('[[family]]\nname = "gemm"\npatterns = ["("]', "is no regular expression"),
+        ("[[family", "not valid TOML"),
+        ("", "not a list of"),
+        ("family = 3", "not a list of"),
+        ('[[families]]\nname = "gemm"', "not a list of"),
+        ('[[family]]\npatterns = ["a"]', "no name"),
+        ('[[family]]\nname = " "\npatterns = ["a"]', "no name"),
+        ('[[family]]\nname = "gemm"', "no list of patterns"),
+        ('[[family]]\nname = "gemm"\npatterns = "a"', "no list of patterns"),
+        ('[[family]]\nname = "gemm"\npatterns = [1]', "no list of patterns"),
+        ('[[family]]\nname = "gemm"\npatterns = ["("]', "is not a regular expression"),
     ],
 )
 def test_wrong_rules_are_refused_in_one_line(tmp_path, text, reason):

@@ -1,4 +1,4 @@
-"""The step account on traces whose answer can be told by hand (µs in the events, ns in the account)."""
+"""The step account on traces whose answer is known by hand (µs in the events, ns in the account)."""
 
 import profile_reference
 from build_trace import BACKWARD, annotation, call, document, kernel, memcpy, op, step, write

@@ -85,10 +85,10 @@ MOST_COLUMNS = 256
 """Columns a category may have; further argument names are counted in a health note."""
 
 FLOW_ID = "flow id"
-"""Column that holds the ids of arrows, which are no arguments in the JSON."""
+"""Column that holds the ids of arrows, which are not arguments in the JSON."""
 
 UNFIT_NAME = re.compile(r'["\\\x00-\x1f]')
-"""Characters that a column's name must not hold."""
+"""Characters that a column's name must not contain."""
 
 ABSENT = msgspec.Raw(b"")
 
@@ -108,7 +108,7 @@ class ArgumentDecoder:
         self._learn([])
 
     def kind(self, name: str) -> type:
-        """int, float or str: what a column of this name holds."""
+        """The type of a column of this name: int, float or str."""
         if self.category in cat.CALLS and name in TEXT_ARGUMENTS:
             return str
         name = OTHER_SPELLINGS.get(name, name)
@@ -173,7 +173,7 @@ class ArgumentDecoder:
             pass
         found = _object(text, notes)
         if found is None:
-            notes.add("odd-arguments", "arguments that are no JSON object were left out", bytes(text) != b"null")
+            notes.add("odd-arguments", "arguments that are not a JSON object were dropped", bytes(text) != b"null")
             return self.struct()
         fitted = {}
         for name, raw in found.items():
@@ -181,7 +181,7 @@ class ArgumentDecoder:
             if field is None:
                 notes.add(
                     "odd-arguments",
-                    f"arguments of odd names, or beyond a category's first {MOST_COLUMNS}, were left out",
+                    f"arguments with unreadable names, or beyond the first {MOST_COLUMNS} of a category, were dropped",
                 )
                 continue
             try:
@@ -189,7 +189,7 @@ class ArgumentDecoder:
                     raw if field.type is msgspec.Raw else msgspec.json.decode(raw, type=field.type, strict=False)
                 )
             except NOT_JSON:
-                notes.add("odd-arguments", f"an argument is of another type than expected and was left out: {name}")
+                notes.add("odd-arguments", f"argument {name} has an unexpected type and was dropped")
         return self.struct(**fitted)
 
 
@@ -200,7 +200,7 @@ def _object(text: Any, notes: Notes) -> dict[str, Any] | None:
         fixed = repaired(bytes(text))
         if fixed is None:
             return None
-        notes.add("repaired", "arguments whose names were no valid UTF-8 were repaired")
+        notes.add("repaired", "arguments whose names were not valid UTF-8 were repaired")
         return msgspec.json.decode(fixed, type=dict[str, msgspec.Raw])
 
 
@@ -211,7 +211,7 @@ def text_of(raw: bytes, notes: Notes) -> str:
     try:
         return str(msgspec.json.decode(raw)) if raw[:1] == b'"' else msgspec.json.format(raw, indent=0).decode()
     except NOT_JSON:
-        notes.add("repaired", "text arguments that were no valid JSON were repaired")
+        notes.add("repaired", "text arguments that were not valid JSON were repaired")
         fixed = repaired(b'{"":' + raw + b"}")
         return str(msgspec.json.decode(fixed)[""]) if fixed and raw[:1] == b'"' else raw.decode(errors="replace")
 
@@ -223,5 +223,5 @@ def int_column(values: Sequence[Any], notes: Notes) -> np.ndarray[Any, np.dtype[
     except (TypeError, OverflowError):
         fits = [MISSING if v is None or not -(2**63) <= v < 2**63 else v for v in values]
         lost = sum(v is not None and v != f for v, f in zip(values, fits, strict=True))
-        notes.add("odd-arguments", "an integer argument needs more than 64 bits and was left out", lost)
+        notes.add("odd-arguments", "integer arguments that need more than 64 bits were dropped", lost)
         return np.array(fits, np.int64)

@@ -1,5 +1,5 @@
-"""Event categories: today's names, what older profilers called them, and the few groups that the accounts are built
-on.
+"""Event categories: today's names, what older profilers called them, and the groups of categories that analyses
+use.
 """
 
 from tracediff import runtimes
@@ -40,7 +40,7 @@ RENAMED = {
 """Names of torch 1.8–1.10, of onnxruntime's profiler, and of vendors' device work, → today's."""
 
 BY_PHASE = {"M": "metadata", "C": "counter", "i": "instant", "I": "instant"}
-"""Category of an event that states none, by its phase."""
+"""Category of an event without one, by its phase."""
 
 OLD_ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
 """Annotations that torch before 1.11 wrote as operators."""

@@ -1,10 +1,9 @@
 """A stream of bytes → batches of whole events.
 
-The stream is cut between events: a candidate is ``}`` white space ``,`` white space ``{``, and a cut is right exactly
-when ``[`` + chunk + ``]``
-decodes, whatever the layout. Where the last few candidates are wrong (events that hold lists of objects) the nesting is
-followed instead, and what
-does not decode even so is damaged: it is salvaged event by event, and what is lost is counted.
+The stream is cut between events. A candidate is ``}`` white space ``,`` white space ``{``; it is right exactly if
+``[`` + chunk + ``]`` decodes, whatever the layout. If the last few candidates are wrong (events that contain lists of
+objects), the nesting is followed instead. Text that still does not decode is damaged: it is salvaged event by event,
+and lost events are counted.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from tracediff.ingest.syntax import NOT_JSON, is_malformed, is_object, repaired
 CHUNK = 1 << 18
 LARGEST_EVENT = 64 << 20
 LARGEST_HEAD = 64 << 20
-"""Bytes of metadata read before the events, and behind them."""
+"""Bytes of metadata read before the events, and after them."""
 LARGEST_DAMAGE = 8 << 20
-"""Bytes in which not one event can be read, after which they are passed over."""
+"""Bytes without a readable event, after which they are skipped."""
 MOST_DAMAGE = 32 << 20
-"""Bytes passed over, after which the file is given up."""
+"""Skipped bytes, after which reading the file fails."""
 CANDIDATES = 40
-"""Opening braces looked at from the end of a chunk, for a cut."""
+"""Opening braces tried from the end of a chunk to find a cut."""
 QUICK_TRIES = 2
 """Cuts tried before the nesting is followed."""
 
@@ -41,12 +40,12 @@ EVENTS_KEY = re.compile(rb'"(?<!\\.)traceEvents"\s*:\s*\[')
 NEXT_ITEM = re.compile(rb"\s*,\s*(?=\S)")
 END_IN_OBJECT = re.compile(rb'\]\s*(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
 END_OF_ROOT = re.compile(rb"\]\s*+(?![,}\]])")
-"""The end of the list of events where it is a value of the root object, and where it is the root: a stray ``]`` between
+"""The end of the list of events if it is a value of the root object, and if it is the root. A stray ``]`` between
 events is neither.
 """
 
 Decode = Callable[[bytes], Any]
-"""A JSON list of events as text → the decoded events; raises one of NOT_JSON where the text is no JSON list."""
+"""A JSON list of events as text → the decoded events; raises one of NOT_JSON if the text is not a JSON list."""
 
 
 class Taken(NamedTuple):
@@ -62,8 +61,8 @@ class EventStream:
     """The events of one file, and the metadata around them.
 
     Attributes:
-        head: JSON object text made of what stands before the events (``{}`` where the root is a list).
-        tail: JSON object text made of what stands behind them; known once `batches` is exhausted.
+        head: JSON object text of the metadata before the events (``{}`` if the root is a list).
+        tail: JSON object text of the metadata after them; known once `batches` is exhausted.
     """
 
     file: TraceFile
@@ -80,8 +79,8 @@ class EventStream:
         """Decoded events, a batch for about each `chunk` bytes.
 
         Raises:
-            NotATrace: the file holds no ``traceEvents``.
-            TracediffError: an event of more than LARGEST_EVENT bytes; whatever the stream raises.
+            NotATrace: the file has no ``traceEvents``.
+            TracediffError: an event of more than LARGEST_EVENT bytes, and every error of the stream.
         """
         buffer = self._to_first_event()
         size = self.chunk
@@ -99,7 +98,7 @@ class EventStream:
                 elif len(buffer) > LARGEST_EVENT:
                     raise TracediffError(
                         str(self.file),
-                        f"no event ends within {LARGEST_EVENT >> 20} MB",
+                        f"an event is longer than {LARGEST_EVENT >> 20} MB",
                         "the file is damaged; copy or record it again",
                     )
                 else:
@@ -124,13 +123,11 @@ class EventStream:
                 head = buffer[:start] + b"]}"
                 self.head = head if is_object(head) else repaired(head) or b"{}"
                 if self.head == b"{}":
-                    self.notes.add(
-                        "head-damaged", "what stands before the events is damaged: metadata there is unknown"
-                    )
+                    self.notes.add("head-damaged", "the text before the events is damaged: its metadata is unknown")
                 return buffer[start:]
             more = self.stream.read(max(self.chunk, len(buffer)))
             if not more and not is_object(buffer) and not is_malformed(buffer):
-                raise NotATrace(str(self.file), "the file ends before its events", "copy it again, or record it again")
+                raise NotATrace(str(self.file), "the file is cut off before its events", "copy or record it again")
             if not more or len(buffer) > LARGEST_HEAD:
                 raise _without_events(self.file, buffer[: 1 << 16])
             buffer += more
@@ -143,7 +140,7 @@ class EventStream:
         raise TracediffError(str(self.file), "the file is empty", "record it again")
 
     def _events_start(self, buffer: bytes) -> int | None:
-        """Position of the first event: behind the ``[`` of a ``traceEvents`` that is a key of the root."""
+        """Position of the first event: after the ``[`` of a ``traceEvents`` that is a key of the root."""
         if buffer.find(b'"traceEvents"') < 0:
             return None
         lists = [match.end() for match in EVENTS_KEY.finditer(buffer)]
@@ -156,7 +153,7 @@ class EventStream:
         return lists[0] if is_malformed(buffer[: lists[0]]) else None
 
     def _take(self, buffer: bytes, final: bool) -> Taken | None:
-        """Events from the start of ``buffer``; None where more of the file is needed."""
+        """Events from the start of ``buffer``; None if more of the file is needed."""
         quick = None if final else self._quickly_cut(buffer)
         if quick is not None:
             return quick
@@ -209,7 +206,7 @@ class EventStream:
         if self._passed_over > MOST_DAMAGE:
             raise TracediffError(
                 str(self.file),
-                f"over {MOST_DAMAGE >> 20} MB of it cannot be read",
+                f"more than {MOST_DAMAGE >> 20} MB cannot be read",
                 "the file is damaged; copy or record it again",
             )
 
@@ -217,7 +214,7 @@ class EventStream:
         if len(PHASE_KEY.findall(rest)) > 1:
             self.notes.add("damaged", UNREADABLE, events_in(rest))
         else:
-            self.notes.add("truncated", "the file ends in the middle of its events; later events are missing")
+            self.notes.add("truncated", "the file is cut off; later events are missing")
 
     def _read_tail(self, rest: bytes) -> None:
         parts, size = [rest], len(rest)
@@ -227,7 +224,7 @@ class EventStream:
         if size > LARGEST_HEAD:
             self.notes.add(
                 "tail-damaged",
-                f"what follows the events is longer than {LARGEST_HEAD >> 20} MB: metadata there was left out",
+                f"the text after the events is longer than {LARGEST_HEAD >> 20} MB: its metadata was dropped",
             )
             return
         body = b"".join(parts).strip(BLANK)
@@ -240,30 +237,30 @@ class EventStream:
             self.tail = tail
         elif is_object(tail.rstrip(b",") + b"}"):
             self.tail = tail.rstrip(b",") + b"}"
-            self.notes.add("truncated", "the file ends behind its events; metadata there is missing")
+            self.notes.add("truncated", "the file is cut off after its events; the metadata there is missing")
         elif fixed := repaired(tail):
             self.tail = fixed
-            self.notes.add("repaired", "metadata that was JSON but for some characters was repaired")
+            self.notes.add("repaired", "metadata with a few invalid characters was repaired")
         elif is_malformed(tail):
             self._tail_damaged(body)
         else:
-            self.notes.add("truncated", "the file ends behind its events; metadata there is missing")
+            self.notes.add("truncated", "the file is cut off after its events; the metadata there is missing")
         if "traceEvents" in msgspec.json.decode(self.tail, type=dict[str, msgspec.Raw]):
-            self.notes.add("second-events", "the file holds a second list of events, which was left out")
+            self.notes.add("second-events", "the file has a second list of events, which was dropped")
 
     def _tail_damaged(self, tail: bytes) -> None:
-        self.notes.add("tail-damaged", "what follows the events is damaged: metadata there is unknown")
+        self.notes.add("tail-damaged", "the text after the events is damaged: its metadata is unknown")
         self.notes.add(
-            "damaged", "events behind the end of the list of events were left out", len(PHASE_KEY.findall(tail))
+            "damaged", "events after the end of the list of events were dropped", len(PHASE_KEY.findall(tail))
         )
 
 
 def _without_events(file: TraceFile, first: bytes) -> NotATrace:
-    """The error for a file that begins with these bytes and holds no ``traceEvents``."""
+    """The error for a file that begins with these bytes and has no ``traceEvents``."""
     if b'"nodes"' in first and (b'"ctrl_deps"' in first or b'"schema"' in first):
         return NotATrace(
             str(file),
-            "an execution trace (ExecutionTraceObserver), which has no times",
+            "an execution trace (ExecutionTraceObserver), which contains no times",
             "give the profiler's Chrome trace of the same run",
         )
     return NotATrace(

@@ -1,4 +1,4 @@
-"""The parts of a file, joined into columns that grow in place."""
+"""Joins the parts of a file into columns that grow in place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracediff.ingest.times import MISSING
 from tracediff.ingest.trace import Arguments
 
 ABSENT: dict[Any, Any] = {np.int64: MISSING, np.float64: float("nan"), np.int32: -1}
-"""What stands for an argument that an event does not carry, by the type of its column."""
+"""The value of an argument that an event lacks, by the type of its column."""
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Column:
     data: bytearray = field(default_factory=bytearray)
 
     def add(self, part: np.ndarray[Any, Any], rows: int) -> None:
-        """Append ``part``, behind as many absent values as make the column end at ``rows``."""
+        """Append ``part``, after as many absent values as make the column end at ``rows``."""
         gap = rows - len(part) - len(self.data) // np.dtype(self.kind).itemsize
         if gap:
             self.data += np.full(gap, ABSENT[self.kind], self.kind).data
@@ -69,8 +69,8 @@ class Whole:
         """The arguments by category code."""
         out = {}
         for code in sorted(self._rows):
-            of = out[code] = Arguments(self._rows[code].array(self._counts[code]))
-            into: dict[Any, Any] = {np.int64: of.ints, np.float64: of.floats, np.int32: of.texts}
+            category = out[code] = Arguments(self._rows[code].array(self._counts[code]))
+            into: dict[Any, Any] = {np.int64: category.ints, np.float64: category.floats, np.int32: category.texts}
             for name, column in sorted(self._arguments[code].items()):
                 into[column.kind][name] = column.array(self._counts[code])
         return out

@@ -17,11 +17,11 @@ from tracediff.ingest.syntax import NOT_JSON, repaired
 from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text, number
 
 MOST_CATEGORIES = 256
-"""Categories that are told apart; the events of any further one are counted in a health note and called ``other``."""
+"""Categories kept separate; events of further categories are counted in a health note and called ``other``."""
 
 
 class Event(msgspec.Struct, gc=False):
-    """What is read of every event; its arguments stay raw until its category is known."""
+    """The fields read from every event; its arguments stay raw until its category is known."""
 
     ph: str = ""
     cat: str | None = None
@@ -35,7 +35,7 @@ class Event(msgspec.Struct, gc=False):
 
 
 class TextEvent(Event, gc=False):
-    """The same with its start as text: for clocks that a float64 cannot hold to the nanosecond."""
+    """An event with its start as text: for clocks that a float64 cannot represent to the nanosecond."""
 
     ts: msgspec.Raw = ABSENT  # type: ignore[assignment]  # narrows what JSON is accepted, on purpose
 
@@ -58,7 +58,7 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass
 class Batch:
-    """Decoded events, the JSON list they came from, and notes of what was repaired in decoding them."""
+    """Decoded events, the JSON list they came from, and notes on what was repaired."""
 
     text: bytes
     events: list[Event]
@@ -101,7 +101,7 @@ class EventDecoder:
         """The events of ``text``, a JSON list.
 
         Raises:
-            msgspec.DecodeError, RecursionError: ``text`` is no JSON list.
+            msgspec.DecodeError, RecursionError: ``text`` is not a JSON list.
         """
         decoder = self._text_events if self._times_as_text else self._events
         notes = Notes()
@@ -115,7 +115,7 @@ class EventDecoder:
     def _carefully(self, text: bytes, notes: Notes) -> Event | None:
         """One event whose fields may have any type."""
         if not text.startswith(b"{"):
-            notes.add("damaged", "entries of the list of events that are no objects were left out")
+            notes.add("damaged", "entries of the list of events that are not objects were dropped")
             return None
         kind = TextEvent if self._times_as_text else Event
         try:
@@ -204,12 +204,12 @@ class EventDecoder:
 
     def _category(self, name: str) -> int:
         if name not in self.categories and len(self.categories) >= MOST_CATEGORIES:
-            self.notes.add("many-categories", f"categories beyond the first {MOST_CATEGORIES} are not told apart")
+            self.notes.add("many-categories", f"categories beyond the first {MOST_CATEGORIES} were merged into “other”")
             name = "other"
         return self.categories[name]
 
     def _timed(self, base: Columns) -> Bools:
-        """Which events of a part can be placed in time; metadata events need not be."""
+        """bool[n]: which events of a part have a time; metadata events need none."""
         complete: Bools = base["phase"] == self.phases["X"]
         if (
             not (complete & ((base["dur"] < 0) | (base["dur"] > LONGEST_US * 1000))).any()
@@ -221,14 +221,12 @@ class EventDecoder:
         unended = complete & (base["dur"] == MISSING) & ~untimed
         negative = complete & (base["dur"] < 0) & ~unended & ~untimed
         endless = complete & (base["dur"] > LONGEST_US * 1000) & ~untimed
-        self.notes.add("no-time", "events without a start were left out", int(untimed.sum()))
-        self.notes.add("no-duration", "complete events without a duration were taken as 0 ns long", int(unended.sum()))
-        self.notes.add(
-            "negative-duration", "events with a negative duration were taken as 0 ns long", int(negative.sum())
-        )
+        self.notes.add("no-time", "events without a start time were dropped", int(untimed.sum()))
+        self.notes.add("no-duration", "complete events without a duration count as 0 ns long", int(unended.sum()))
+        self.notes.add("negative-duration", "events with a negative duration count as 0 ns long", int(negative.sum()))
         self.notes.add(
             "endless",
-            f"events that last longer than {LONGEST_US // 86_400_000_000} days were taken as 0 ns long",
+            f"events that last longer than {LONGEST_US // 86_400_000_000} days count as 0 ns long",
             int(endless.sum()),
         )
         base["dur"][unended | negative | endless] = 0
@@ -242,16 +240,16 @@ class EventDecoder:
         raw = [e.args for e in events]
         has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
         for code in np.flatnonzero(np.bincount(category)).tolist():
-            of = np.flatnonzero(category == code)
-            rows = of[has[of]]
+            members = np.flatnonzero(category == code)
+            rows = members[has[members]]
             columns = self._columns(code, [raw[i] for i in rows.tolist()]) if len(rows) else {}
             if code >= cat.INSTANT and (
                 self.only is None or FLOW_ID in self.only
             ):  # arrows have an id beside their arguments
-                ids = _flow_ids([events[i].id for i in of.tolist()])
+                ids = _flow_ids([events[i].id for i in members.tolist()])
                 if (ids != MISSING).any():
-                    columns = {name: _spread(column, has[of]) for name, column in columns.items()} | {FLOW_ID: ids}
-                    rows = of
+                    columns = {name: _spread(column, has[members]) for name, column in columns.items()} | {FLOW_ID: ids}
+                    rows = members
             if len(rows):
                 out[code] = rows, columns
         return out
@@ -283,7 +281,7 @@ def _unstated(event: Event) -> str:
 
 
 def _flow_ids(ids: list[int | str | None]) -> Int64:
-    """The ids of arrows where they are whole numbers of 64 bits, else MISSING."""
+    """The ids of flow events if they are 64-bit integers, else MISSING."""
     if set(map(type, ids)) == {int}:
         try:
             return np.array(ids, np.int64)
@@ -301,10 +299,10 @@ def _spread(column: np.ndarray[Any, Any], there: np.ndarray[Any, np.dtype[np.boo
 
 
 def _converted(text: bytes, kind: type[Event]) -> Event:
-    """The event of a JSON object, each field as far as it can be told.
+    """The event of a JSON object, with each field as far as it can be read.
 
     Raises:
-        one of NOT_JSON: it is no object, or a text in it is not valid.
+        one of NOT_JSON: it is not an object, or a text in it is not valid.
     """
     fields = {name: bytes(raw) for name, raw in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()}
 

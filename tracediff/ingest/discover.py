@@ -1,4 +1,4 @@
-"""Which trace files a set is made of, and what their names say of rank and run."""
+"""The trace files of a set, and the rank and run that their names give."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tracediff.ingest.readers import trace_suffixes
 from tracediff.ingest.source import TraceFile, unreadable
 
 NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
-"""Ends of names that a folder may hold beside its traces; onnxruntime's profile is a trace, but of the same run: give
-it by name.
+"""Name endings of files in a folder that are not read as traces. onnxruntime's profile is a trace of the same run: it
+is read only if named.
 """
 RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d+)", re.IGNORECASE)
 RUN = re.compile(r"^run[-_]?(\d+)$", re.IGNORECASE)
@@ -26,11 +26,11 @@ def find_traces(where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     these.
 
     Raises:
-        TracediffError: nothing there, or nothing that could be a trace.
+        TracediffError: the path does not exist, or contains no file that could be a trace.
     """
     if not isinstance(where, str | os.PathLike):
         if not where:
-            raise TracediffError("traces", "none were given", "give a folder, a file, a pattern, an archive or a URL")
+            raise TracediffError("traces", "none given", "give a folder, a file, a pattern, an archive or a URL")
         return list(dict.fromkeys(file for one in where for file in find_traces(one)))
     path = os.fspath(where)
     if "://" in path:
@@ -43,7 +43,7 @@ def find_traces(where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
         found = [file for name in sorted(glob.glob(path, recursive=True)) for file in find_traces(name)]
         if found:
             return found
-        raise TracediffError(path, "no file matches", "check the pattern (quote it, so that the shell leaves it alone)")
+        raise TracediffError(path, "no file matches", "check the pattern, and quote it for the shell")
     return _member_of_archive(path)
 
 
@@ -61,7 +61,7 @@ def _in_folder(folder: str) -> list[TraceFile]:
                 found += _members(path)
     if not found:
         reason = "the folder is empty" if not os.listdir(folder) else "no trace in the folder"
-        raise TracediffError(folder, reason, f"give a folder that holds {', '.join(trace_suffixes())} or .zip files")
+        raise TracediffError(folder, reason, f"give a folder with {', '.join(trace_suffixes())} or .zip files")
     return found
 
 
@@ -72,7 +72,7 @@ def _walk_failed(error: OSError) -> None:
 def _is_zip(path: str) -> bool:
     try:
         with open(path, "rb") as file:
-            return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter is an archive of nothing
+            return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter is an empty archive
     except OSError as error:
         raise unreadable(path, error) from None
 
@@ -89,7 +89,7 @@ def _members(path: str) -> list[TraceFile]:
         raise TracediffError(path, f"the archive is damaged ({error})", "copy it again") from None
     if not names:
         raise TracediffError(
-            path, "no trace in the archive", f"give an archive that holds {', '.join(trace_suffixes())} files"
+            path, "no trace in the archive", f"give an archive with {', '.join(trace_suffixes())} files"
         )
     return [TraceFile(path, name) for name in names]
 
@@ -110,7 +110,7 @@ def _member_of_archive(path: str) -> list[TraceFile]:
 
 
 def rank_in_name(file: TraceFile) -> int | None:
-    """The number behind rank, worker, TP or kineto in the file's name, else in the nearest folder's."""
+    """The number after rank, worker, TP or kineto in the file's name, else in the name of the nearest folder."""
     for name in (file.name, *reversed(file.folders)):
         match = RANK.search(name)
         if match:
@@ -119,23 +119,23 @@ def rank_in_name(file: TraceFile) -> int | None:
 
 
 def run_in_path(file: TraceFile) -> int | None:
-    """k of the nearest folder called ``run<k>``."""
+    """The k of the nearest folder called ``run<k>``."""
     return next((int(m[1]) for name in reversed(file.folders) if (m := RUN.match(name))), None)
 
 
 def worker_of(file: TraceFile) -> str:
-    """The path less the time stamp that `tensorboard_trace_handler` puts behind the worker's name."""
+    """The path without the time stamp that `tensorboard_trace_handler` appends to the worker's name."""
     return _without_stamp(str(file))
 
 
 def _without_stamp(name: str) -> str:
-    """``name`` less its suffix and the time stamp before it."""
+    """``name`` without its suffix and the time stamp before it."""
     suffix = max((s for s in trace_suffixes() if name.endswith(s)), key=len, default="")
     return STAMP.sub("", name.removesuffix(suffix)) if suffix else name
 
 
 def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]) -> list[str]:
-    """Short names for sets: the last part of each path, with as many folders before it as tell the sets apart."""
+    """Short names for sets: the last part of each path, with as many folders before it as make the names distinct."""
     paths = [_parts(where) for where in wheres]
     labels = [parts[-1] for parts in paths]
     for depth in range(2, max(map(len, paths)) + 1):

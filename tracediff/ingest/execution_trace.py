@@ -1,6 +1,7 @@
-"""Execution traces (torch.profiler.ExecutionTraceObserver): they hold no times, but the inputs of every operator, which
-a profiler's trace of the same
-process lacks where it was recorded without record_shapes. Both number operators alike (record function id)."""
+"""Execution traces (torch.profiler.ExecutionTraceObserver): they contain the inputs of every operator, and no times. A
+profiler's trace of the same process lacks the inputs if it was recorded without record_shapes. Both number operators
+in the same way (record function id).
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Trace
 
 EXECUTION_TRACE = "execution-trace"
-"""Code of the health notes on them."""
+"""Code of the health notes on execution traces."""
 HEAD = re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]*chakra')
 LARGEST = 1 << 29
-"""Bytes of an execution trace that are read."""
+"""Largest execution trace that is read, in bytes."""
 LINK = "Record function id"
 COLUMNS = ("Input Dims", "Input type", "Input Strides")
 NO_TENSOR = ("", "Scalar", "ScalarList")
@@ -53,7 +54,9 @@ class _Document(msgspec.Struct):
 
 
 def is_execution_trace(file: TraceFile) -> bool:
-    """Whether ``file`` begins as one; False for URLs, which would be fetched twice, and for what cannot be read."""
+    """Whether ``file`` begins like an execution trace; False for URLs, which would be fetched twice, and for unreadable
+    files.
+    """
     if "://" in file.path:
         return False
     try:
@@ -64,14 +67,12 @@ def is_execution_trace(file: TraceFile) -> bool:
 
 
 def with_inputs(trace: Trace, files: Sequence[TraceFile]) -> Trace:
-    """``trace`` with the inputs of its operators from the execution trace of its process among ``files``, where it has
-    none of its own.
-    """
-    of = trace.arguments.get(cat.CPU_OP)
-    if not files or of is None or COLUMNS[0] in of.texts or LINK not in of.ints:
+    """``trace`` with operator inputs from the execution trace of its process in ``files``, if it has none itself."""
+    operators = trace.arguments.get(cat.CPU_OP)
+    if not files or operators is None or COLUMNS[0] in operators.texts or LINK not in operators.ints:
         return trace
     notes = Notes({(n.code, n.message): n.count for n in trace.notes})
-    processes = {str(trace.ids[code]) for code in np.unique(trace.pid[of.rows]).tolist()}
+    processes = {str(trace.ids[code]) for code in np.unique(trace.pid[operators.rows]).tolist()}
     for file in files:
         document = _read(file, notes)
         if document is not None and str(document.pid) in processes:
@@ -86,13 +87,13 @@ def _read(file: TraceFile, notes: Notes) -> _Document | None:
             text = stream.read(LARGEST)
         return msgspec.json.decode(text, type=_Document)
     except (TracediffError, *NOT_JSON):
-        notes.add(EXECUTION_TRACE, f"{file.name} is damaged, too large or of an unknown form, and was passed over")
+        notes.add(EXECUTION_TRACE, f"{file.name} is damaged, too large or in an unknown format, and was skipped")
         return None
 
 
 def _fill(trace: Trace, document: _Document) -> int:
-    """Give the operators of ``trace`` the inputs of the nodes with their number and name; how many got some."""
-    of = trace.arguments[cat.CPU_OP]
+    """Give the operators of ``trace`` the inputs of the nodes with their number and name; return how many have some."""
+    operators = trace.arguments[cat.CPU_OP]
     name_codes = {name: code for code, name in enumerate(trace.names)}
     text_codes: dict[str, int] = {}
     found = {
@@ -104,12 +105,12 @@ def _fill(trace: Trace, document: _Document) -> int:
     )
     if not len(nodes):
         return 0
-    at = np.minimum(np.searchsorted(nodes[:, 0], of.ints[LINK]), len(nodes) - 1)
-    same = (nodes[at, 0] == of.ints[LINK]) & (nodes[at, 1] == trace.name[of.rows])
+    position = np.minimum(np.searchsorted(nodes[:, 0], operators.ints[LINK]), len(nodes) - 1)
+    same = (nodes[position, 0] == operators.ints[LINK]) & (nodes[position, 1] == trace.name[operators.rows])
     for k, column in enumerate(COLUMNS, start=2):
-        of.texts[column] = np.where(same, nodes[at, k], -1).astype(np.int32)
+        operators.texts[column] = np.where(same, nodes[position, k], -1).astype(np.int32)
     trace.texts.extend(text_codes)
-    return int((of.texts[COLUMNS[0]] >= 0).sum())
+    return int((operators.texts[COLUMNS[0]] >= 0).sum())
 
 
 def _numbered(document: _Document) -> Iterator[tuple[int, _Node]]:
@@ -123,14 +124,15 @@ def _numbered(document: _Document) -> Iterator[tuple[int, _Node]]:
 
 
 def _codes(node: _Node, codes: dict[str, int], first: int) -> tuple[int, int, int]:
-    """Codes of the node's shapes, types and strides as the profiler would write them; −1 where it has no input."""
+    """Codes of the node's shapes, types and strides as the profiler would write them; −1 if it has no input."""
     inputs = node.inputs
     if not inputs.types:
         return -1, -1, -1
     kinds = [_kind(kind) for kind in inputs.types]
     tensors = [kind not in NO_TENSOR for kind in kinds]
     values: list[Any] = [
-        [s if t else [] for s, t in zip(of, tensors, strict=False)] for of in (inputs.shapes, inputs.strides)
+        [s if t else [] for s, t in zip(recorded, tensors, strict=False)]
+        for recorded in (inputs.shapes, inputs.strides)
     ]
     texts = [
         msgspec.json.format(msgspec.json.encode(value), indent=0).decode() for value in (values[0], kinds, values[1])
@@ -140,9 +142,9 @@ def _codes(node: _Node, codes: dict[str, int], first: int) -> tuple[int, int, in
 
 
 def _kind(kind: str) -> str:
-    """``Tensor(float)`` → ``float``, ``Int`` → ``Scalar``, ``GenericList[Int,Int]`` → ``ScalarList``: the profiler's
-    words; "" for what it says nothing of,
-    such as absent tensors and lists with some."""
+    """``Tensor(float)`` → ``float``, ``Int`` → ``Scalar``, ``GenericList[Int,Int]`` → ``ScalarList``, as the profiler
+    writes them; "" for types that it does not write, such as absent tensors and lists that mix tensors and others.
+    """
     if "nullptr" in kind:
         return ""
     if kind.startswith("Tensor("):

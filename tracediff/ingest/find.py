@@ -1,4 +1,4 @@
-"""Where in a trace the events of a name lie, to find them again in Perfetto."""
+"""Finds the events of a name in a trace, to locate them in Perfetto."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Found:
 
 
 def longest_events(trace: Trace, name: str, most: int) -> list[Found]:
-    """The ``most`` longest complete events called ``name``; if none is, those whose name contains it, in either
-    case.
+    """The ``most`` longest complete events called ``name``; if there are none, those whose name contains it,
+    ignoring case.
     """
     codes = [i for i, n in enumerate(trace.names) if n == name] or [
         i for i, n in enumerate(trace.names) if name.lower() in n.lower()
     ]
     rows = np.flatnonzero(np.isin(trace.name, codes) & (trace.dur >= 0))
     rows = rows[np.lexsort((trace.ts[rows], -trace.dur[rows]))][:most]
-    timed = trace.ts[trace.dur >= 0]  # metadata events stand at 0
+    timed = trace.ts[trace.dur >= 0]  # metadata events have time 0
     first = int(timed.min()) if len(timed) else 0
     return [_found(trace, int(row), first) for row in rows]
 

@@ -1,23 +1,23 @@
-"""Health notes: whatever was dropped, repaired or guessed while a trace was read."""
+"""Health notes: reports of what was dropped, repaired or guessed while a trace was read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-UNREADABLE = "events that are no valid JSON were left out"
-REPAIRED = "events that were JSON but for some characters (NaN, single backslashes, …) were repaired"
-"""Messages that are said in more than one place."""
+UNREADABLE = "events that are not valid JSON were dropped"
+REPAIRED = "events with a few invalid characters (NaN, single backslashes, …) were repaired"
+"""Messages used in more than one place."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """One remark on the input.
+    """One health note on the input.
 
     Attributes:
         code: stable short name, listed in docs/health.md.
-        message: one sentence for people.
-        count: events (or files) concerned.
+        message: one sentence for the user.
+        count: events (or files) affected.
     """
 
     code: str
@@ -27,12 +27,12 @@ class Note:
 
 @dataclass
 class Notes:
-    """Notes under collection; equal (code, message) add up."""
+    """Collects notes; the counts of equal (code, message) add up."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, code: str, message: str, count: int = 1) -> None:
-        """Add ``count`` to the note; nothing happens at 0."""
+        """Add ``count`` to the note; a count of 0 adds no note."""
         if count:
             key = (code, message)
             self.counts[key] = self.counts.get(key, 0) + int(count)
@@ -48,7 +48,7 @@ class Notes:
 
 
 def less(notes: Iterable[Note], gone: Iterable[Note]) -> list[Note]:
-    """``notes`` without what ``gone`` counts of them, in order of code."""
+    """``notes`` less the counts of ``gone``, in order of code."""
     left = {(note.code, note.message): note.count for note in notes}
     for note in gone:
         left[note.code, note.message] = left.get((note.code, note.message), 0) - note.count

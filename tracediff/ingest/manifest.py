@@ -1,4 +1,4 @@
-"""What a collection says of itself: `manifest.json` of each variant, `collection.json` above them."""
+"""The files that describe a collection: `manifest.json` of each variant, `collection.json` above them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ S = TypeVar("S")
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One step: wall and process time in µs, and how often the system took the processor away."""
+    """One step: wall and process time in µs, and how often the system preempted it."""
 
     wall_us: float
     cpu_us: float
@@ -22,7 +22,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class GraphBreak(msgspec.Struct, frozen=True):
-    """One place where the graph broke."""
+    """One graph break, with its place and reason."""
 
     file: str
     line: int
@@ -30,7 +30,7 @@ class GraphBreak(msgspec.Struct, frozen=True):
 
 
 class Recompile(msgspec.Struct, frozen=True):
-    """One recompilation."""
+    """One recompilation, with its place and reason."""
 
     function: str
     file: str
@@ -39,7 +39,7 @@ class Recompile(msgspec.Struct, frozen=True):
 
 
 class CompileFacts(msgspec.Struct, frozen=True):
-    """What torch.compile did in one run; seconds."""
+    """What torch.compile did in one run; times in seconds."""
 
     graph_count: int
     graph_breaks: list[GraphBreak]
@@ -63,10 +63,10 @@ class RunFacts(msgspec.Struct, frozen=True):
     """One run: seconds to build and to the end of the first step, its steps without and with the profiler.
 
     Attributes:
-        order: when in the collection it ran. attempts: how often it was collected. contended: other processes disturbed
-            it.
+        order: its position in the collection. attempts: how often it was collected. contended: whether other processes
+            disturbed it.
         occupancy, profiled_occupancy: process time / (wall × threads) of the unprofiled and of the profiled steps;
-            the latter is None where it was not yet judged.
+            the latter is None where it was not measured.
     """
 
     run: int
@@ -86,7 +86,7 @@ class RunFacts(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How a collection was made."""
+    """The settings of a collection."""
 
     device: str
     threads: int
@@ -180,7 +180,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def read_collection(folder: Path) -> CollectionFacts:
-    """What ``collection.json`` in ``folder`` says.
+    """The contents of ``collection.json`` in ``folder``.
 
     Raises:
         TracediffError: it is missing, no JSON, or of another form.
@@ -199,5 +199,5 @@ def _read(path: Path, kind: type[S]) -> S:
         ) from None
     except msgspec.DecodeError as error:
         raise TracediffError(
-            str(path), f"is no {kind.__name__.lower()} of this version ({error})", "collect again with this version"
+            str(path), f"not a {path.stem} of this version ({error})", "collect again with this version"
         ) from None

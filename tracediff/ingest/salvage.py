@@ -1,4 +1,4 @@
-"""Damaged text → the events in it that can be read, and a count of those that cannot."""
+"""Salvages the readable events of damaged text, and counts the others."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ LAST_PATIENCE = 20
 
 @dataclass
 class Salvage:
-    """What can be read of ``text``, which begins with an item of the list of events.
+    """The readable events of ``text``, which begins with an item of the list of events.
 
     Attributes:
         list_end: matches the end of the list, where it is given a position.
         events: JSON objects.
-        used: how far ``text`` was read; behind it lies an event that does not end, or damage without an event behind
-            it.
+        used: how far ``text`` was read; then follows an event that does not end, or damage without a later event.
         closed: the list of events ends at ``used``.
         lost, repaired: how many events.
         given_up: bytes left unsearched at the end, because searching them would take too long.
@@ -52,26 +51,26 @@ class Salvage:
             pass
 
     def _next(self) -> bool:
-        """Read one event or pass over damage; False where nothing more can be read."""
-        at = self.used = cast(re.Match[bytes], BETWEEN_EVENTS.match(self.text, self.used)).end()
-        if self.list_end.match(self.text, at):
-            self.used, self.closed = at + 1, True
+        """Read one event or skip damage; False if nothing more can be read."""
+        start = self.used = cast(re.Match[bytes], BETWEEN_EVENTS.match(self.text, self.used)).end()
+        if self.list_end.match(self.text, start):
+            self.used, self.closed = start + 1, True
             return False
-        end = self._read(at)
+        end = self._read(start)
         if end < 0:
-            end = self._resynchronised(at + 1)
+            end = self._resynchronised(start + 1)
             if end < 0:
                 return False
-            self.lost += events_in(self.text, at, end)
+            self.lost += events_in(self.text, start, end)
         self.used = end
         return True
 
-    def _read(self, at: int) -> int:
-        """Position behind the event that begins at ``at``, -1 where none can be read there."""
-        end = self._end(at)
+    def _read(self, start: int) -> int:
+        """Position behind the event that begins at ``start``, -1 where none can be read there."""
+        end = self._end(start)
         if end < 0:
             return -1
-        event = self.text[at:end]
+        event = self.text[start:end]
         if not is_object(event):
             fixed = repaired(event)
             if fixed is None:
@@ -96,13 +95,13 @@ class Salvage:
                 return len(self.text)
         return -1
 
-    def _end(self, at: int) -> int:
-        if self.text[at : at + 1] != b"{":
+    def _end(self, start: int) -> int:
+        if self.text[start : start + 1] != b"{":
             return -1
-        stop = len(self.text) if self._in_vain < PATIENCE * len(self.text) else min(at + SHORT, len(self.text))
-        end = value_end(self.text, at, stop)
+        stop = len(self.text) if self._in_vain < PATIENCE * len(self.text) else min(start + SHORT, len(self.text))
+        end = value_end(self.text, start, stop)
         if end < 0:
-            self._in_vain += stop - at
+            self._in_vain += stop - start
         return end
 
 

@@ -1,6 +1,6 @@
 """Bytes of one trace file: plain, gzip, zstd, a member of a zip archive, or any fsspec URL.
 
-Compression is told by the first bytes, never by the name.
+Compression is recognised by the first bytes, never by the name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BOMB_BYTES, BOMB_RATIO = 1 << 30, 300
 
 @dataclass(frozen=True, order=True)
 class TraceFile:
-    """Where one trace lies.
+    """The location of one trace.
 
     Attributes:
         path: file path or URL.
@@ -47,7 +47,7 @@ class TraceFile:
 
 
 class Unpacked:
-    """A stream of unpacked bytes; every fault of the medium becomes a one-line error. Use as ``read(n)``."""
+    """A stream of unpacked bytes, used as ``read(n)``; errors of the medium become one-line `TracediffError`s."""
 
     def __init__(self, file: TraceFile, stream: Any, packed_size: int) -> None:
         self.file = file
@@ -82,10 +82,8 @@ class Unpacked:
             missing -= len(part)
         self.bytes_read += size - missing
         if self.bytes_read > BOMB_BYTES and self.packed_size and self.bytes_read > BOMB_RATIO * self.packed_size:
-            reason = f"unpacks to over {BOMB_RATIO} times its size"
-            raise TracediffError(
-                str(self.file), reason, "unpack it yourself if you trust it, then give the plain .json"
-            )
+            reason = f"unpacks to more than {BOMB_RATIO} times its size"
+            raise TracediffError(str(self.file), reason, "if you trust it, unpack it yourself and give the .json")
         return b"".join(parts)
 
     def _read_some(self, size: int) -> bytes:
@@ -96,17 +94,15 @@ class Unpacked:
 
 
 def _fault(file: TraceFile, error: Exception) -> TracediffError:
-    """The one-line form of whatever a medium or a codec raises: gzip, zstd, zip, bzip2, LZMA and every fsspec file
-    system have errors of their own.
+    """The one-line form of any error of a medium or a codec: gzip, zstd, zip, bzip2, LZMA and every fsspec file system
+    raise errors of their own.
     """
     if isinstance(error, MemoryError):
-        return TracediffError(str(file), "does not fit into memory", "record fewer steps, or use a machine with more")
+        return TracediffError(str(file), "does not fit into memory", "record fewer steps, or use more memory")
     if isinstance(error, OSError) and error.errno is not None:
         return unreadable(str(file), error)
     if isinstance(error, EOFError):
-        remedy = (
-            "copy it again, or unpack what is there (gzip -dc FILE > part.json): a cut-off .json is read up to the cut"
-        )
+        remedy = "copy it again, or unpack the rest (gzip -dc FILE > part.json): a cut-off .json is read up to the cut"
         return TracediffError(str(file), "the compressed file is cut off", remedy)
     return TracediffError(str(file), f"the compressed data is damaged ({error})", "copy or record it again")
 
@@ -122,7 +118,7 @@ def open_trace(file: TraceFile) -> Iterator[Unpacked]:
     """The unpacked bytes of ``file``.
 
     Raises:
-        TracediffError: the file is missing, unreadable, empty, or packed in a way that is not known here.
+        TracediffError: the file is missing, unreadable, empty, or compressed in an unknown format.
     """
     with _open_packed(file) as packed:
         try:
@@ -166,11 +162,11 @@ def _open_url(url: str) -> io.BufferedReader:
         opened: Any = fsspec.open(url, "rb").open()
         return io.BufferedReader(opened, 1 << 20)
     except Exception as error:  # each file system has errors of its own
-        raise TracediffError(url, f"cannot be opened ({error})", "check the address and your access to it") from None
+        raise TracediffError(url, f"cannot be opened ({error})", "check the URL and your access to it") from None
 
 
 def _packed_size(file: TraceFile, packed: io.BufferedReader) -> int:
-    """Size in bytes before unpacking, 0 where it is not known."""
+    """Compressed size in bytes, 0 if unknown."""
     if "://" in file.path:
         return getattr(packed.raw, "size", None) or 0
     if file.member:

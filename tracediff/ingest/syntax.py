@@ -1,4 +1,4 @@
-"""Whether a text is JSON, and JSON made of a text that is almost that."""
+"""Tests whether a text is JSON, and repairs JSON with invalid characters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import msgspec
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises: bad syntax or types, invalid UTF-8, nesting too deep."""
+"""The errors of decoding: bad syntax or types, invalid UTF-8, nesting too deep."""
 
 STRING_OR_NUMBER = re.compile(
     rb'"(?:[^"\\]++|\\.)*+"|-?(?:nan|inf(?:inity)?)\b(?:\(\w*\))?|-?1\.#\w+', re.DOTALL | re.IGNORECASE
@@ -29,7 +29,7 @@ def is_object(text: bytes) -> bool:
 
 
 def is_malformed(text: bytes) -> bool:
-    """Whether ``text`` is no JSON and no beginning of one."""
+    """Whether ``text`` is neither JSON nor the beginning of JSON."""
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except msgspec.DecodeError as error:
@@ -40,7 +40,7 @@ def is_malformed(text: bytes) -> bool:
 
 
 def repaired(text: bytes) -> bytes | None:
-    """The JSON object that ``text`` is but for some characters; None where it is none even so.
+    """``text`` as a JSON object with its invalid characters repaired; None if it still is not one.
 
     Profilers have written bare nan and inf (null here), single backslashes, raw control characters, halves of surrogate
     pairs and invalid UTF-8.

@@ -2,7 +2,7 @@
 
 A float64 of microseconds is exact to the nanosecond below 2⁴³ µs (its spacing there is under 1 ns, so the nearest
 nanosecond is the written one);
-larger fractional times, such as epoch microseconds with decimals, must come as text.
+larger fractional times, such as epoch microseconds with decimals, must be read as text.
 """
 
 from __future__ import annotations
@@ -19,17 +19,15 @@ Int64 = NDArray[np.int64]
 
 EXACT_US = 2**43
 LARGEST_US = 2**52
-"""No clock reads more (the year 2112 in epoch microseconds); the difference of any two such times fits int64
-nanoseconds.
-"""
+"""Limit of times (the year 2112 in epoch microseconds); the difference of any two such times fits int64 nanoseconds."""
 LONGEST_US = 2**42
-"""No event lasts longer (50 days): a longer duration is a profiler's mistake."""
+"""Limit of durations (50 days): a longer one is an error of the profiler."""
 MISSING = np.iinfo(np.int64).min
 """Marks a time (or an integer argument) that the event does not carry."""
 
 
 class Inexact(ValueError):
-    """These floats cannot be told to the nanosecond; read the text instead."""
+    """These floats are not exact to the nanosecond; read the text instead."""
 
 
 def from_numbers(values: Sequence[int | float]) -> Int64:
@@ -61,7 +59,7 @@ def _from_array(us: np.ndarray[Any, Any]) -> Int64:
 
 
 def from_text(texts: Sequence[Any]) -> Int64:
-    """Nanoseconds of microseconds given as JSON text (``b'1712195495519689.047'``); MISSING where that is no number."""
+    """Nanoseconds of microseconds given as JSON text (``b'1712195495519689.047'``); MISSING if that is not a number."""
     out = np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
         out[i] = _one(bytes(text))
@@ -82,7 +80,7 @@ def _one(text: bytes) -> int:
 
 
 def number(text: bytes) -> int | float | None:
-    """The number that JSON text spells, also inside a string (as ROCm writes them); None where that is no number."""
+    """The number that JSON text spells, also inside a string (as ROCm writes them); None if that is not a number."""
     digits = text.strip(b'"').replace(b"_", b"?")  # Python would take 1_0 for 10
     try:
         return int(digits)

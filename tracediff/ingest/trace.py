@@ -18,7 +18,7 @@ Codes = NDArray[np.int32]
 
 
 class Distributed(msgspec.Struct, frozen=True):
-    """What ``distributedInfo`` says of this process.
+    """The ``distributedInfo`` of this process.
 
     Attributes:
         pg_config: its process groups as recorded, whatever their form.
@@ -38,7 +38,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """The allow-list of top-level metadata: nothing else of it is ever read, kept or shown.
+    """The allow-listed top-level metadata: no other metadata is read, kept or shown.
 
     Attributes:
         versions: of vendors' runtimes and drivers, by their key in the file.
@@ -113,23 +113,23 @@ class Trace:
     def __len__(self) -> int:
         return len(self.ts)
 
-    def named(self, says: Callable[[str], object]) -> NDArray[np.bool_]:
-        """bool[n]: whether ``says`` is true of each event's name; every name is asked about once."""
-        return np.array([bool(says(name)) for name in self.names], bool)[self.name]
+    def named(self, matches: Callable[[str], object]) -> NDArray[np.bool_]:
+        """bool[n]: whether ``matches`` is true for each event's name; it is called once per name."""
+        return np.array([bool(matches(name)) for name in self.names], bool)[self.name]
 
-    def named_among(self, rows: Int64, says: Callable[[str], object]) -> NDArray[np.bool_]:
-        """bool[m]: the same of the m events at ``rows``, where these are few: no other name is asked about."""
-        codes, at = np.unique(self.name[rows], return_inverse=True)
-        return np.array([bool(says(self.names[code])) for code in codes.tolist()], bool)[at]
+    def named_among(self, rows: Int64, matches: Callable[[str], object]) -> NDArray[np.bool_]:
+        """bool[m]: the same for the m events at ``rows``; faster if these are few."""
+        codes, inverse = np.unique(self.name[rows], return_inverse=True)
+        return np.array([bool(matches(self.names[code])) for code in codes.tolist()], bool)[inverse]
 
     def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
         """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""
-        of = self.arguments.get(category)
-        if of is None or argument not in of.ints:
+        columns = self.arguments.get(category)
+        if columns is None or argument not in columns.ints:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        values = of.ints[argument]
+        values = columns.ints[argument]
         there = values != MISSING
-        return of.rows[there], values[there]
+        return columns.rows[there], values[there]
 
     def integer_column(self, argument: str, categories: tuple[int, ...], missing: int = MISSING) -> Int64:
         """int64[n] of ``argument`` for every event, ``missing`` where an event has none or is of another category."""
@@ -142,22 +142,22 @@ class Trace:
     def text_column(self, argument: str, category: int) -> Codes:
         """int32[n] codes into ``texts`` of ``argument``, −1 where an event has none or is of another category."""
         out = np.full(len(self), -1, np.int32)
-        of = self.arguments.get(category)
-        if of is not None and argument in of.texts:
-            out[of.rows] = of.texts[argument]
+        columns = self.arguments.get(category)
+        if columns is not None and argument in columns.texts:
+            out[columns.rows] = columns.texts[argument]
         return out
 
     def arguments_of(self, row: int) -> dict[str, Any]:
-        """All arguments of the event at ``row``, by name: int, float, str (JSON text for lists). For looking, not for
-        loops.
+        """All arguments of the event at ``row``, by name: int, float, str (JSON text for lists). Slow: for
+        single events.
         """
-        of = self.arguments.get(int(self.category[row]))
-        if of is None:
+        columns = self.arguments.get(int(self.category[row]))
+        if columns is None:
             return {}
-        at = int(np.searchsorted(of.rows, row))
-        if at == len(of.rows) or of.rows[at] != row:
+        position = int(np.searchsorted(columns.rows, row))
+        if position == len(columns.rows) or columns.rows[position] != row:
             return {}
-        found: dict[str, Any] = {k: int(v[at]) for k, v in of.ints.items() if v[at] != MISSING}
-        found |= {k: float(v[at]) for k, v in of.floats.items() if not np.isnan(v[at])}
-        found |= {k: self.texts[v[at]] for k, v in of.texts.items() if v[at] >= 0}
+        found: dict[str, Any] = {k: int(v[position]) for k, v in columns.ints.items() if v[position] != MISSING}
+        found |= {k: float(v[position]) for k, v in columns.floats.items() if not np.isnan(v[position])}
+        found |= {k: self.texts[v[position]] for k, v in columns.texts.items() if v[position] >= 0}
         return found

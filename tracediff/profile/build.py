@@ -1,4 +1,4 @@
-"""`Trace` → `Profile`."""
+"""Builds a `Profile` from a `Trace`."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ INPUTS = ("Input Dims", "Input type", "Input Strides")
 ORDER = ("Sequence number", "External id", "Ev Idx", "Python id")
 MEMORY = ("Bytes", "Total Allocated", "Device Type", "Device Id")
 ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY))
-"""The arguments that a profile is made of."""
+"""The event arguments that every profile needs."""
 
 NOT_MEASURED = (cat.SPAN, cat.METADATA)
-"""Categories whose complete events are no work: the profiler's own span."""
+"""Categories whose complete events are not work, such as the profiler's own span."""
 
 
 def build_profile(
@@ -45,16 +45,16 @@ def build_profile(
     selection: Selection | None = None,
     tables: Sequence[str] = (),
 ) -> Profile:
-    """The accounts of ``trace``.
+    """The profile of ``trace``.
 
     Args:
         step_marker: a regular expression; annotations with a matching name are the steps instead of ProfilerStep#N.
-        families: tell what kind of work an operator is.
-        selection: of which steps the timeline shows the typical one; the tables are of all.
-        tables: names of further tables to make.
+        families: rules that map operators to families of work.
+        selection: the steps from which the timeline's typical step is chosen; the tables cover all steps.
+        tables: names of tables to build.
 
     Raises:
-        TracediffError: the marker is no regular expression, or nothing matches it.
+        TracediffError: the marker is not a regular expression, or matches no annotation.
     """
     notes = Notes({(n.code, n.message): n.count for n in trace.notes})
     context = build_context(trace, step_marker, families, notes)
@@ -146,7 +146,7 @@ def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]
 
 
 def _with_own_texts(trace: Trace, table: CallTable) -> tuple[CallTable, list[str]]:
-    """``table`` with codes of the texts it needs, and those texts."""
+    """``table`` with codes of only the texts it uses, and those texts."""
     columns = {"shapes": table.shapes, "types": table.types, "strides": table.strides}
     codes = np.unique(np.concatenate(list(columns.values())))
     codes = codes[codes >= 0]

@@ -1,4 +1,4 @@
-"""`Context`: one file's events, joined and nested: what its tables, its timeline and a closer look are made from."""
+"""`Context`: the events of one file, joined and nested, from which its tables and timelines are built."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tracediff.profile.step_states import StepAccount, step_account
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What is known of a file when its tables are made; see the classes of its parts.
+    """The events of one file with steps, launches, lanes, states and calls; see the classes of its fields.
 
     Attributes:
-        completions: int64[s + 1] ns.
+        completions: int64[s + 1] ns, see `Steps.completions`.
     """
 
     trace: Trace
@@ -34,14 +34,14 @@ class Context:
 
 
 def build_context(trace: Trace, step_marker: str | None, families: Families, notes: Notes) -> Context:
-    """What the tables of a profile are made from; also to look at a trace closer (`timeline`, `follow`).
+    """The context of a trace, for the tables of a profile, `build_timeline` and `follow`.
 
     Raises:
-        TracediffError: the marker is no regular expression, or nothing matches it.
+        TracediffError: the marker is not a regular expression, or matches no annotation.
     """
     steps = find_steps(trace, step_marker, notes)
     if steps.whole_file:
-        notes.add("no-steps", "no ProfilerStep in the file: all of it counts as one step")
+        notes.add("no-steps", "no ProfilerStep in the file: the whole file counts as one step")
     gpu = gpu_events(trace, steps, notes)
     lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
     completions = steps.completions(gpu.end, gpu.step)

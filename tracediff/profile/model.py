@@ -1,4 +1,4 @@
-"""`Profile`: what is kept of one file. Small tables per step, from which every number of a comparison is made."""
+"""`Profile`: the summary of one file, small tables per step from which every number of a comparison is computed."""
 
 from __future__ import annotations
 
@@ -119,9 +119,9 @@ class Marks:
         row: int64[m] index into the timeline's rows.
         start, end: int64[m] in ns after the timeline's start.
         kind: int64[m] index into `timeline.KINDS`.
-        name: the longest event's of those a mark stands for.
-        count: int64[m] how many events it stands for. busy: int64[m] sum of their durations in ns, within the step.
-        event: int64[m] the longest one's row of the trace, −1 for states.
+        name: of the longest event that the mark covers.
+        count: int64[m] number of events that it covers. busy: int64[m] sum of their durations in ns, within the step.
+        event: int64[m] row of the longest event in the trace, −1 for states.
     """
 
     row: Int64
@@ -141,7 +141,7 @@ class Memory:
     Attributes:
         device: ``GPU 0`` or ``host``.
         at: int64[k] ns after the timeline's start. allocated: int64[k] bytes from then on.
-        from_zero: False where the trace tells changes only: the amount at the file's start is taken as 0.
+        from_zero: False if only changes are recorded: then the amount at the start of the file counts as 0.
     """
 
     device: str
@@ -158,8 +158,8 @@ class Timeline:
         step: N of ProfilerStep#N.
         start, end: ns on the trace's own clock: the completion of the step before, and its own.
         rows: names from top to bottom: the state, streams, threads (``thread 7 ops 1`` is one level of nesting).
-        marks: what is drawn. left_out: streams and threads that are not.
-        memory: by device, empty where the trace does not tell.
+        marks: what is drawn. left_out: streams and threads that are not drawn.
+        memory: by device, empty if not recorded.
     """
 
     step: int
@@ -189,11 +189,11 @@ class TableRows:
 
 @dataclass(frozen=True)
 class CollectiveKind:
-    """What tells one sort of collective operation from another.
+    """The properties that distinguish kinds of collective operations.
 
     Attributes:
-        collective: all_reduce, all_to_all, … group: name, description and size of its process group for eyes,
-            ``unknown`` where not recorded.
+        collective: all_reduce, all_to_all, … group: name, description and size of its process group for
+            display, ``unknown`` where not recorded.
         dtype: of its elements, ``unknown`` where not recorded. members: ranks of the group as recorded, empty where
             not.
         ranks: size of the group, 0 where not recorded.
@@ -216,7 +216,7 @@ class Collectives:
         sequence: int64[k] number within the group, −1 where not recorded.
         size: int64[k] bytes, −1 where not recorded.
         start, end: int64[k] in ns since the epoch, by the clock of this rank.
-        exposed: int64[k] ns in which nothing is computed meanwhile.
+        exposed: int64[k] ns without simultaneous computation.
     """
 
     kinds: tuple[CollectiveKind, ...]
@@ -237,7 +237,7 @@ class Profile:
         origin: where it comes from.
         notes: health notes.
         step_numbers: int64[s], N of ProfilerStep#N.
-        whole_file: the file had no step and counts as one.
+        whole_file: the file has no steps, so all of it counts as one step.
         completions: int64[s + 1], start of the first step and each step's completion.
         host_ns: int64[s], host duration of each step.
         state_names, state_ns: int64[s, states], rows sum to the period.
@@ -246,12 +246,12 @@ class Profile:
             events share counts there.
         ops: operations by name. calls: operators in their tree. kernels: GPU events.
         host_work: self time of operators in the steps of a file without GPU events, else empty.
-        categories, names, texts: what codes stand for.
+        categories, names, texts: the strings that codes index.
         events: all events of the file by category name.
-        tables: further tables by name, those that were asked for.
-        collectives: its collective operations one by one, to be matched with other ranks'; None where the table of that
-            name was not asked for.
-        timeline: what happened in the typical one of the used steps; None where the file was no trace but a snapshot.
+        tables: the requested tables by name.
+        collectives: its collective operations one by one, to be matched with those of other ranks; None if the table
+            `collectives` was not requested.
+        timeline: of the typical used step; None if read from a snapshot.
     """
 
     origin: Origin

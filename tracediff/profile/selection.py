@@ -29,7 +29,7 @@ class Selection:
 
     @classmethod
     def parse(cls, text: str) -> Selection:
-        """The selection of ``A``, ``A..B``.
+        """The selection written as ``A`` or ``A..B``.
 
         Raises:
             TracediffError: any other text.
@@ -39,7 +39,7 @@ class Selection:
             raise TracediffError("--step", f"not a step or a range of steps: {text!r}", "write 12 or 5..10")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise TracediffError("--step", f"the range ends before it begins: {text!r}", f"write {last}..{first}")
+            raise TracediffError("--step", f"the range {text!r} ends before it begins", f"write {last}..{first}")
         return cls(first=first, last=last)
 
     def used(self, profile: Profile) -> NDArray[np.bool_]:
@@ -51,8 +51,8 @@ class Selection:
         return np.arange(len(numbers)) >= skip
 
     def typical(self, profile: Profile) -> int:
-        """Position of the used step whose period is nearest to the median of those used, the earliest of equals; of all
-        where none is used.
+        """Position of the used step whose period is nearest to the median of those used, the earliest of equals; of
+        all steps if none is used.
         """
         used = self.used(profile)
         positions = np.flatnonzero(used) if used.any() else np.arange(len(used))

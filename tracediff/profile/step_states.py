@@ -30,7 +30,7 @@ STATES = (
     "op",
     "python",
 )
-"""The states in order of precedence: the first that holds at an instant is its state."""
+"""The states in order of precedence: an instant has the first state that applies."""
 
 GPU_STATES = STATES[:4]
 NO_OWNER = -1
@@ -38,14 +38,13 @@ NO_OWNER = -1
 
 @dataclass(frozen=True)
 class StepAccount:
-    """Where the time of each step of one file went.
+    """The division of each step's period into states.
 
     Attributes:
         names: the states, STATES first, then ``op:<family>`` where the trace has no GPU event.
         ns: int64[steps, states]; each row sums to the step's period.
         owned: int64[k, 4] rows (step, state, owner, ns) of the GPU states: owner is the earliest step that launched an
-            event
-            holding the state there, NO_OWNER where only spilled or outside events hold it.
+            event that causes the state, NO_OWNER if only spilled or outside events cause it.
         edges: int64[k + 1] ns. painted: int64[k] the state from each edge to the next.
     """
 
@@ -58,7 +57,7 @@ class StepAccount:
 
 @dataclass(frozen=True)
 class Layer:
-    """Intervals in which one state holds."""
+    """The intervals in which one state applies."""
 
     state: int
     owner: int
@@ -75,8 +74,8 @@ def step_account(
     annotations: Lane,
     families: Families = DEFAULT,
 ) -> StepAccount:
-    """Paint every instant between ``completions`` (int64[s + 1] ns) with its state; ``families`` name the parts of the
-    state op.
+    """The state of every instant between ``completions`` (int64[s + 1] ns); ``families`` divide the state op on traces
+    without a GPU.
     """
     names = list(STATES)
     layers = list(_gpu_layers(trace, gpu))
@@ -144,18 +143,20 @@ def _covered_by(trace: Trace, ops: Lane) -> Layer:
 
 
 def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_families: Families) -> Iterator[Layer]:
-    """Per thread, the steps' own first and then in order of thread id, where the innermost scope is of each family."""
+    """The intervals in which the innermost scope is of each family, thread by thread: first the thread of the steps,
+    then in order of thread id.
+    """
     families = [known_families.of(name) for name in trace.names]
     known = sorted(set(families))
     family = np.array([known.index(f) for f in families], np.int64)
     for thread in _thread_order(trace, steps, ops):
         times, innermost = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
-        of = np.where(innermost >= 0, family[trace.name[ops.rows[innermost]]], -1)
-        for code in np.unique(of[of >= 0]).tolist():
+        family_at = np.where(innermost >= 0, family[trace.name[ops.rows[innermost]]], -1)
+        for code in np.unique(family_at[family_at >= 0]).tolist():
             state = f"op:{known[code]}"
             if state not in names:
                 names.append(state)
-            some = np.flatnonzero(of[:-1] == code)
+            some = np.flatnonzero(family_at[:-1] == code)
             yield Layer(names.index(state), NO_OWNER, union(times[some], times[some + 1]))
 
 

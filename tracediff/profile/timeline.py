@@ -1,4 +1,4 @@
-"""One step of a file to look at: what its streams and threads did, in a bounded number of marks, and the memory
+"""`Timeline` of one step: the events of its streams and threads in a bounded number of marks, and the memory
 allocated.
 """
 
@@ -23,19 +23,19 @@ from tracediff.runtimes import ARGUMENT, is_communication, is_synchronising
 
 ANNOTATION = "annotation"
 KINDS = (*STATES, ANNOTATION)
-"""What a mark is: a state, or what would make that state hold; annotations hold none but data_loading."""
+"""Kinds of marks: a state, or an event that puts the step in that state. Annotations have no state but data_loading."""
 PIXELS = 800
-"""Events shorter than this part of the step are put together with their neighbours."""
+"""Events shorter than the step divided by this are merged with their neighbours."""
 MOST_MARKS = 1500
 MOST_STREAMS, MOST_THREADS, MOST_DEPTH = 8, 4, 4
-"""Rows: the busiest streams and threads; of a thread annotations and operators to this depth."""
+"""Limits of rows: the busiest streams and threads; per thread annotations and operators to this depth."""
 MOST_SAMPLES = 600
-"""Of the memory allocated on one device."""
+"""Memory samples per device."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spans:
-    """Events on their way to marks; columns as in `Marks`, ``name`` a code."""
+    """Events before they are merged to marks; columns as in `Marks`, with codes in ``name``."""
 
     row: Int64
     start: Int64
@@ -46,10 +46,10 @@ class Spans:
 
 
 def build_timeline(context: Context, position: int, window: tuple[int, int] | None = None) -> Timeline:
-    """The timeline of the step at ``position``: everything that happens in its period, whichever step it belongs to.
+    """The timeline of the step at ``position``: every event in its period, whichever step launched it.
 
     Args:
-        window: [start, end) in ns on the trace's clock, to look closer or elsewhere; by default the step's period.
+        window: [start, end) in ns on the trace's clock, to show instead of the step's period.
     """
     trace, gpu = context.trace, context.gpu
     window = window or (int(context.completions[position]), int(context.completions[position + 1]))
@@ -93,7 +93,7 @@ def _within(start: Int64, end: Int64, window: tuple[int, int]) -> NDArray[np.boo
 
 
 def _streams(trace: Trace, gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]:
-    """(its name, positions of its events in the window) of each stream, the busiest first."""
+    """(name, positions of the events in the window) of each stream, the busiest first."""
     some = np.flatnonzero(_within(gpu.start, gpu.end, window))
     stream = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
     found = []
@@ -121,7 +121,7 @@ def _thread_name(trace: Trace, code: int) -> str:
 
 
 def _states(context: Context, window: tuple[int, int]) -> Spans:
-    """The state of each instant; what lies outside every step has none."""
+    """The state of each instant; times outside every step have none."""
     edges, painted = context.account.edges, context.account.painted
     low = max(int(np.searchsorted(edges, window[0], side="right")) - 1, 0)
     high = max(min(int(np.searchsorted(edges, window[1])), len(painted)), low)
@@ -156,7 +156,7 @@ def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
 
 
 def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], row: int) -> Spans:
-    """Scopes of one thread at one depth; ``launching`` tells which of the trace's events launch work."""
+    """Scopes of one thread at one depth; ``launching`` (bool[n]) marks the events of the trace that launch GPU work."""
     rows = lane.rows[which]
     category = trace.category[rows]
     waits = np.isin(category, cat.CALLS) & trace.named_among(rows, is_synchronising)
@@ -198,8 +198,8 @@ def _bounded(spans: Spans, names: list[str], length: int) -> Marks:
 
 
 def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
-    """Marks of ``spans``: those shorter than ``pixel`` (ns) that begin in one pixel of a row are one mark, called as
-    the longest.
+    """Marks of ``spans``: spans shorter than ``pixel`` (ns) that begin in the same pixel of a row become one mark,
+    named after the longest.
     """
     duration = spans.end - spans.start
     long = duration >= pixel
@@ -231,12 +231,12 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
 
 def memory_of(trace: Trace, window: tuple[int, int]) -> tuple[Memory, ...]:
     """Bytes allocated on each device within ``window`` (ns on the trace's clock)."""
-    found = (_sampled(of.device, of.at, of.allocated[1:], of.told, window) for of in allocations(trace))
+    found = (_sampled(one.device, one.at, one.allocated[1:], one.has_totals, window) for one in allocations(trace))
     return tuple(m for m in found if len(m.at))
 
 
-def _sampled(device: str, at: Int64, allocated: Int64, told: bool, window: tuple[int, int]) -> Memory:
-    """What holds at the window's start, then of each part of the window the largest amount and the last."""
+def _sampled(device: str, at: Int64, allocated: Int64, from_zero: bool, window: tuple[int, int]) -> Memory:
+    """The amount at the window's start, then the largest and the last amount of each part of the window."""
     inside = np.flatnonzero((at >= window[0]) & (at < window[1]))
     before = allocated[: np.searchsorted(at, window[0])]
     part = (at[inside] - window[0]) // max((window[1] - window[0]) // (MOST_SAMPLES // 2), 1)
@@ -247,4 +247,4 @@ def _sampled(device: str, at: Int64, allocated: Int64, told: bool, window: tuple
     times, amounts = at[chosen] - window[0], allocated[chosen]
     if len(before):
         times, amounts = np.insert(times, 0, 0), np.insert(amounts, 0, before[-1])
-    return Memory(device, times, amounts, told)
+    return Memory(device, times, amounts, from_zero)

@@ -1,4 +1,4 @@
-"""Work: what the kernel account is made of. GPU events by the call that launched them; without a GPU the self time of
+"""The work of the kernel account: GPU events by the call that launched them, or without a GPU the self time of
 operators.
 """
 
@@ -35,7 +35,9 @@ def kernel_work(
     ns = gpu.end - gpu.start
     long = (gpu.step >= 0) & (ns > periods[np.maximum(gpu.step, 0)]) if len(periods) else np.zeros(len(rows), bool)
     notes.add(
-        "long-kernels", "GPU events last longer than the step that launched them: kept out of matching", int(long.sum())
+        "long-kernels",
+        "GPU events last longer than the period of the step that launched them: kept out of matching",
+        int(long.sum()),
     )
     launched = np.where(gpu.launch >= 0, calls.position[gpu.launch], -1)
     placed = (launched >= 0) & (gpu.step >= 0)
@@ -60,24 +62,24 @@ def kernel_work(
 
 
 def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
-    """The self time of the operators in the steps of a file without GPU events; wrappers do no work of their own."""
-    at = np.flatnonzero(calls.operator)
-    step = steps.of(ops.start[at])
-    at, step = at[step >= 0], step[step >= 0]
-    rows = ops.rows[at]
-    none = np.full(len(at), -1, np.int64)
-    place = np.lexsort((ops.start[at],))
+    """The self time of the operators in the steps of a file without GPU events; wrappers count as no work."""
+    positions = np.flatnonzero(calls.operator)
+    step = steps.of(ops.start[positions])
+    positions, step = positions[step >= 0], step[step >= 0]
+    rows = ops.rows[positions]
+    none = np.full(len(positions), -1, np.int64)
+    place = np.lexsort((ops.start[positions],))
     category, name = _codes(trace, rows)
     return _table(
         step=step,
-        node=calls.node[at],
-        has_op=calls.operator[at],
+        node=calls.node[positions],
+        has_op=calls.operator[positions],
         category=category,
         name=name,
         launch_shape=none,
         place=place,
-        ns=ops.self_ns[at],
-        unmatched=np.zeros(len(at), bool),
+        ns=ops.self_ns[positions],
+        unmatched=np.zeros(len(positions), bool),
     )
 
 
@@ -93,7 +95,7 @@ def _table(
     ns: Int64,
     unmatched: NDArray[np.bool_],
 ) -> WorkTable:
-    """Rows with equal keys summed; ``place`` sorts the events within their step, ``has_op`` says which hang below an
+    """Rows with equal keys summed; ``place`` sorts the events within their step, ``has_op`` marks the events below an
     operator.
     """
     order = np.empty(len(place), np.int64)
@@ -133,14 +135,14 @@ def empty_work() -> WorkTable:
 
 
 def _launch_shapes(trace: Trace, rows: Int64) -> tuple[Int64, list[str]]:
-    """(code of grid and block, −1 where not recorded; what the codes stand for)."""
+    """(code of grid and block, −1 where not recorded; the texts that the codes index)."""
     grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in (ARGUMENT.grid, ARGUMENT.block))
-    at = np.flatnonzero((grid >= 0) | (block >= 0))
-    code, first = combined(grid[at], block[at])
+    kernels = np.flatnonzero((grid >= 0) | (block >= 0))
+    code, first = combined(grid[kernels], block[kernels])
     out = np.full(len(rows), -1, np.int64)
-    out[at] = code
+    out[kernels] = code
     text = ["?", *trace.texts]
     return out, [
         f"{text[g + 1]} × {text[b + 1]}"
-        for g, b in zip(grid[at][first].tolist(), block[at][first].tolist(), strict=True)
+        for g, b in zip(grid[kernels][first].tolist(), block[kernels][first].tolist(), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""The critical path on traces whose answer can be told by hand (µs in the events, ns in the table)."""
+"""The critical path on traces whose answer is known by hand (µs in the events, ns in the table)."""
 
 import random
 

@@ -1,6 +1,4 @@
-"""Synchronisations, data loading, Python functions and host time by module, on traces whose answer can be told by
-hand.
-"""
+"""Synchronisations, data loading, Python functions and host time by module, on traces whose answer is known by hand."""
 
 import pytest
 from build_trace import BACKWARD, annotation, call, kernel, op, python, step

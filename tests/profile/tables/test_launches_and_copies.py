@@ -1,4 +1,4 @@
-"""Launches and copies on traces whose answer can be told by hand (µs in the events, ns and counts in the tables)."""
+"""Launches and copies on traces whose answer is known by hand (µs in the events, ns and counts in the tables)."""
 
 from random import Random
 

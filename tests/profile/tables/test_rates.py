@@ -1,4 +1,4 @@
-"""Rates on traces whose answer can be told by hand, and on the real ones: nothing is lost, nothing is counted twice,
+"""Rates on traces whose answer is known by hand, and on the real ones: nothing is lost, nothing is counted twice,
 nothing beats its device.
 """
 

@@ -1,4 +1,4 @@
-"""Streams, sizes of kernels and gaps, on traces whose answer can be told by hand and against a plain sweep µs by µs."""
+"""Streams, sizes of kernels and gaps, on traces whose answer is known by hand and against a plain sweep µs by µs."""
 
 from random import Random
 

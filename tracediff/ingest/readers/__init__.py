@@ -1,4 +1,4 @@
-"""File formats: a module each, and the list of them. The first that recognises a file reads it."""
+"""File formats, a module for each. The first format that recognises a file reads it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tracediff.ingest.source import TraceFile
 READERS: tuple[Reader, ...] = (KINETO,)
 
 FIRST_BYTES = 1 << 16
-"""Unpacked bytes by which a format is recognised."""
+"""Unpacked bytes from which a format is recognised."""
 
 
 def trace_suffixes() -> tuple[str, ...]:
-    """Ends of the names of files that may be traces."""
+    """Suffixes of files that may be traces."""
     return tuple(dict.fromkeys(suffix for reader in READERS for suffix in reader.suffixes))
 
 
@@ -22,7 +22,7 @@ def reader_of(file: TraceFile, first: bytes) -> Reader:
     """The reader of the file that unpacks to these first bytes.
 
     Raises:
-        NotATrace: no format is like that.
+        NotATrace: no format matches.
     """
     for reader in READERS:
         if reader.recognises(first):

@@ -25,12 +25,12 @@ from tracediff.ingest.trace import Arguments, Trace, TraceMeta
 from tracediff.runtimes import UNREAD_CATEGORIES, VERSIONS
 
 LARGEST_SUM_NS = 2.0**62
-"""Sums of durations stay below it, so that int64 holds them."""
+"""Limit of the sum of durations, so that sums fit int64."""
 PYTHON_NAME = re.compile(r"^(?P<path>.*[/\\])(?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
 
 
 def recognises(first: bytes) -> bool:
-    """Whether the bytes begin a JSON object or list; so may those of a file that begins with nothing but blanks."""
+    """Whether the bytes begin a JSON object or list, or are all blank."""
     return first.lstrip(BLANK)[:1] in (b"{", b"[", b"")
 
 
@@ -51,7 +51,7 @@ def read(file: TraceFile, unpacked: Unpacked, chunk: int, only: frozenset[str] |
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """The cyclic collector off: decoding makes millions of objects and no cycles."""
+    """Switch the cyclic garbage collector off: decoding creates millions of objects and no cycles."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -62,17 +62,17 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def _nothing(file: TraceFile, notes: Notes) -> NotATrace:
-    """The error for a file without a single event that can be read."""
+    """The error for a file without a single readable event."""
     if not notes.counts:
         return NotATrace(
             str(file),
-            "holds no events",
-            "check that the profiler ran: p.step() once a step, and more steps than wait + warmup",
+            "contains no events",
+            "check that the profiler ran: call p.step() once per step, for more steps than wait + warmup",
         )
     first = notes.list()[0]
     return NotATrace(
         str(file),
-        f"holds no event that can be read ({first.message}: {first.count})",
+        f"contains no readable event ({first.message}: {first.count})",
         "copy it again, or record it again",
     )
 
@@ -86,7 +86,7 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
         try:
             return msgspec.json.decode(found[key], type=kind, strict=False) if key in found else None
         except NOT_JSON:
-            notes.add("odd-metadata", f"metadata of an unexpected form was left out: {key}")
+            notes.add("odd-metadata", f"metadata in an unexpected form was dropped: {key}")
             return None
 
     known = {f.name: value(f.encode_name, f.type) for f in msgspec.structs.fields(TraceMeta) if f.name != "versions"}
@@ -98,7 +98,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
     columns, arguments = whole.base(), whole.arguments()
     if columns["dur"].clip(0).sum(dtype=np.float64) > LARGEST_SUM_NS:
         raise TracediffError(
-            str(file), "its durations add up to more than a century", "the file is damaged; record it again"
+            str(file), "the event durations add up to more than a century", "the file is damaged; record it again"
         )
     texts = _merged_texts(arguments, list(decoder.texts), notes)
     names, columns["name"] = _reduced_python_names(list(decoder.names), columns["name"], columns["category"])
@@ -124,14 +124,14 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
     moved = np.array(
         [codes.setdefault(text_of(value, notes), len(codes)) for value in raw[1:]] + [-1], np.int32
     )  # code 0 stood for an absent value
-    for of in arguments.values():
-        for column in of.texts.values():
+    for category in arguments.values():
+        for column in category.texts.values():
             column[:] = moved[column]
     return list(codes)
 
 
 def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[list[str], Any]:
-    """Python functions lose the folders of their file: ``module.py(line): func``."""
+    """Names of Python functions without the folders of their file: ``module.py(line): func``."""
     python = np.zeros(len(names), bool)
     python[name[category == cat.PYTHON]] = True
     codes: dict[str, int] = {}
@@ -147,13 +147,13 @@ def _note_unread(notes: Notes, columns: dict[str, Any], categories: list[str], p
         if name and name.startswith(UNREAD_CATEGORIES):
             notes.add(
                 "unread-device",
-                f"events of {name} have no device account yet",
+                f"events of {name} are not supported: their device time is missing",
                 int((columns["category"] == code).sum()),
             )
     for phase in ("B", "E"):
         if phase in phases:
             there = int((columns["phase"] == phases.index(phase)).sum())
-            notes.add("unread-phase", "begin/end events (ph B and E) are not paired here and have no duration", there)
+            notes.add("unread-phase", "begin/end events (ph B and E) are not paired, so they have no duration", there)
 
 
 KINETO = Reader(

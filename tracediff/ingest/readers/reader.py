@@ -1,4 +1,4 @@
-"""What a file format is to the rest of ingest."""
+"""`Reader`: the interface of a file format."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Reader:
     """One file format.
 
     Attributes:
-        name: of the format.
-        files: what to give, for error messages: ``the .json or .json.gz that torch.profiler writes``.
-        suffixes: ends of the names of such files, packed ones included.
+        name: the name of the format.
+        files: the files to give, for error messages: ``the .json or .json.gz that torch.profiler writes``.
+        suffixes: of such files, compressed ones included.
         recognises: whether a file that unpacks to these first bytes may be of the format.
         read: the events of a file; takes the file, its unpacked bytes from the first on, how many of them to decode at
-            a time, and the names of the arguments to keep (None for all). Raises NotATrace where the file holds no
-            events, and TracediffError where it is damaged beyond reading.
+            a time, and the names of the arguments to keep (None for all). Raises NotATrace if the file contains no
+            events, and TracediffError if it is too damaged to read.
     """
 
     name: str

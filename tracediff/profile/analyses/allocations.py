@@ -1,6 +1,4 @@
-"""What the memory allocators did, from ``[memory]`` events: the bytes allocated on each device over time, and the
-blocks they are made of.
-"""
+"""Memory allocations from ``[memory]`` events: the bytes allocated on each device over time, and the single blocks."""
 
 from __future__ import annotations
 
@@ -19,21 +17,20 @@ from tracediff.runtimes import CPU, DEVICE_NAMES
 CHANGE, FAILURE = "[memory]", "[OutOfMemory]"
 HOST = CPU.device
 FROM_ZERO = " (above the file's start)"
-"""Of devices whose changes alone are told (torch before 1.11)."""
+"""Suffix of devices for which only changes are recorded (torch before 1.11)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Allocations:
-    """What the allocator of one device did: m events in order of time. A level is how many of them have happened, 0 …
-    m.
+    """The allocations and frees of one device: m events in order of time. A level counts the events so far, 0 … m.
 
     Attributes:
-        kind: host, GPU, …; number: of the device, MISSING where there is but one.
+        kind: host, GPU, …; number: of the device, MISSING where not recorded.
         rows: int64[m] rows of the trace. at: int64[m] ns. change: int64[m] bytes, negative where a block was freed.
-        allocated, reserved: int64[m + 1] bytes by level. The host's are counted by torch from the process' first
-            profile on, and reserve nothing.
-        told: whether the trace says how much was allocated; else changes are summed, and what was there at the file's
-            start counts as 0, as do all reserved.
+        allocated, reserved: int64[m + 1] bytes by level. On the host torch counts from the first profile of the
+            process on, and nothing is reserved.
+        has_totals: whether the trace records the allocated total. If not, changes are summed from 0 at the start of
+            the file, and reserved is 0.
         address: int64[m] of the block, MISSING where not recorded.
         failed: int64[f] ns of allocations that ran out of memory.
     """
@@ -45,7 +42,7 @@ class Allocations:
     change: Int64
     allocated: Int64
     reserved: Int64
-    told: bool
+    has_totals: bool
     address: Int64
     failed: Int64
 
@@ -60,7 +57,7 @@ class Allocations:
         return low, np.maximum(np.searchsorted(self.at, steps.end), low)
 
     def peaks(self, steps: Steps) -> Int64:
-        """int64[s] level within each step at which most is allocated, the earliest of equals."""
+        """int64[s] level of the peak of allocated memory within each step, the earliest of equals."""
         low, high = self.levels(steps)
         return np.array(
             [a + int(np.argmax(self.allocated[a : b + 1])) for a, b in zip(low.tolist(), high.tolist(), strict=True)],
@@ -69,9 +66,11 @@ class Allocations:
 
 
 def allocations(trace: Trace) -> list[Allocations]:
-    """The devices whose allocator ``trace`` tells of, in order of type and number. Reads Bytes, Total Allocated, Device
-    Type and Device Id,
-    and where they were kept Total Reserved, Addr and Ev Idx, which orders events of one instant."""
+    """The allocations of every device in ``trace``, in order of type and number.
+
+    Reads Bytes, Total Allocated, Device Type and Device Id, and if they were kept Total Reserved, Addr and Ev Idx,
+    which orders events with the same time.
+    """
     rows, _ = trace.integer(cat.MEMORY, "Bytes")
     happened, failed = (rows[trace.named_among(rows, name.__eq__)] for name in (CHANGE, FAILURE))
     kind, number = (trace.integer_column(name, (cat.MEMORY,)) for name in ("Device Type", "Device Id"))
@@ -89,10 +88,10 @@ def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) ->
     order, change, total, reserved, address = (trace.integer_column(name, (cat.MEMORY,))[rows] for name in columns)
     by_time = np.lexsort((order, trace.ts[rows]))
     rows, change, total, reserved, address = (column[by_time] for column in (rows, change, total, reserved, address))
-    told = bool((total != MISSING).all())
+    has_totals = bool((total != MISSING).all())
     allocated = (
         np.concatenate((total[:1] - change[:1], total))
-        if told and len(rows)
+        if has_totals and len(rows)
         else np.concatenate(([0], np.cumsum(change)))
     )
     reserved = np.concatenate(([0], np.where(reserved == MISSING, 0, reserved)))
@@ -105,18 +104,21 @@ def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) ->
         change=change,
         allocated=allocated,
         reserved=reserved,
-        told=told,
+        has_totals=has_totals,
         address=address,
         failed=np.sort(trace.ts[failed]),
     )
 
 
 def devices(found: Sequence[Allocations]) -> list[str]:
-    """What tables call the devices: the only one of its kind has no number, so that those of several ranks (each on
-    another GPU) meet in one row,
-    and amounts that begin at 0 with the file stand apart from those that the allocator told."""
-    alone = {kind for kind, count in Counter(of.kind for of in found).items() if count == 1}
-    return [(of.kind if of.kind in alone else of.device) + ("" if of.told else FROM_ZERO) for of in found]
+    """The names of the devices in tables. The only device of its kind has no number, so that ranks on different GPUs
+    share a row. Amounts that count from the start of the file have a row of their own.
+    """
+    alone = {kind for kind, count in Counter(device.kind for device in found).items() if count == 1}
+    return [
+        (device.kind if device.kind in alone else device.device) + ("" if device.has_totals else FROM_ZERO)
+        for device in found
+    ]
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class Blocks:
     ``first`` to ``last``.
 
     Attributes:
-        event: int64[b] position of its allocation among the device's events, −1 where that was before the capture.
+        event: int64[b] position of its allocation among the device's events, −1 if it was before the capture.
         first, last: int64[b] levels. size: int64[b] bytes.
     """
 
@@ -135,17 +137,17 @@ class Blocks:
     size: Int64
 
 
-def blocks(of: Allocations) -> Blocks:
-    """The blocks of ``of``: an allocation lasts until the next event of its address, and an address that is freed
-    before it was allocated
-    was allocated before the capture."""
-    some = np.flatnonzero(of.change)
-    some = some[np.lexsort((some, of.address[some]))]
-    address, born = of.address[some], of.change[some] > 0
+def blocks(device: Allocations) -> Blocks:
+    """The blocks of a device. A block lasts until the next event of its address; a block freed without an allocation in
+    the file was allocated before the capture.
+    """
+    some = np.flatnonzero(device.change)
+    some = some[np.lexsort((some, device.address[some]))]
+    address, born = device.address[some], device.change[some] > 0
     same = address[1:] == address[:-1]
-    following = np.append(np.where(same, some[1:], len(of.rows)), len(of.rows)) if len(some) else some
+    following = np.append(np.where(same, some[1:], len(device.rows)), len(device.rows)) if len(some) else some
     first_of_address = np.append(True, ~same) if len(some) else born
     old = ~born & first_of_address
     event = np.concatenate((some[born], np.full(int(old.sum()), -1, np.int64)))
     last = np.concatenate((following[born], some[old]))
-    return Blocks(event, event + 1, last, np.abs(np.concatenate((of.change[some[born]], of.change[some[old]]))))
+    return Blocks(event, event + 1, last, np.abs(np.concatenate((device.change[some[born]], device.change[some[old]]))))

@@ -1,5 +1,5 @@
-"""Collective operations of one file: communication kernels, and the work of gloo, MPI and UCC on the host; what each
-is, how large, and what hides it.
+"""Collective operations of one file: communication kernels, and the work of gloo, MPI and UCC on the host, each with
+its operation, group, size and exposed time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tracediff.profile.placement.nesting import Lane, threads_of
 from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
 
 MOST = 100_000
-"""Operations of a file that are kept one by one."""
+"""Operations per file that are kept one by one."""
 UNKNOWN = "unknown"
 LONGEST_TEXT = 80
 """Characters of a group's name that are shown."""
@@ -34,7 +34,7 @@ KNOWN_AS = tuple(
     for squashed in ("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv",
                      "reduce", "gather", "scatter", "send", "recv")
 )  # fmt: skip
-"""What a name holds once underscores are out → what it is; the first decides."""
+"""Part of a name without underscores → operation; the first match decides."""
 DTYPES = {
     "float32": (4, "float", "float32"),
     "float64": (8, "double", "float64"),
@@ -54,15 +54,15 @@ DTYPES = {
 """dtype → its bytes, and how NCCL's metadata and recorded inputs spell it, in lower case."""
 SPELLED = {spelling: (dtype, int(size)) for dtype, (size, *spellings) in DTYPES.items() for spelling in spellings}
 LARGEST = 1 << 56
-"""Elements; more are no size but a fault of the recording."""
+"""Limit of elements; larger numbers are recording errors."""
 
 
 def first_collectives(context: Context, notes: Notes) -> Collectives:
-    """The first `MOST` operations of the file; how many more there are is a note."""
+    """The first `MOST` operations of the file; a health note counts the others."""
     found = collectives(context)
     notes.add(
         "many-collectives",
-        f"collective operations beyond a file's first {MOST} are not matched over ranks",
+        f"collective operations beyond the first {MOST} of a file are not matched across ranks",
         max(len(found.kind) - MOST, 0),
     )
     columns = (field.name for field in fields(Collectives) if field.name != "kinds")
@@ -106,8 +106,8 @@ def collectives(context: Context) -> Collectives:
 
 
 def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
-    """int64[k]: what each rank's link carries when ``size`` bytes (int64[k]) are moved; None where the group's size or
-    the operation is not known.
+    """int64[k]: bytes on each rank's link for operations of ``size`` bytes (int64[k]); None if the size of the group
+    or the operation is unknown.
 
     With n ranks, of size S: all_reduce 2·S·(n−1)/n; all_gather, reduce_scatter, all_to_all, gather, scatter S·(n−1)/n;
     broadcast, reduce, send, recv S.
@@ -139,40 +139,40 @@ def size_labels(size: Int64) -> list[str]:
     ]
 
 
-def _around(trace: Trace, lane: Lane, says: Any, rows: Int64) -> Int64:
-    """int64[m] row of the latest scope of the lane, of a name that ``says`` accepts, that is open on its thread when
-    each event of ``rows`` begins; or −1.
+def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
+    """int64[m] row of the latest scope of the lane with a name that ``matches`` accepts and that is open on the thread
+    when each event of ``rows`` begins; −1 for none.
     """
     out = np.full(len(rows), -1, np.int64)
-    mine = np.flatnonzero(trace.named(says)[lane.rows])
+    mine = np.flatnonzero(trace.named(matches)[lane.rows])
     there = np.flatnonzero(rows >= 0)
     thread, time = threads_of(trace)[rows[there]], trace.ts[rows[there]]
     for one in np.unique(thread).tolist():
         scopes, some = mine[lane.thread[mine] == one], thread == one
         if len(scopes):
-            at = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
-            open_ = (at >= 0) & (time[some] < lane.end[scopes][np.maximum(at, 0)])
-            out[there[some]] = np.where(open_, lane.rows[scopes[np.maximum(at, 0)]], -1)
+            position = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
+            open_ = (position >= 0) & (time[some] < lane.end[scopes][np.maximum(position, 0)])
+            out[there[some]] = np.where(open_, lane.rows[scopes[np.maximum(position, 0)]], -1)
     return out
 
 
-def _looked_up(column: NDArray[Any], of: Int64, rows: Int64, missing: int) -> Int64:
-    """int64[m] the value of ``column`` (of the events ``of``, ascending) for each of ``rows``, ``missing`` where it has
-    none.
+def _looked_up(column: NDArray[Any], events: Int64, rows: Int64, missing: int) -> Int64:
+    """int64[m] the value of ``column`` (of the rows ``events``, ascending) for each of ``rows``, ``missing`` where it
+    has none.
     """
-    if not len(of):
+    if not len(events):
         return np.full(len(rows), missing, np.int64)
-    at = np.minimum(np.searchsorted(of, rows), len(of) - 1)
-    return np.where(of[at] == rows, column[at], missing).astype(np.int64)
+    position = np.minimum(np.searchsorted(events, rows), len(events) - 1)
+    return np.where(events[position] == rows, column[position], missing).astype(np.int64)
 
 
 def _integer(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
     """int64[m] of the kernels ``rows``, else of the ``record`` around their launch, else MISSING."""
     out = np.full(len(rows), MISSING, np.int64)
-    for category, of in ((cat.CPU_OP, record), (cat.KERNEL, rows)):
+    for category, sources in ((cat.CPU_OP, record), (cat.KERNEL, rows)):
         found = trace.arguments.get(category)
         if found is not None and argument in found.ints:
-            values = _looked_up(found.ints[argument], found.rows, of, MISSING)
+            values = _looked_up(found.ints[argument], found.rows, sources, MISSING)
             out = np.where(values != MISSING, values, out)
     return out
 
@@ -210,7 +210,7 @@ def _described(
     ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
     row, first = combined(*named, annotated, trace.name[rows].astype(np.int64), types, ranks)
     kinds: dict[CollectiveKind, int] = {}
-    of, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
+    kind_of_sample, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
     only = _only_group(trace)
     for i, sample in enumerate(first.tolist()):
         called, group, about, members, dtype = (
@@ -224,8 +224,8 @@ def _described(
         dtype, width[i] = _dtype(dtype or _first_type(trace.texts[types[sample]] if types[sample] >= 0 else ""))
         label, members, n = (group, members, int(ranks[sample])) if group else only
         described = CollectiveKind(_canonical(called), _group(label, about if group else "", n), dtype, members, n)
-        of[i] = kinds.setdefault(described, len(kinds))
-    kind, ordered = of[row], tuple(kinds)
+        kind_of_sample[i] = kinds.setdefault(described, len(kinds))
+    kind, ordered = kind_of_sample[row], tuple(kinds)
     elements = np.maximum(
         _integer(trace, "In msg nelems", rows, record), _integer(trace, "Out msg nelems", rows, record)
     )
@@ -245,7 +245,7 @@ def _dtype(spelled: str) -> tuple[str, int]:
 
 
 def _group(name: str, about: str, ranks: int) -> str:
-    """Of a process group for eyes, such as ``0 default_pg, 8 ranks``."""
+    """The display name of a process group, such as ``0 default_pg, 8 ranks``."""
     if not name:
         return UNKNOWN
     about = about if about not in (name, "undefined") else ""
@@ -269,15 +269,13 @@ def _only_group(trace: Trace) -> tuple[str, str, int]:
 
 
 def _first_type(types: str) -> str:
-    """Of recorded inputs, such as ``["float"]``."""
+    """The first type of recorded inputs, such as ``["float"]``."""
     listed = _parsed(types)
     return str(listed[0]) if isinstance(listed, list) and listed else ""
 
 
 def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[CollectiveKind, ...]) -> Int64:
-    """int64[m] elements by the inputs of the annotation, −1 where not known: what is gathered is as many inputs as
-    there are ranks.
-    """
+    """int64[m] elements from the inputs of the annotation, −1 where unknown; gathers move one input per rank."""
     codes, inverse = np.unique(dims, return_inverse=True)
     elements = np.array([_elements(_parsed(trace.texts[c])) if c >= 0 else -1 for c in codes.tolist()], np.int64)[
         inverse
@@ -297,7 +295,7 @@ def _parsed(text: str) -> Any:
 
 
 def _elements(dims: Any) -> int:
-    """Elements of tensors with these shapes together, −1 where they are none."""
+    """Total elements of tensors with these shapes, −1 if these are not shapes."""
     if not isinstance(dims, list):
         return -1
     if all(isinstance(d, int) and 0 <= d < LARGEST for d in dims) and dims:
@@ -319,8 +317,8 @@ def _exposed_on_gpu(context: Context, at: Int64) -> Int64:
 
 
 def _exposed_on_host(context: Context, rows: Int64) -> Int64:
-    """int64[m]: how long no thread is in an operator but those of communication, and no compute kernel runs, while each
-    of the annotations ``rows`` is open.
+    """int64[m]: how long each of the annotations ``rows`` is open while no thread is in an operator other than
+    communication and no compute kernel runs.
     """
     trace, ops = context.trace, context.lanes["ops"]
     if not len(rows):
@@ -336,7 +334,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
 
 
 def _computing(context: Context, device: int | None) -> Intervals:
-    """When a compute kernel runs on the GPU ``device``, or on any."""
+    """The times at which a compute kernel runs on the GPU ``device``, or with None on any GPU."""
     trace, gpu = context.trace, context.gpu
     computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.named(is_communication)[gpu.rows]
     mine = np.flatnonzero(computes if device is None else computes & (gpu.device == device))

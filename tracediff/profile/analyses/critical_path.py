@@ -1,10 +1,9 @@
 """The critical path of each step: what the step's completion waited for at each instant of its period
 (docs/tables/critical.md).
 
-The walk goes backward from completion(s) to completion(s − 1). A GPU event stands back to when it began, and hands on
-to what it waited for last: another GPU
-event or, through its launch, the host. The host stands until it waited for a GPU event in a synchronising call. The
-spans tile the period.
+The walk goes backward from completion(s) to completion(s − 1). The path is charged to a GPU event back to its start,
+then continues at the event it waited for last: another GPU event or, through its launch, the host. It is charged to the
+host back to the last synchronising call in which the host waited for a GPU event. The spans tile the period.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tracediff.runtimes import CALL_WAITS, is_awaited_copy, is_synchronising
 
 EVENT, QUEUED, HOST, UNKNOWN = range(4)
 WHOLE = -1
-"""In place of a thread: the host as one."""
+"""Used as a thread code for the host as one thread."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +54,7 @@ class CriticalPath:
 
 @dataclass(frozen=True)
 class Host:
-    """The host as the walk needs it.
+    """The host side of a walk.
 
     Attributes:
         paintings: thread → its operators and calls; WHOLE → what the host as one does.
@@ -141,7 +140,7 @@ def _walk(path: _Path, *, step: int, low: int, time: int, k: int, device: Device
 
 
 def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> CriticalPath:
-    """The spans of a walk, as far as each lies in its period."""
+    """The spans of a walk, clipped to their periods."""
     step, k, before, left = np.array(path.events, np.int64).reshape(-1, 4).T
     start, end, returned = (np.array(c, np.int64) for c in (device.start, device.end, device.returned))
     ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k])) if len(k) else k
@@ -255,8 +254,8 @@ def _of_thread(lane: Lane, thread: int) -> Painting:
 
 
 def _step_thread(trace: Trace, steps: Steps, ops: Lane, rank: dict[int, int], engine: set[int]) -> int:
-    """The thread that steps; where no annotation tells, the one with most time in operators and calls, autograd's own
-    apart; −1 where there is none.
+    """The thread that runs the step annotations, else the one with most time in operators and calls without autograd's
+    threads; −1 if there is none.
     """
     if not steps.whole_file:
         some = np.flatnonzero(np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION))
@@ -283,10 +282,10 @@ def _awaited(trace: Trace, ops: Lane, gpu: GpuEvents, device: Device) -> list[tu
         *np.flatnonzero(calls[ops.rows]).tolist(),
         *(device.launch[k] for k in np.flatnonzero(awaited).tolist()),
     } - {-1}
-    told = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS)}
+    syncs = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS)}
     found = []
     for call in waiting:
-        start, sync = int(ops.start[call]), told.get(int(ops.rows[call]))
+        start, sync = int(ops.start[call]), syncs.get(int(ops.rows[call]))
         for k in device.ended(start, int(ops.end[call])):
             if (
                 device.launch[k] == call

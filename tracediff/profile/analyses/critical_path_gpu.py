@@ -1,4 +1,4 @@
-"""What each GPU event waited for last: an event before it on its stream, one on another stream, or its launch
+"""The last cause of each GPU event: an event before it on its stream, one on another stream, or its launch
 (docs/tables/critical.md).
 """
 
@@ -27,7 +27,9 @@ microsecond.
 
 @dataclass(frozen=True)
 class StreamWait:
-    """That a stream was told at ``time`` (ns) to wait for what stood on stream ``target`` at the time ``recorded``."""
+    """A stream wait: from ``time`` (ns) on, the stream waits for the work launched on ``target`` before ``recorded``
+    (ns).
+    """
 
     time: int
     target: int
@@ -41,7 +43,7 @@ class Sync:
     Attributes:
         call: row of its call, −1 where not in the file. time: ns, of the call where there is one.
         device, stream: who waits. target: the stream of the awaited CUDA event. recorded: when that was recorded, None
-            where not said.
+            if unknown.
     """
 
     call: int
@@ -63,14 +65,13 @@ class Device:
         returned: when the launch returned or, if sooner, the event began; ALWAYS where spilled.
         before: the event of its stream that began before it and ended last before it began (or OVERLAP after), −1 for
             none.
-        cause: what it waited for last as far as its own stream and its launch tell: ``before``, or −1.
+        cause: what it waited for last, judged by its own stream and its launch: ``before``, or −1.
         crossed: whether an event ended while it waited: on another stream, and perhaps what it waited for.
-        told: time of the last call before its launch, and after that of ``before``, by which some stream waits for
+        wait_call: time of the last call between the launch of ``before`` and its own that makes a stream wait for
             another; None for none.
-        shared: whether its launch started several events, as of a graph.
-        lasting, lasting_end: those that take time, and their ends: nothing waits for an event of no length.
-        waits: stream → what it was told to wait for in order of time, where the trace says; then ``told`` is None of
-            all.
+        shared: whether its launch started several events, like a graph launch.
+        lasting, lasting_end: the events with a duration, and their ends; nothing waits for an event of 0 ns.
+        waits: stream → its waits in order of time, if recorded; then every ``wait_call`` is None.
         streams: (device, stream) → its code.
     """
 
@@ -84,7 +85,7 @@ class Device:
     before: list[int]
     cause: list[int]
     crossed: list[bool]
-    told: list[int | None]
+    wait_call: list[int | None]
     shared: list[bool]
     lasting: list[int]
     lasting_end: list[int]
@@ -104,23 +105,23 @@ class Device:
         """Whether ``k`` may not begin before ``other``, of another stream, has ended."""
         if self.shared[k] or self.shared[other]:
             return self.launched[other] <= self.launched[k]
-        told = self.told[k]
-        if told is not None:
-            return self.launched[other] < told
+        wait_call = self.wait_call[k]
+        if wait_call is not None:
+            return self.launched[other] < wait_call
         waits = self.waits.get(self.stream[k], [])
         since = self.launched[self.before[k]] if self.before[k] >= 0 else ALWAYS
         low, high = (bisect_left(waits, time, key=lambda w: w.time) for time in (since, self.launched[k]))
         return any(w.target == self.stream[other] and self.launched[other] < w.recorded for w in waits[low:high])
 
     def ended(self, after: int, time: int) -> Iterator[int]:
-        """The events that take time and end in (``after``, ``time``], the last first."""
+        """The events that have a duration and end in (``after``, ``time``], the last first."""
         j = bisect_right(self.lasting_end, time) - 1
         while j >= 0 and self.lasting_end[j] > after:
             yield self.lasting[j]
             j -= 1
 
     def awaited_by(self, sync: Sync, k: int) -> bool:
-        """Whether a call that is told to wait for one stream, or for one CUDA event, waits for ``k``."""
+        """Whether a call that waits for one stream, or for one CUDA event, waits for ``k``."""
         stream = sync.stream if sync.target == MISSING else sync.target
         return self.stream[k] == self.streams.get((sync.device, stream)) and (
             sync.recorded is None or self.launched[k] < sync.recorded
@@ -147,7 +148,7 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
     launched[known] = ops.start[launch[known]]
     returned[known] = np.minimum(ops.end[launch[known]], start[known])
     stream, first = combined(
-        *(np.unique(of, return_inverse=True)[1].astype(np.int64) for of in (gpu.device[order], number[order]))
+        *(np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], number[order]))
     )
     streams = {(int(gpu.device[order[i]]), int(number[order[i]])): code for code, i in enumerate(first.tolist())}
     before = _before(start, end, stream)
@@ -169,9 +170,9 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
     )
     starts, ends, of, launches, since, back, prior, cause, long, long_end = (c.tolist() for c in columns)
     crossed = (latest > np.maximum(freed, returned)).tolist()
-    told: list[int | None] = [None] * len(order)
+    wait_call: list[int | None] = [None] * len(order)
     if not waits:
-        told = _told(trace, launched, before)
+        wait_call = _last_wait_calls(trace, launched, before)
     shared = (np.bincount(launch[known], minlength=1)[np.maximum(launch, 0)] > 1).tolist()
     return Device(
         event=order,
@@ -184,7 +185,7 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
         before=prior,
         cause=cause,
         crossed=crossed,
-        told=told,
+        wait_call=wait_call,
         shared=shared,
         lasting=long,
         lasting_end=long_end,
@@ -212,18 +213,19 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     return out
 
 
-def _told(trace: Trace, launched: Int64, before: Int64) -> list[int | None]:
+def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> list[int | None]:
+    """Per event the time of the last stream wait between the launch of ``before`` and its own, None for none."""
     calls = np.sort(trace.ts[trace.named(is_stream_wait) & np.isin(trace.category, cat.CALLS)])
     if not len(calls):
         return [None] * len(launched)
     at = np.searchsorted(calls, launched, side="left") - 1
     since = np.where(before >= 0, launched[before], ALWAYS)
-    told = (at >= 0) & (calls[np.maximum(at, 0)] >= since)
-    return [int(calls[i]) if yes else None for i, yes in zip(at.tolist(), told.tolist(), strict=True)]
+    found = (at >= 0) & (calls[np.maximum(at, 0)] >= since)
+    return [int(calls[i]) if yes else None for i, yes in zip(at.tolist(), found.tolist(), strict=True)]
 
 
 def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[StreamWait]]:
-    """stream → its waits for others that the trace tells in full."""
+    """stream → its waits for other streams, those recorded in full."""
     out: dict[int, list[StreamWait]] = {}
     for sync in recorded_syncs(trace, STREAM_WAITS):
         stream, target = streams.get((sync.device, sync.stream)), streams.get((sync.device, sync.target))

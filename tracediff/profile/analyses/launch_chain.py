@@ -10,12 +10,12 @@ from tracediff.ingest import categories as cat
 from tracediff.profile.context import Context
 
 MOST = 50
-"""GPU events of one launch that are told."""
+"""GPU events listed per launch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Linked:
-    """One event.
+    """One event of a launch chain.
 
     Attributes:
         event: its row of the trace. what: ``GPU event``, ``launch`` or ``around``.
@@ -32,8 +32,8 @@ class Linked:
 
 
 def follow(context: Context, event: int) -> list[Linked]:
-    """What hangs together with the event at row ``event``: GPU events, their launch, and the operators around it, the
-    innermost first.
+    """The launch chain of the event at row ``event``: GPU events, their launch, and the operators around it, innermost
+    first.
     """
     gpu, lane = context.gpu, context.lanes["ops"]
     on_gpu = np.flatnonzero(gpu.rows == event)
@@ -44,8 +44,8 @@ def follow(context: Context, event: int) -> list[Linked]:
     found = [_linked(context, row, "GPU event") for row in work]
     if work:
         found.append(_linked(context, launch, "launch"))
-    at = np.flatnonzero(lane.rows == launch)
-    position = int(at[0]) if len(at) else -1
+    in_lane = np.flatnonzero(lane.rows == launch)
+    position = int(in_lane[0]) if len(in_lane) else -1
     position = int(lane.parent[position]) if position >= 0 and work else position
     while position >= 0:
         found.append(_linked(context, int(lane.rows[position]), "around"))

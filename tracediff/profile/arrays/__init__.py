@@ -1,1 +1,1 @@
-"""arrays: what arrays of int64 need: intervals, their union per step, codes and sums of equal rows."""
+"""arrays: functions on int64 arrays: intervals, their union per step, codes and sums of equal rows."""

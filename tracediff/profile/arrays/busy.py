@@ -13,8 +13,8 @@ def busy_ns(start: Int64, end: Int64, step: Int64, steps: int) -> Int64:
 
     Args:
         start, end: int64[m] ns of events in one place (a GPU, a stream).
-        step: int64[m] position of their step; those of none (below 0) add nothing.
-        steps: how many there are.
+        step: int64[m] position of their step; events outside every step (below 0) add nothing.
+        steps: number of steps.
     """
     out = np.zeros(steps, np.int64)
     mine = np.flatnonzero(step >= 0)
@@ -23,8 +23,8 @@ def busy_ns(start: Int64, end: Int64, step: Int64, steps: int) -> Int64:
     earlier_start = np.minimum.accumulate(start[mine])
     later = union(start[:0], end[:0])
     for s in range(steps - 1, -1, -1):
-        of = mine[borders[s] : borders[s + 1]]
-        both = union(np.concatenate((later.start, start[of])), np.concatenate((later.end, end[of])))
+        own = mine[borders[s] : borders[s + 1]]
+        both = union(np.concatenate((later.start, start[own])), np.concatenate((later.end, end[own])))
         out[s] = both.total - later.total
         if borders[s]:
             near = both.end > earlier_start[borders[s] - 1]  # the rest cannot meet an earlier step's events

@@ -25,17 +25,17 @@ class Intervals:
         """bool[m]: which of ``times`` (ns) lie inside."""
         if not len(self.start):
             return np.zeros(len(times), bool)
-        at = np.searchsorted(self.start, times, side="right") - 1
-        return (at >= 0) & (times < self.end[np.maximum(at, 0)])
+        position = np.searchsorted(self.start, times, side="right") - 1
+        return (position >= 0) & (times < self.end[np.maximum(position, 0)])
 
     def length_before(self, times: Int64) -> Int64:
         """int64[m]: how much of the set lies before each of ``times``, in ns."""
         if not len(self.start):
             return np.zeros(len(times), np.int64)
         length = self.end - self.start
-        at = np.searchsorted(self.start, times, side="right") - 1
-        inside = np.clip(times - self.start[at], 0, length[at])
-        return np.where(at >= 0, np.cumsum(length)[at] - length[at] + inside, 0)
+        position = np.searchsorted(self.start, times, side="right") - 1
+        inside = np.clip(times - self.start[position], 0, length[position])
+        return np.where(position >= 0, np.cumsum(length)[position] - length[position] + inside, 0)
 
     def clipped(self, low: int, high: int) -> Intervals:
         """The part inside [low, high)."""

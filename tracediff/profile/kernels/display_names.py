@@ -1,4 +1,4 @@
-"""Readable names: a kernel or op in at most one short line of a table."""
+"""Display names: a short form of a kernel or operator name that fits one line of a table."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SHORT_NAMES = {
     "_cuda_scatter_gather_internal_kernel": "internal",
 }
 NEUTRAL = frozenset(("at", "native", "c10", "std"))
-"""Namespaces that tell no two kernels apart."""
+"""Namespaces that distinguish no kernels."""
 NEUTRAL_INSIDE = NEUTRAL | frozenset(
     (
         "cuda",
@@ -150,7 +150,7 @@ def _balanced(text: str) -> bool:
 
 
 def _pieces(text: str, separator: str) -> list[str]:
-    """``text`` split at each ``separator`` that stands outside all brackets."""
+    """``text`` split at each ``separator`` outside all brackets."""
     out, depth, start, i = [], 0, 0, 0
     while i < len(text):
         c = text[i]
@@ -336,7 +336,7 @@ def _functor(text: str) -> tuple[str, list[str]]:
 
 
 def _last_named(text: str) -> str:
-    """The function that a lambda stands in."""
+    """The function that contains a lambda."""
     return next((p for p in reversed(_pieces(text, "::")) if not p.startswith(("{", "operator"))), text)
 
 

@@ -147,27 +147,28 @@ RULES: tuple[tuple[str, str], ...] = (
     ("reduction", r"(?:^|[/_])Reduce\w+_(?:kernel_time|fence_\w+)$"),
     ("fused", r"^triton_ ^fused_ FusionGroup TensorExprGroup"),
 )
-"""Family and its patterns, separated by white space; searched in the name in either case, in this order. Which kernels
-communicate, `tracediff.runtimes` says, so that family and step state agree; the rule here is for operators.
+"""Families and their patterns, separated by white space; searched in the name in this order, ignoring case. The
+communication rule is for operators: `tracediff.runtimes` recognises communication kernels, so that family and state
+agree.
 """
 
 LONGEST_SEARCHED = 4096
-"""Characters of a name that are looked at: real ones are shorter, and searching takes more than proportional time."""
+"""Characters of a name that are searched. Real names are shorter, and search time grows faster than length."""
 AUTOGRAD_NODE = re.compile(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
 
 
 @dataclass(frozen=True)
 class Families:
-    """A user's own rules before the built-in ones.
+    """Rules that map names to families: a user's own, then the built-in ones.
 
     Attributes:
-        own: (family, pattern) in order; patterns are searched in the name in either case.
+        own: (family, pattern) in order; patterns are searched in the name, ignoring case.
     """
 
     own: tuple[tuple[str, str], ...] = ()
 
     def of(self, name: str) -> str:
-        """The family of an operator, call or annotation by its name; ``other`` where no rule knows it."""
+        """The family of an operator, call or annotation by its name; ``other`` if no rule matches."""
         return _family(self.own, name, on_device=False)
 
     def of_kernel(self, name: str, op: str | None) -> str:
@@ -203,7 +204,7 @@ def read_rules(path: str | Path) -> Families:
     """The rules of a TOML file of ``[[family]]`` tables with a ``name`` and a list of ``patterns``.
 
     Raises:
-        TracediffError: the file cannot be read, is no TOML, or a rule lacks something or has a pattern that is no
+        TracediffError: the file cannot be read or is not TOML, or a rule lacks its name or patterns or has an invalid
             regular expression.
     """
     form = 'write [[family]] with name = "gemm" and patterns = ["my_gemm"]'
@@ -214,10 +215,10 @@ def read_rules(path: str | Path) -> Families:
             str(path), error.strerror or "cannot be read", "give the path of a TOML file of families"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TracediffError(str(path), f"is no TOML ({error})", form) from None
+        raise TracediffError(str(path), f"not valid TOML ({error})", form) from None
     tables = document.get("family")
     if not isinstance(tables, list) or not tables or set(document) - {"family"}:
-        raise TracediffError(str(path), "is not a list of [[family]] tables", form)
+        raise TracediffError(str(path), "not a list of [[family]] tables", form)
     return Families(
         tuple(
             rule
@@ -231,17 +232,17 @@ def _own_rules(subject: str, table: Any, form: str) -> list[tuple[str, str]]:
     """The rules of one ``[[family]]``."""
     name, patterns = (table.get("name"), table.get("patterns")) if isinstance(table, dict) else (None, None)
     if not isinstance(name, str) or not name.strip():
-        raise TracediffError(subject, "has no name", form)
+        raise TracediffError(subject, "the rule has no name", form)
     if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
-        raise TracediffError(subject, "has no list of patterns", form)
+        raise TracediffError(subject, "the rule has no list of patterns", form)
     for pattern in patterns:
         try:
             re.compile(pattern)
         except re.error as error:
             raise TracediffError(
                 subject,
-                f"{pattern!r} is no regular expression ({error})",
-                "escape what is meant literally with a backslash",
+                f"{pattern!r} is not a regular expression ({error})",
+                "escape literal characters with a backslash",
             ) from None
     return [(name.strip(), p) for p in patterns]
 

@@ -32,7 +32,7 @@ USES_NOT = re.compile(
 
 @lru_cache(maxsize=1 << 16)
 def uses_tensor_cores(name: str) -> bool | None:
-    """True or False where the name of a kernel says so, None where it does not (Triton, elementwise loops, helpers)."""
+    """Whether a kernel uses matrix units, by its name; None if the name does not tell (Triton, elementwise loops)."""
     name = name[:LONGEST_SEARCHED]
     if USES.search(name):
         return True

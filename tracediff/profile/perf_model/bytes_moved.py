@@ -28,13 +28,11 @@ FLOATING = {
     "hardsigmoid_backward softplus_backward mish_backward",
     3: "addcdiv",
 }
-"""The same, but integers become floats of a dtype that the trace does not tell."""
+"""The same, but integers become floats of a dtype that is not recorded."""
 ASKING = {1: "logical_not", 2: "eq ne lt le gt ge logical_and logical_or logical_xor"}
-"""The same, with a truth value as result."""
+"""The same, with bool as result."""
 LIKE_FIRST = {1: "_softmax _log_softmax", 3: "native_layer_norm"}
-"""The same, with a result like the first tensor; no pointwise operators, but such as can do with reading and writing
-once.
-"""
+"""The same, with a result like the first tensor: not pointwise, but reading and writing once is enough."""
 RESULTS = {"keeping": KEEPING, "floating": FLOATING, "asking": ASKING, "like first": LIKE_FIRST}
 ARITY = {
     name: (arity, kind) for kind, table in RESULTS.items() for arity, names in table.items() for name in names.split()
@@ -48,7 +46,7 @@ CATEGORIES = ("bool", "int", "float", "complex")
 
 
 def has_traffic(op: str) -> bool:
-    """Whether `traffic_work` knows ``op``."""
+    """Whether `traffic_work` has a formula for ``op``."""
     base = base_of(op)
     return base in ARITY or base in WRITTEN_ONLY or base == "copy" or POINTWISE_KERNEL.match(op) is not None
 
@@ -76,7 +74,7 @@ def traffic_work(op: str, inputs: Inputs) -> Work:
 
 
 def _work(name: str, read: list[Tensor], written: Tensor | None, shown: list[Tensor]) -> Work:
-    """``written`` is None where it is among ``read``, and without a size where it is not known."""
+    """The work of a call; ``written`` is None if it is in ``read``, and has no size if that is unknown."""
     moved = [*read, *([written] if written else [])]
     known = bool(moved) and all(t.size is not None for t in moved)
     amount = sum(t.distinct * (t.size or 0) for t in moved) if known else None
@@ -100,7 +98,7 @@ def _result(read: list[Tensor], kind: str) -> Tensor:
 
 
 def _promoted(read: list[Tensor]) -> tuple[str, int | None]:
-    """The dtype of a result and its size; None where the trace does not tell."""
+    """The dtype of a result and its size; None if not recorded."""
     deciding = [t for t in read if t.dims] or read
     order = [CATEGORIES.index(_category(t.dtype)) for t in read]
     top = max(CATEGORIES.index(_category(t.dtype)) for t in deciding)

@@ -1,6 +1,6 @@
-"""Peaks of known devices: what vendors' datasheets say of dense arithmetic (no sparsity) and of memory.
+"""Peaks of known devices from vendors' datasheets: dense arithmetic (no sparsity) and memory bandwidth.
 
-One device is what torch calls one: of AMD's two-die cards each die. Matrix units are NVIDIA's tensor cores and AMD's
+A device is what torch counts as one: on AMD's two-die cards each die. Matrix units are NVIDIA's tensor cores and AMD's
 MFMA; there a float32 product runs in
 TF32 on NVIDIA and in float32 on AMD. Figures are at the boost clock that the vendor names; a card that clocks higher
 can exceed them.
@@ -19,7 +19,7 @@ class Device:
     """A known device.
 
     Attributes:
-        name: for eyes. pattern: what its whole recorded name matches.
+        name: as displayed. pattern: matches its whole recorded name.
         memory: GB/s (10⁹ bytes), None where the name does not say which memory it has.
         vector, matrix: TFLOP/s by dtype, without and with matrix units.
     """
@@ -280,5 +280,5 @@ def device_named(name: str) -> Device | None:
 
 
 def device_of(names: tuple[str, ...]) -> Device | None:
-    """The device of a set whose GPUs have these names; None where they are several, or not known."""
+    """The device of a set whose GPUs have these names; None if they differ or are unknown."""
     return device_named(names[0]) if len(names) == 1 else None

@@ -1,6 +1,6 @@
 """FLOPs of operators from the sizes of their tensors: matrix products, convolutions, attention.
 
-A multiplication and an addition are two; what depends on neither (bias, scaling, softmax) is left out, as in
+A multiplication and an addition are two FLOPs; bias, scaling and softmax are left out, as in
 torch.utils.flop_counter. Causal attention
 counts what its mask leaves. The counts are of the definition: Winograd's convolutions do with fewer, and may seem
 faster than the device.
@@ -15,15 +15,15 @@ from math import prod
 from tracediff.profile.perf_model.op_inputs import Dims, Inputs, Tensor, times
 
 LARGEST = 1 << 56
-"""FLOPs or bytes of one call beyond which its sizes are not believed."""
+"""FLOPs or bytes of one call beyond which its sizes are taken for wrong."""
 
 Outputs = Mapping[tuple[Dims, Dims], Dims]
-"""(input, weight) → output of the convolutions whose backward calls tell it."""
+"""(input, weight) → output of convolutions, where backward calls record it."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What one call computes.
+    """The work of one call.
 
     Attributes:
         kind: the operation, whatever operator does it. shapes: sizes that tell equal work. dtype: of its operands,
@@ -41,10 +41,10 @@ class Work:
 
 def flop_work(op: str, inputs: Inputs, outputs: Outputs) -> Work | None:
     """The work of a call of ``op``; None where there is no formula for it."""
-    of = base_of(op)
-    if of not in FORMULAS:
+    base = base_of(op)
+    if base not in FORMULAS:
         return None
-    work = FORMULAS[of](of, inputs, outputs)
+    work = FORMULAS[base](base, inputs, outputs)
     factor = 4 if work.dtype.startswith("complex") else 1  # a complex multiplication and addition are eight real ones
     flop = None if work.flop is None else factor * work.flop
     return Work(work.kind, work.shapes, work.dtype, _believed(flop), _believed(work.bytes))
@@ -101,7 +101,7 @@ def _product(op: str, inputs: Inputs, _outputs: Outputs) -> Work:
 
 
 def broadcast(*shapes: Dims) -> Dims | None:
-    """The common shape of several; None where they do not fit."""
+    """The broadcast shape of several shapes; None if they cannot be broadcast."""
     out = []
     length = max(map(len, shapes), default=0)
     for sizes in zip(*((1,) * (length - len(s)) + s for s in shapes), strict=True):
@@ -137,8 +137,9 @@ CONVOLUTION_BACKWARD: dict[str, tuple[int, int, int, int | bool, int | tuple[boo
 }
 """Operator → positions of the output's gradient, input, weight, of whether it is transposed, and of which gradients it
 computes (or these themselves).
-The last two are told by the sizes of ``cudnn_convolution_backward`` around them (torch before 1.11); their own hold no
-weight."""
+For the last two the positions are those of ``cudnn_convolution_backward`` around them (torch before 1.11), since they
+record no weight.
+"""
 CONVOLUTION = "convolution"
 
 
@@ -199,19 +200,19 @@ def _convolution_backward(op: str, inputs: Inputs, _outputs: Outputs) -> Work:
     )
 
 
-def _flag(inputs: Inputs, at: int | bool) -> bool | None:
-    """What is recorded at a position, or what is known without."""
-    return at if isinstance(at, bool) else {"True": True, "False": False}.get(inputs.value(at))
+def _flag(inputs: Inputs, position: int | bool) -> bool | None:
+    """The flag recorded at a position, or the constant given instead of a position."""
+    return position if isinstance(position, bool) else {"True": True, "False": False}.get(inputs.value(position))
 
 
-def outputs_told(calls: list[tuple[str, Inputs]]) -> Outputs:
-    """Outputs of convolutions as the backward ones among ``calls`` tell them; those of equal input and weight must
-    agree.
+def recorded_outputs(calls: list[tuple[str, Inputs]]) -> Outputs:
+    """Output sizes of convolutions, from the backward convolutions in ``calls``. Sizes on which calls with equal input
+    and weight disagree are left out.
     """
     found: dict[tuple[Dims, Dims], set[Dims]] = {}
     for op, inputs in calls:
-        of = CONVOLUTION_BACKWARD.get(base_of(op))
-        grad, x, w = (inputs.tensor(at) for at in of[:3]) if of else (None, None, None)
+        positions = CONVOLUTION_BACKWARD.get(base_of(op))
+        grad, x, w = (inputs.tensor(position) for position in positions[:3]) if positions else (None, None, None)
         if grad and x and w:
             found.setdefault((x.dims, w.dims), set()).add(grad.dims)
     return {key: sizes.pop() for key, sizes in found.items() if len(sizes) == 1}
@@ -246,7 +247,7 @@ WINDOWS = {
     "_efficient_attention_forward": (13,),
     "_efficient_attention_backward": (18,),
 }
-"""Operator → positions of the size of a window beyond which nothing is attended to."""
+"""Operator → positions of the sizes of its attention window."""
 CAUSAL = {"False": False, "0": False, "True": True, "1": True}
 """Causal as a flag, or as efficient attention's kind of mask."""
 

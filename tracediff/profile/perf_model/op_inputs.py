@@ -1,6 +1,4 @@
-"""What a trace says of the arguments of one call: sizes, dtypes and strides of tensors, values of others, by
-position.
-"""
+"""The recorded arguments of one call by position: sizes, dtypes and strides of tensors, and values of others."""
 
 from __future__ import annotations
 
@@ -116,12 +114,12 @@ def _tensor(sizes: Any, type_name: str, strides: Any) -> Tensor | None:
     dtype, size = DTYPES.get(type_name, ("", None))
     if not sizes and not dtype:  # a scalar, a list or nothing is written as a tensor without dimensions
         return None
-    told = isinstance(strides, list) and len(strides) == len(sizes)
+    has_strides = isinstance(strides, list) and len(strides) == len(sizes)
     return Tensor(
         tuple(sizes),
         dtype,
         size,
-        prod(n for n, s in zip(sizes, strides, strict=True) if s != 0) if told else prod(sizes),
+        prod(n for n, s in zip(sizes, strides, strict=True) if s != 0) if has_strides else prod(sizes),
     )
 
 

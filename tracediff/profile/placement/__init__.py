@@ -1,3 +1,1 @@
-"""placement: where an event belongs: its step, its launch, the scopes around it, its module and its node in the tree of
-calls.
-"""
+"""placement: assigns each event its step, launch, enclosing scopes, module and node in the call tree."""

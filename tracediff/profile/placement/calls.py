@@ -1,11 +1,8 @@
-"""The calls of a step: a tree of phase, annotation, module and operators, in which the same call of every step is one
-node.
+"""The call tree: phases, annotations, modules and operators; the same call in every step is one node.
 
-An operator is told from its siblings by name, shapes and, among equals, by their order: the third `aten::mm` of a
-module in step 5 is the third of
-step 6. Wrappers (compiled regions, autograd's nodes) are context through. What runs on the GPU hangs below the operator
-that launched it, or below the scope
-where no operator did (graph replays).
+Siblings are distinguished by name, shapes and, among equals, by order: the third `aten::mm` of a module in step 5 is
+the third in step 6. Wrappers (compiled regions, autograd's nodes) have no node of their own. GPU events are below the
+operator that launched them, or below the scope if no operator did (graph replays).
 """
 
 from __future__ import annotations
@@ -30,19 +27,19 @@ from tracediff.profile.placement.steps import Steps
 KINDS = ("phase", "annotation", "module", "op")
 PHASE, ANNOTATION, MODULE, OP = range(len(KINDS))
 MOST_CALLS = 300_000
-"""Nodes of one file beyond which equal siblings share one."""
+"""Nodes per file beyond which equal siblings share a node."""
 
 
 @dataclass(frozen=True)
 class Calls:
-    """The tree of one file's calls, and where in it the ops lane's scopes stand.
+    """The call tree of one file, and the node of each scope of the ops lane.
 
     Attributes:
         table: the nodes and their rows per step.
-        node: int64[n] by position in the ops lane: of an operator its own node; of a wrapper or a runtime call that of
-            the operator or scope around it.
+        node: int64[n] by position in the ops lane: for an operator its own node; for a wrapper or a runtime call the
+            node of the operator or scope around it.
         position: int64[events of the trace] position in the ops lane, −1 for others.
-        operator: bool[n] by position: whether it is an operator and no wrapper.
+        operator: bool[n] by position: whether it is an operator other than a wrapper.
     """
 
     table: CallTable
@@ -52,7 +49,7 @@ class Calls:
 
 
 def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes: Notes) -> Calls:
-    """The calls in the steps of ``trace``."""
+    """The call tree of the steps of ``trace``."""
     operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.named(is_wrapper)[ops.rows]
     step = steps.of(ops.start)
     around = _operator_around(ops, operator)
@@ -65,7 +62,7 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
     if len(nodes.name) > MOST_CALLS:
         notes.add(
             "calls-merged",
-            "a step holds so many calls that equal ones of a parent were taken together",
+            "the steps have so many distinct calls that equal calls below one parent were merged",
             len(nodes.name),
         )
         node, nodes = _number(
@@ -108,7 +105,7 @@ def _first_of(node: Int64, values: Codes, size: int) -> Int64:
 
 @dataclass
 class _Nodes:
-    """Nodes in the making: lists of columns."""
+    """Nodes under construction, as lists of columns."""
 
     parent: list[int]
     kind: list[int]
@@ -117,7 +114,7 @@ class _Nodes:
     ordinal: list[int]
 
     def add(self, parent: list[int], kind: int, name: list[int], shapes: list[int], ordinal: list[int]) -> int:
-        """Append nodes; the number of the first."""
+        """Append nodes and return the number of the first."""
         first = len(self.parent)
         self.parent += parent
         self.kind += [kind] * len(parent)

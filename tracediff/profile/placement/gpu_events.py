@@ -25,7 +25,7 @@ class GpuEvents:
     Attributes:
         rows: int64[g] rows of the trace.
         start, end: int64[g] in ns.
-        device: int64[g], MISSING where not said.
+        device: int64[g], MISSING where not recorded.
         launch: int64[g] row of the launching call, −1 where spilled.
         step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch.
     """
@@ -39,7 +39,7 @@ class GpuEvents:
 
 
 def gpu_names(gpu: GpuEvents) -> dict[int, str]:
-    """Device → its name in tables; that of a file's only GPU has no number, which says no more than the rank."""
+    """Device → its name in tables; the only GPU of a file has no number, as its number depends on the rank."""
     devices = np.unique(gpu.device).tolist()
     return {d: numbered("GPU", d) if len(devices) > 1 else "GPU" for d in devices}
 
@@ -57,7 +57,7 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         step[found] = steps.of(trace.ts[launch[found]])
     notes.add(
         "spilled-kernels",
-        "GPU events were launched before the capture began (or their launch is missing)",
+        "GPU events have no launch in the file (launched before the capture, or the launch is missing)",
         int((step == SPILLED).sum()),
     )
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
@@ -80,11 +80,9 @@ def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     out = np.full(len(gpu_rows), -1, np.int64)
     if not len(calls):
         return out
-    at = np.searchsorted(correlations, wanted, side="right") - 1
-    found = (at >= 0) & (correlations[np.maximum(at, 0)] == wanted) & (wanted != MISSING)
-    out[found] = calls[at[found]]
+    position = np.searchsorted(correlations, wanted, side="right") - 1
+    found = (position >= 0) & (correlations[np.maximum(position, 0)] == wanted) & (wanted != MISSING)
+    out[found] = calls[position[found]]
     twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], wanted)
-    notes.add(
-        "duplicate-correlation", "launches share a correlation id with another; the latest was taken", int(twins.sum())
-    )
+    notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", int(twins.sum()))
     return out

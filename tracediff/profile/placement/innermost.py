@@ -1,4 +1,4 @@
-"""Paintings: which scope was the innermost one at each instant, on a thread or on several taken as one."""
+"""Paintings: the innermost scope at each instant, on one thread or on several threads taken as one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracediff.ingest.times import Int64
 from tracediff.profile.placement.nesting import Lane
 
 ALWAYS = -(1 << 62)
-"""Before every time: from when on a painting holds."""
+"""Before every time: where every painting begins."""
 
 
 Pieces = tuple[Int64, Int64, Int64]
@@ -19,7 +19,7 @@ Pieces = tuple[Int64, Int64, Int64]
 
 @dataclass(frozen=True)
 class Painting:
-    """What holds from each time to the next; the first time is ALWAYS.
+    """The row that applies from each time to the next; the first time is ALWAYS.
 
     Attributes:
         times: int64[n] ns, ascending. rows: int64[n] row of the trace, −1 for nothing.
@@ -29,7 +29,7 @@ class Painting:
     rows: Int64
 
     def at(self, times: Int64) -> Int64:
-        """int64[m]: the row that holds from each of ``times`` on."""
+        """int64[m]: the row that applies from each of ``times`` on."""
         return self.rows[np.searchsorted(self.times, times, side="right") - 1]
 
 
@@ -93,15 +93,15 @@ def cut(start: Int64, end: Int64, edges: Int64) -> tuple[Int64, Int64, Int64]:
     return span[there], at[there], ns[there]
 
 
-def innermost_scopes(lane: Lane, of: Int64) -> tuple[Int64, Int64]:
-    """(times int64[m], positions int64[m]): from each time on, which scope of ``of`` (one thread) is the innermost open
-    one, −1 for none.
+def innermost_scopes(lane: Lane, scopes: Int64) -> tuple[Int64, Int64]:
+    """(times int64[m], positions int64[m]): the innermost open scope of ``scopes`` (one thread) from each time on, −1
+    for none.
     """
-    of = of[lane.end[of] > lane.start[of]]
-    times = np.concatenate((lane.start[of], lane.end[of]))
-    then = np.concatenate((of, lane.parent[of]))
-    depth = lane.depth[of]
-    order = np.lexsort((np.concatenate((depth, -depth)), np.repeat([1, 0], len(of)), times))
+    scopes = scopes[lane.end[scopes] > lane.start[scopes]]
+    times = np.concatenate((lane.start[scopes], lane.end[scopes]))
+    then = np.concatenate((scopes, lane.parent[scopes]))
+    depth = lane.depth[scopes]
+    order = np.lexsort((np.concatenate((depth, -depth)), np.repeat([1, 0], len(scopes)), times))
     times, then = times[order], then[order]
     last = np.concatenate((times[1:] != times[:-1], [True])) if len(times) else np.empty(0, bool)
     return times[last], then[last]

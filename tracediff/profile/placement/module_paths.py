@@ -1,6 +1,4 @@
-"""What modules are called: by class, numbered among siblings of one class in the order that the profiler numbered
-them.
-"""
+"""Labels of modules: the class, with an ordinal among siblings of the same class in the profiler's order."""
 
 from __future__ import annotations
 
@@ -14,13 +12,13 @@ INSTANCE = re.compile(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d+))?$")
 
 @lru_cache(maxsize=1 << 16)
 def _class_and_number(name: str) -> tuple[str, int | None]:
-    """``nn.Module: Linear_3`` → (Linear, 3); None where it is no instance of a class."""
+    """``nn.Module: Linear_3`` → (Linear, 3); None if the name is not an instance of a class."""
     match = INSTANCE.match(name)
     return (match["cls"], int(match["k"] or 0)) if match else (name.partition(":")[2] or name, None)
 
 
 def module_labels(modules: Iterable[tuple[int, int, str]]) -> dict[int, str]:
-    """Node → ``Linear[1]``, or ``Linear`` where its parent has one of that class only.
+    """Node → ``Linear[1]``, or ``Linear`` if it is the only child of that class.
 
     Args:
         modules: (node, parent node, name as recorded) of each.

@@ -21,7 +21,7 @@ BLOCK = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """All scopes of one kind of lane, thread by thread, outer before inner.
+    """All scopes of one kind, thread by thread, outer before inner.
 
     Attributes:
         rows: int64[n] rows of the trace.
@@ -61,7 +61,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     cut = recorded > end
     notes.add(
         "overlapping-scopes",
-        "scopes end after the scope around them; the overhang counts to no self time",
+        "scopes end after the scope around them; the time after its end counts in no self time",
         int(cut.sum()),
     )
     self_ns = end - start
@@ -85,8 +85,8 @@ def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64
         some = rows[ties]
         recorded = np.full(len(trace), MISSING, np.int64)
         for name in ("External id", "Ev Idx", "Python id"):
-            of = trace.integer_column(name, cat.HOST)
-            recorded = np.where(recorded == MISSING, of, recorded)
+            ids = trace.integer_column(name, cat.HOST)
+            recorded = np.where(recorded == MISSING, ids, recorded)
         by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[some]]
         keys = (by_name, recorded[some], trace.category[some], -trace.dur[some], trace.ts[some], thread[ties])
         rows[ties] = some[np.lexsort(keys)]

@@ -1,6 +1,4 @@
-"""Scopes: in which phase of the step, under which of the user's annotations and in which nn.Module an operator or a
-launch stands.
-"""
+"""Scopes: the phase of the step, the user's annotation and the nn.Module around each operator and launch."""
 
 from __future__ import annotations
 
@@ -32,8 +30,8 @@ NO_SCOPE = re.compile(
     r"^(?:ProfilerStep|Optimizer\.|## Call CompiledFxGraph|CompiledFxGraph|module:|fx:|PyTorch Profiler|Iteration)"
     r"|DataLoader"
 )
-"""Annotations that are no user's scope: the profiler's, the framework's, and those that name modules; beside them those
-of collectives.
+"""Annotations that are not the user's: those of the profiler, of the framework and of modules. Those of collectives are
+excluded as well.
 """
 
 
@@ -59,7 +57,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class Scopes:
-    """Where each scope of the ops lane stands; int64[n] by its position in the lane.
+    """The phase, annotation and module of each scope of the ops lane; int64[n] by its position in the lane.
 
     Attributes:
         phase: index into PHASES. annotation, module: nodes of `annotations` and `modules`, −1 for none.
@@ -121,7 +119,7 @@ def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
 
 
 def inherited(lane: Lane, own: Numbers, missing: int) -> Numbers:
-    """Each scope's own value, or where it is ``missing`` the one of the scope around it."""
+    """Each scope's own value; if that is ``missing``, the value of the scope around it."""
     out = own.copy()
     for depth in range(1, int(lane.depth.max(initial=0)) + 1):
         at = np.flatnonzero((lane.depth == depth) & (out == missing))

@@ -25,7 +25,7 @@ class Steps:
     Attributes:
         numbers: int64[s], N of ``ProfilerStep#N``; the ordinal where a marker or the whole file makes the steps.
         start, end: int64[s] host window [start, end) in ns.
-        whole_file: True where the file has no step and is taken as one.
+        whole_file: True if the file has no steps, so that all of it counts as one.
     """
 
     numbers: Int64
@@ -38,19 +38,19 @@ class Steps:
 
     @property
     def own_start(self) -> Int64:
-        """int64[s] ns: its start, or where earlier steps last longer their end."""
+        """int64[s] ns: the start of each step, or the end of earlier steps that overlap it."""
         latest = np.maximum.accumulate(self.end)
         own: Int64 = np.maximum(self.start, np.concatenate((self.start[:1], latest[:-1])))
         return own
 
     def of(self, times: Int64) -> Int64:
-        """int64[m] position of the step in whose window each time lies, NO_STEP for none; the earlier of two that
-        overlap.
+        """int64[m] position of the step in whose window each time lies, NO_STEP for none; if two steps
+        overlap, the earlier.
         """
         if not len(self):
             return np.full(len(times), NO_STEP, np.int64)
-        at = np.searchsorted(self.own_start, times, side="right") - 1
-        return np.where((at >= 0) & (times < self.end[np.maximum(at, 0)]), at, NO_STEP)
+        position = np.searchsorted(self.own_start, times, side="right") - 1
+        return np.where((position >= 0) & (times < self.end[np.maximum(position, 0)]), position, NO_STEP)
 
     def completions(self, gpu_end: Int64, gpu_step: Int64) -> Int64:
         """int64[s + 1]: the start of the first step, then completion(s) of each (ns).
@@ -67,7 +67,7 @@ def find_steps(trace: Trace, marker: str | None, notes: Notes) -> Steps:
     """The steps of ``trace``: ``ProfilerStep#N`` on the host, or the annotations whose name matches ``marker``.
 
     Raises:
-        TracediffError: a marker that is no regular expression or matches no annotation.
+        TracediffError: the marker is not a regular expression, or matches no annotation.
     """
     found = _marked(trace, marker) if marker is not None else _profiler_steps(trace)
     if not len(found):
@@ -91,11 +91,13 @@ def _marked(trace: Trace, marker: str) -> Steps:
         pattern = re.compile(marker)
     except re.error as error:
         raise TracediffError(
-            "--step-marker", f"no regular expression ({error})", "give a name or a pattern, such as 'execute_model.*'"
+            "--step-marker",
+            f"not a regular expression ({error})",
+            "give a name or pattern, such as 'execute_model.*'",
         ) from None
     rows = np.flatnonzero(trace.named(pattern.search) & (trace.category == cat.ANNOTATION) & (trace.dur >= 0))
     if not len(rows):
-        remedy = "look for the annotations of its loop with `tracediff compare … --where NAME`"
+        remedy = "find the annotation of the loop with `tracediff compare … --where NAME`"
         raise TracediffError(str(trace.file), f"no annotation matches the step marker {marker!r}", remedy)
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
     return _steps(trace, rows, np.arange(len(rows), dtype=np.int64))
@@ -113,8 +115,8 @@ def whole_file(trace: Trace) -> Steps:
     """
     rows = np.isin(trace.category, (*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
     if not rows.any():
-        remedy = "record it with ProfilerActivity.CPU, and CUDA where there is a GPU"
-        raise NotATrace(str(trace.file), "holds no operator, call, annotation or GPU event", remedy)
+        remedy = "record it with ProfilerActivity.CPU, and with CUDA if there is a GPU"
+        raise NotATrace(str(trace.file), "contains no operator, call, annotation or GPU event", remedy)
     start, end = trace.ts[rows].min(), (trace.ts[rows] + trace.dur[rows]).max()
     return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), whole_file=True)
 
@@ -128,5 +130,5 @@ def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:
     )
     if inside.any() or len(steps) == 1:
         return steps
-    notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) holds no operation and was left out")
+    notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) is empty and was dropped")
     return Steps(steps.numbers[:-1], steps.start[:-1], steps.end[:-1])

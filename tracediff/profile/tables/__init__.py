@@ -1,5 +1,5 @@
-"""tables: further tables, made only where they are asked for. A table of files has a module of its own with ``SCHEMA``,
-what its columns mean, and ``table``; those over ranks have their schemas in `over_ranks`.
+"""tables: the analyses of ``--table``, built only on request. Each table of a file has a module with ``SCHEMA``, the
+meaning of its columns, and ``table``, which builds it. The tables over ranks have their schemas in `over_ranks`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tracediff.profile.tables import over_ranks
 from tracediff.profile.tables.schema import TableSchema
 
 ALL = "all"
-"""Stands for every table."""
+"""Selects every table."""
 COLLECTIVES = "collectives"
-"""The table of files that those over ranks are made with."""
+"""The table of files that the tables over ranks are built from."""
 OVER_RANKS = tuple(over_ranks.SCHEMAS)
 """Names of the tables that compare the ranks of a set."""
 NAMES = (
@@ -40,27 +40,27 @@ NAMES = (
 )
 """Names of all tables, in the order in which they are shown."""
 OF_FILES = tuple(name for name in NAMES if name not in OVER_RANKS)
-"""Names of the tables of each file; a name is also that of its module."""
+"""Names of the tables of each file, which are also the names of their modules."""
 
 
 def table_schema(name: str) -> TableSchema:
-    """What the table called ``name`` tells.
+    """The schema of the table called ``name``.
 
     Raises:
-        TracediffError: there is none of that name.
+        TracediffError: there is no such table.
     """
     if name in OVER_RANKS:
         return over_ranks.SCHEMAS[name]
     if name not in NAMES:
         nearest = get_close_matches(name, NAMES, 1)
         hint = f"did you mean {nearest[0]}? " if nearest else ""
-        raise TracediffError("table", f"unknown table {name!r}", f"{hint}tables are {', '.join(NAMES)}")
+        raise TracediffError("--table", f"unknown table {name!r}", f"{hint}tables: {', '.join(NAMES)}")
     found: TableSchema = import_module(f"tracediff.profile.tables.{name}").SCHEMA
     return found
 
 
 def table_names(asked: Collection[str]) -> tuple[str, ...]:
-    """The names that ``asked`` stands for, in the order in which they are shown: ``all`` is every one.
+    """The tables that ``asked`` names, in the order in which they are shown; ``all`` selects every table.
 
     Raises:
         TracediffError: an unknown name.
@@ -70,13 +70,13 @@ def table_names(asked: Collection[str]) -> tuple[str, ...]:
 
 
 def file_tables(names: Collection[str]) -> tuple[str, ...]:
-    """The tables to make of each file for the tables ``names`` of a set."""
+    """The tables to build for each file so that a set has the tables ``names``."""
     needs_collectives = any(name in OVER_RANKS for name in names)
     return tuple(name for name in OF_FILES if name in names or (name == COLLECTIVES and needs_collectives))
 
 
 def arguments_of(names: Iterable[str]) -> frozenset[str]:
-    """The arguments of events that the tables ``names`` of files read beyond those of a profile."""
+    """The event arguments that the tables ``names`` need beyond those of every profile."""
     return frozenset(a for name in names for a in table_schema(name).arguments)
 
 

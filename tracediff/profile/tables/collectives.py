@@ -1,4 +1,4 @@
-"""Collectives: what ranks say to each other, how fast, and whether the GPU computes meanwhile."""
+"""Collectives: how much ranks communicate, how fast, and how much of it overlaps with computation."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
 SCHEMA = TableSchema(
     "collectives",
     "Collectives",
-    "Communication by operation, process group, dtype and size, waits for other ranks included. Exposed: no compute "
-    "kernel of that GPU runs (of gloo and MPI: "
-    "no operator on the host); overlapped: one does. Algorithm bandwidth is size over time; bus bandwidth corrects it "
-    "for the operation and the number of "
-    "ranks, so that it compares with the speed of the links.",
+    "Collective operations by process group, dtype and message size. Times include the wait for other ranks. "
+    "Exposed: no compute kernel runs on that GPU (for gloo and MPI: no operator runs on the host). Overlapped: one "
+    "does. Algorithm bandwidth is size over time. Bus bandwidth corrects it for the operation and the number of ranks, "
+    "so that it can be compared with the speed of the links.",
     keys=("collective", "group", "dtype", "size"),
     columns=(
         Column("time", "time"),
@@ -24,14 +23,14 @@ SCHEMA = TableSchema(
         Column("overlapped", "overlapped"),
         Column("operations", "operations", "count"),
         Column("moved", "moved", "bytes"),
-        Column("moved_time", "time of known size"),
-        Column("bus", "over the bus", "bytes"),
-        Column("bus_time", "time of known bus size"),
+        Column("moved_time", "time with known size"),
+        Column("bus", "bus traffic", "bytes"),
+        Column("bus_time", "time with known bus traffic"),
     ),
     rates=(
-        Rate("mean_us", "µs each", "time", "operations", 1e-3),
-        Rate("algorithm_gb_s", "algorithm GB/s", "moved", "moved_time"),
-        Rate("bus_gb_s", "bus GB/s", "bus", "bus_time"),
+        Rate("mean_us", "mean µs", "time", "operations", 1e-3),
+        Rate("algorithm_gb_s", "algorithm bandwidth, GB/s", "moved", "moved_time"),
+        Rate("bus_gb_s", "bus bandwidth, GB/s", "bus", "bus_time"),
     ),
     arguments=(
         "Collective name",
@@ -49,7 +48,7 @@ SCHEMA = TableSchema(
 
 
 def table(context: Context) -> TableRows:
-    """By what is recorded of the operation; the formula of the bus bandwidth is that of `bus_bytes`."""
+    """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
     found = collectives(context)
     took = found.end - found.start
     known = found.size >= 0
@@ -78,7 +77,7 @@ def table(context: Context) -> TableRows:
 
 
 def _by_text(keys: list[tuple[np.ndarray, list[str]]]) -> list[tuple[np.ndarray, list[str]]]:
-    """The same keys with one code for equal texts, as kinds may differ in what is no key."""
+    """The same keys with one code per distinct text: kinds may differ in a property that is not a key."""
     out = []
     for code, texts in keys:
         distinct = sorted(set(texts))

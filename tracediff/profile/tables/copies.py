@@ -1,4 +1,4 @@
-"""Copies: what moves between host and devices, and how fast."""
+"""Copies: how many bytes move between host and devices, and how fast."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ KINDS = re.compile(r"\((?P<kinds>.*)\)$")
 SCHEMA = TableSchema(
     "copies",
     "Copies and memsets",
-    "Copies by direction and kind of memory as recorded (vendors name kinds differently), and memsets. The rate is "
-    "bytes over the time of the copies.",
+    "Copies by direction and kind of memory, and memsets. Kinds of memory are named as the vendor records them. "
+    "Bandwidth is the bytes copied over the time of the copies.",
     keys=("direction", "memory"),
     columns=(Column("time", "time"), Column("copies", "copies", "count"), Column("size", "size", "bytes")),
-    rates=(Rate("rate_gb_s", "GB/s", "size", "time"),),
+    rates=(Rate("rate_gb_s", "bandwidth, GB/s", "size", "time"),),
     arguments=(ARGUMENT.size,),
 )  # fmt: skip
 
 
 def table(context: Context) -> TableRows:
-    """By what the event's name says."""
+    """Rows by direction and kind of memory, both from the event's name."""
     trace, gpu = context.trace, context.gpu
-    at = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
-    rows = gpu.rows[at]
+    copies = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
+    rows = gpu.rows[copies]
     parts = [_parts(name) for name in trace.names]
     directions, kinds = sorted({way for way, _ in parts}), sorted({kind for _, kind in parts})
     direction = np.array([directions.index(way) for way, _ in parts], np.int64)[trace.name[rows]]
     kind = np.array([kinds.index(kind) for _, kind in parts], np.int64)[trace.name[rows]]
     size = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET))[rows]
-    columns = [(gpu.end - gpu.start)[at], np.ones(len(at), np.int64), np.where(size == MISSING, 0, size)]
-    return summed(gpu.step[at], [(direction, directions), (kind, kinds)], columns)
+    columns = [(gpu.end - gpu.start)[copies], np.ones(len(copies), np.int64), np.where(size == MISSING, 0, size)]
+    return summed(gpu.step[copies], [(direction, directions), (kind, kinds)], columns)
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """(direction, kinds of memory) of the name of a copy."""
+    """(direction, kinds of memory) from the name of a copy."""
     direction = copy_direction(name)
     if direction:
         kinds = KINDS.search(name)

@@ -1,4 +1,4 @@
-"""Counters: values over time that tools add to a trace (`C` events), such as the utilisation of a GPU."""
+"""Counters: values over time that tools add to a trace (`C` events), such as GPU utilisation."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tracediff.profile.model import TableRows
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
 
 LARGEST = 2.0**61
-"""Of a value times the length of the file in ns; larger ones are unknown, so that sums fit int64."""
+"""Limit of a value times the length of the file in ns; larger values count as unknown, so that sums fit int64."""
 
 SCHEMA = TableSchema(
     "counters",
     "Counters",
-    "Values of counters over the period: a sample holds until the next of its series. The mean is over the time for "
-    "which a value is known.",
+    "Counter values over the period of each step. A sample applies until the next sample of its series. The mean is "
+    "taken over the time for which a value is known.",
     keys=("counter", "series"),
     columns=(
-        Column("known", "known"),
+        Column("known", "time with a value"),
         Column("integral", "value × ns", "count"),
         Column("samples", "samples", "count"),
     ),
@@ -35,8 +35,8 @@ SCHEMA = TableSchema(
 
 
 def table(context: Context) -> TableRows:
-    """By counter and series; empty where the trace has none. Before the first and from the last sample on nothing is
-    known.
+    """Rows by counter and series; empty if the trace has no counters. The value is unknown before the first sample and
+    after the last.
     """
     trace, borders = context.trace, context.completions
     rows, series, value, names = _samples(trace)
@@ -49,7 +49,7 @@ def table(context: Context) -> TableRows:
     which, period, low, high = cut(start[fits], end[fits], borders)
     held = follows[fits][which]
     integral = np.rint(value[held] * (high - low)).astype(np.int64)
-    at = np.concatenate((held, np.arange(len(rows))))
+    sample = np.concatenate((held, np.arange(len(rows))))
     step = np.concatenate(
         (period, np.where(trace.ts[rows] < borders[-1], np.searchsorted(borders, trace.ts[rows], side="right") - 1, -1))
     )
@@ -59,23 +59,23 @@ def table(context: Context) -> TableRows:
         np.concatenate((integral, nothing)),
         np.concatenate((0 * held, nothing + 1)),
     ]
-    return summed(step, [(trace.name[rows[at]].astype(np.int64), trace.names), (series[at], names)], columns)
+    return summed(step, [(trace.name[rows[sample]].astype(np.int64), trace.names), (series[sample], names)], columns)
 
 
 def _samples(trace: Trace) -> tuple[Int64, Int64, NDArray[np.float64], list[str]]:
-    """(row, code of its series, value or NaN of each sample, what the codes stand for)."""
-    of = trace.arguments.get(cat.COUNTER)
-    if of is None:
+    """(row, series code and value (or NaN) of each sample, series names)."""
+    counters = trace.arguments.get(cat.COUNTER)
+    if counters is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), []
     numbers = np.array([*map(_number, trace.texts), math.nan])
-    columns: dict[str, NDArray[np.float64]] = dict(of.floats)
+    columns: dict[str, NDArray[np.float64]] = dict(counters.floats)
     columns |= {
-        name: np.where(column == MISSING, math.nan, column.astype(np.float64)) for name, column in of.ints.items()
+        name: np.where(column == MISSING, math.nan, column.astype(np.float64)) for name, column in counters.ints.items()
     }
-    columns |= {name: numbers[column] for name, column in of.texts.items()}
+    columns |= {name: numbers[column] for name, column in counters.texts.items()}
     names = sorted(columns)
     there = {name: ~np.isnan(columns[name]) for name in names}
-    rows = np.concatenate([of.rows[there[name]] for name in names] or [of.rows[:0]])
+    rows = np.concatenate([counters.rows[there[name]] for name in names] or [counters.rows[:0]])
     value = np.concatenate([columns[name][there[name]] for name in names] or [np.zeros(0)])
     series = np.repeat(np.arange(len(names)), [int(there[name].sum()) for name in names]).astype(np.int64)
     return rows, series, value, names

@@ -1,4 +1,4 @@
-"""Critical path: what the step waits for, by operator, call and kernel (docs/tables/critical.md)."""
+"""Critical path: the operators, calls and kernels that each step waits for (docs/tables/critical.md)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ NOT_IN_FILE, NOT_RECORDED = "launch not in the file", "nothing recorded"
 SCHEMA = TableSchema(
     "critical",
     "Critical path",
-    "What each step waits for: walking back from its completion to that of the step before, at every instant one GPU "
-    "event, its time in the queue, an "
-    "operator, a call or Python code is responsible, so that the critical times of a step add up to its period. "
-    "Beside it all time of the same name in the "
-    "period: operators without what they call, queues as long as anything waits. Shortening what is not on the path "
-    "does not shorten the step.",
+    "The chain of events that each step's completion waited for, followed back to the completion of the step before. "
+    "Every instant is charged to one GPU event, its time in the queue, an operator, a runtime call or Python code, so "
+    "that the times on the path add up to the period. “In the period” is all time under the same name: self time for "
+    "operators and calls; for queues the time in which at least one launched event waits. Shortening work that is not "
+    "on the path does not shorten the step.",
     keys=("kind", "name"),
     columns=(Column("critical", "on the path"), Column("total", "in the period")),
     rates=(Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
@@ -42,7 +41,7 @@ SCHEMA = TableSchema(
 )
 
 Parts = tuple[Int64, Int64, Int64]
-"""Stretches of time: position of their step, code of their kind and name, ns."""
+"""Parts of the period: position of the step, code of (kind, name), duration in ns."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ class Labels:
     """Codes of (kind, name): index into KINDS × number of texts + index into texts.
 
     Attributes:
-        events, queues: int64[g] of the GPU events, and of their waiting. rows: int64[n + 1] of the events of the trace,
-            the last of no event.
-        unknown: of what nothing is known.
+        events, queues: int64[g] for each GPU event, and for its time in the queue.
+        rows: int64[n + 1] for each event of the trace; the last is for no event.
+        unknown: for time about which nothing is recorded.
     """
 
     events: Int64
@@ -62,7 +61,7 @@ class Labels:
 
 
 def table(context: Context) -> TableRows:
-    """By kind and match name, so that control and test meet whatever counters and addresses their names carry."""
+    """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
     of_ops = pieces(context.lanes["ops"])
     path = critical_path(
         context.trace, context.steps, context.completions, gpu=context.gpu, lanes=context.lanes, of_ops=of_ops
@@ -88,59 +87,59 @@ def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> Labels:
 
 
 def _kinds(trace: Trace) -> Int64:
-    """int64[n] index into KINDS of each event; what is no operator, call or GPU event is Python."""
+    """int64[n] index into KINDS of each event; events other than operators, calls and GPU events count as Python."""
     kind = np.full(len(trace.categories), PYTHON, np.int64)
-    for category, of in (
+    for category, code in (
         (cat.CPU_OP, OP),
         *((calls, CALL) for calls in cat.CALLS),
         (cat.KERNEL, COMPUTE),
         (cat.MEMCPY, COPY),
         (cat.MEMSET, COPY),
     ):
-        kind[category] = of
+        kind[category] = code
     found = kind[trace.category]
     found[(trace.category == cat.KERNEL) & trace.named(is_communication)] = COMM
     return found
 
 
 def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
-    """The spans of the path; those on the host cut where another scope becomes the innermost one."""
+    """The spans of the path; spans on the host are cut where the innermost scope changes."""
     ns = path.end - path.start
-    for what, of in ((EVENT, labels.events), (QUEUED, labels.queues)):
-        at = np.flatnonzero(path.what == what)
-        yield path.step[at], of[path.of[at]], ns[at]
+    for what, label in ((EVENT, labels.events), (QUEUED, labels.queues)):
+        spans = np.flatnonzero(path.what == what)
+        yield path.step[spans], label[path.of[spans]], ns[spans]
     yield _unexplained(path, labels)
     for thread, painting in path.paintings.items():
-        at = np.flatnonzero((path.what == HOST) & (path.of == thread))
-        span, held, part = cut(path.start[at], path.end[at], painting.times)
-        yield path.step[at[span]], labels.rows[painting.rows[held]], part
+        spans = np.flatnonzero((path.what == HOST) & (path.of == thread))
+        span, held, part = cut(path.start[spans], path.end[spans], painting.times)
+        yield path.step[spans[span]], labels.rows[painting.rows[held]], part
 
 
 def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Labels) -> Iterator[Parts]:
-    """All time of the same kinds and names: of GPU events; in which any waited in a queue; of operators and calls of
-    every thread what is
-    not in those they call; of Python in the host as one."""
+    """All time of the same kinds and names: GPU events; time in which at least one waits in a queue; self time of
+    operators and calls on every thread; Python time of the host taken as one thread.
+    """
     gpu, ops, edges = context.gpu, context.lanes["ops"], context.completions
     whole = path.paintings[WHOLE]
     idle = np.flatnonzero(~np.isin(context.trace.category[whole.rows], cat.OPS) | (whole.rows < 0))
-    start, end, at = of_ops
+    start, end, position = of_ops
     yield _by_step(gpu.start, gpu.end, labels.events, edges)
     for label in np.unique(labels.queues):
         some = labels.queues == label
         waiting = union(path.queued[some], gpu.start[some])
         yield _by_step(waiting.start, waiting.end, np.full(len(waiting.start), label), edges)
-    yield _by_step(start, end, labels.rows[ops.rows[at]], edges)
+    yield _by_step(start, end, labels.rows[ops.rows[position]], edges)
     yield _by_step(whole.times[idle], np.append(whole.times, edges[-1])[idle + 1], labels.rows[whole.rows[idle]], edges)
     yield _unexplained(path, labels)
 
 
 def _unexplained(path: CriticalPath, labels: Labels) -> Parts:
-    at = np.flatnonzero(path.what == UNKNOWN)
-    return path.step[at], np.full(len(at), labels.unknown), (path.end - path.start)[at]
+    spans = np.flatnonzero(path.what == UNKNOWN)
+    return path.step[spans], np.full(len(spans), labels.unknown), (path.end - path.start)[spans]
 
 
 def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Parts:
-    """The parts of spans in each period; what lies outside all of them is left out."""
+    """The parts of spans in each period; parts outside every period are left out."""
     span, step, ns = cut(start, end, completions)
     inside = np.flatnonzero((step >= 0) & (step < len(completions) - 1))
     return step[inside], label[span[inside]], ns[inside]

@@ -1,4 +1,4 @@
-"""Gaps: what each GPU waits for while none of its streams runs."""
+"""Gaps: what each GPU waits for while all of its streams are idle."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ WAITS_IN = {
     "gpu_compute": BUSY, "gpu_comm": BUSY, "gpu_copy": BUSY, "gpu_queued": LAUNCH, "launching": LAUNCH,
     "data_loading": DATA, "synchronising": HOST, "op": HOST, "python": HOST,
 }  # fmt: skip
-"""State → what the GPU waits for in it, unless that is a peer."""
+"""State → what the GPU waits for in that state, unless it waits for another rank."""
 BY_PEER = tuple(STATES.index(state) for state in ("synchronising", "op", "python"))
-"""States that a collective which runs on the host explains."""
+"""States in which a collective that runs on the host explains the wait."""
 
 SCHEMA = TableSchema(
     "gaps",
     "GPU gaps",
-    "The period of each GPU by what it waits for, and the host's state meanwhile; with “busy” it adds up to the "
-    "period. "
-    "A gap lies between two times at which some stream of the GPU runs; it counts where most of it was spent.",
+    "The period of each GPU, divided by what the GPU waits for and the state of the step meanwhile. With “busy” the "
+    "rows add up to the period. A gap is the time between two GPU events in which no stream of the GPU runs; it is "
+    "counted in the row that has most of its time.",
     keys=("gpu", "waits_for", "state"),
     columns=(Column("time", "time"), Column("gaps", "gaps", "count")),
 )  # fmt: skip
 
 
 def table(context: Context) -> TableRows:
-    """By GPU, cause and state; times count to the period in which they lie, whichever step the work belongs to."""
+    """Rows by GPU, cause and state. Time counts in the period in which it lies, whichever step launched the work."""
     gpus = gpu_names(context.gpu)
     parts = [_of_gpu(context, _only(context.gpu, device)) for device in gpus]
     place = np.repeat(np.arange(len(parts)), [len(step) for step, *_ in parts]).astype(np.int64)
@@ -54,8 +54,8 @@ def _only(gpu: GpuEvents, device: int) -> GpuEvents:
 
 
 def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int64, Int64]:
-    """(step, what it waits for, state, ns, 1 where a gap counts) of the stretches of the periods in which these stay
-    the same, each int64[m].
+    """(step, cause, state, ns, 1 where a gap is counted) of the intervals in which cause and state are constant, each
+    int64[m].
     """
     whole = len(gpu.rows) == len(context.gpu.rows)
     account = (
@@ -85,7 +85,7 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
 
 
 def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
-    """When a launched communication kernel is the next event of the GPU to begin, and none runs."""
+    """The times at which the GPU is idle and the next event to begin is a launched communication kernel."""
     there = np.flatnonzero(gpu.end > gpu.start)
     there = there[np.argsort(gpu.start[there], kind="stable")]
     start, launch = gpu.start[there], gpu.launch[there]
@@ -97,14 +97,14 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
 
 
 def _on_host(context: Context) -> Intervals:
-    """When a collective runs that the host carries out, as recorded: the lane cuts one that outlasts another."""
+    """The times at which a collective runs on the host, as recorded: the lane cuts scopes that overlap in part."""
     trace, rows = context.trace, context.lanes["annotations"].rows
     some = rows[trace.named(is_host_collective)[rows]]
     return union(trace.ts[some], trace.ts[some] + trace.dur[some])
 
 
 def _counted(step: Int64, waits: Int64, state: Int64, length: Int64) -> Int64:
-    """int64[m]: 1 at one stretch of each gap, one of the cause and state that most of it was spent in."""
+    """int64[m]: 1 at one interval of each gap, one that has the cause and state with most of the gap's time."""
     idle = np.flatnonzero(waits != BUSY)
     new = np.concatenate(([True], (np.diff(idle) > 1) | (np.diff(step[idle]) > 0)))[: len(idle)]
     gap = np.cumsum(new)

@@ -1,4 +1,4 @@
-"""Host time by module: what the operators below each nn.Module cost the host."""
+"""Host time by module: the host time of the operators below each nn.Module."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ OUTSIDE = "outside modules"
 SCHEMA = TableSchema(
     "host_modules",
     "Host time by module",
-    "Host time of operators and runtime calls by the module they belong to, forward and backward: self are those of "
-    "the module itself, "
-    "total with the modules inside it. Calls are those of the module, forward.",
+    "Host time of operators and runtime calls by the nn.Module they belong to, forward and backward. Self: operators "
+    "of the module itself; total: with the modules inside it. Calls: forward calls of the module.",
     keys=("module",),
     columns=(
         Column("self", "self"),
         Column("total", "total"),
         Column("operators", "operators", "count"),
-        Column("calls", "calls", "count"),
+        Column("calls", "module calls", "count"),
     ),
 )
 
@@ -43,7 +42,7 @@ class Paths:
 
 
 def table(context: Context) -> TableRows:
-    """By path of modules; empty where the trace tells none. Self times add up to those of all operators and calls of
+    """Rows by module path; empty if the trace has no modules. Self times add up to those of all operators and calls in
     the steps.
     """
     ops, paths = context.lanes["ops"], Paths()
@@ -55,14 +54,14 @@ def table(context: Context) -> TableRows:
         of_call.append(paths.below(of_call[parent] if parent >= 0 else -1, name))
     step = context.steps.of(ops.start)
     own = [np.where(step >= 0, of_node[context.calls.node], -1), ops.self_ns, context.calls.operator.astype(np.int64)]
-    (at, module), (self_ns, operators) = grouped([step, own[0]], own[1:])
-    rows = [_row(at, module, self_ns, 0, operators, 0)]
+    (at_step, module), (self_ns, operators) = grouped([step, own[0]], own[1:])
+    rows = [_row(at_step, module, self_ns, 0, operators, 0)]
     above = np.array([parent for parent, _ in paths.known], np.int64)
-    while len(at):
-        rows.append(_row(at, module, 0, self_ns, 0, 0))
+    while len(at_step):
+        rows.append(_row(at_step, module, 0, self_ns, 0, 0))
         inner = np.flatnonzero(module >= 0)
         inner = inner[above[module[inner]] >= 0]
-        at, module, self_ns = at[inner], above[module[inner]], self_ns[inner]
+        at_step, module, self_ns = at_step[inner], above[module[inner]], self_ns[inner]
     rows.append(
         _row(context.steps.of(lane.start), np.array(of_call, np.int64)[nodes] if of_call else nodes, 0, 0, 0, 1)
     )
@@ -88,7 +87,7 @@ def _modules_of(calls: CallTable, paths: Paths) -> Int64:
 
 
 def _texts(names: list[str], paths: Paths) -> list[str]:
-    """Each path in labels, as in the tables of the work."""
+    """The text of each path, labelled as in the other tables."""
     labels = module_labels((path, parent, names[name]) for path, (parent, name) in enumerate(paths.known))
     texts: list[str] = []
     for path, (parent, _) in enumerate(paths.known):

@@ -12,23 +12,23 @@ from tracediff.profile.model import TableRows
 from tracediff.profile.tables.schema import Column, TableSchema, summed
 
 BOUNDS_US = (0, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
-"""Where buckets begin; a kernel of exactly such a duration is in the bucket that begins there."""
+"""Where buckets begin; a kernel of exactly that duration is in the bucket that begins there."""
 BUCKETS = (*(f"{low:04d}–{high:04d} µs" for low, high in pairwise(BOUNDS_US)), f"{BOUNDS_US[-1]} µs and more")
 """Their names, which sort as text."""
 
 SCHEMA = TableSchema(
     "kernel_sizes",
     "Kernels by duration",
-    "How many kernels last how long, and the time they take together; copies and memsets are none.",
+    "A histogram of kernels by duration, with the total time of each bucket. Copies and memsets are not included.",
     keys=("duration",),
     columns=(Column("time", "time"), Column("kernels", "kernels", "count")),
 )  # fmt: skip
 
 
 def table(context: Context) -> TableRows:
-    """By bucket of duration."""
+    """Rows by bucket of duration."""
     gpu = context.gpu
-    at = np.flatnonzero(context.trace.category[gpu.rows] == cat.KERNEL)
-    took = (gpu.end - gpu.start)[at]
+    kernels = np.flatnonzero(context.trace.category[gpu.rows] == cat.KERNEL)
+    took = (gpu.end - gpu.start)[kernels]
     bucket = np.searchsorted(np.array(BOUNDS_US) * 1000, took, side="right") - 1
-    return summed(gpu.step[at], [(bucket, BUCKETS)], [took, np.ones(len(at), np.int64)])
+    return summed(gpu.step[kernels], [(bucket, BUCKETS)], [took, np.ones(len(kernels), np.int64)])

@@ -1,4 +1,4 @@
-"""Launches: what the host spends to start work on the GPU, and how long that work then waits."""
+"""Launches: the host time of calls that launch GPU work, and how long that work then waits."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
 SCHEMA = TableSchema(
     "launches",
     "Launches",
-    "Calls that start work on the GPU: their time on the host; how long their work waits between the call's return "
-    "and its begin; how long it runs. "
-    "Short: work that runs for less time than its launch took.",
+    "Runtime calls that launch GPU work. Host: duration of the calls. Queue delay: from the return of the call until "
+    "its GPU event starts. GPU time: how long the launched events run. Short: GPU events that run for less time than "
+    "their launch took.",
     keys=("call",),
     columns=(
-        Column("host", "on the host"),
+        Column("host", "host time"),
         Column("launches", "launches", "count"),
         Column("delay", "queue delay"),
-        Column("work", "work"),
-        Column("events", "events", "count"),
+        Column("work", "GPU time"),
+        Column("events", "GPU events", "count"),
         Column("short", "short", "count"),
     ),
     rates=(
-        Rate("host_mean_us", "host µs each", "host", "launches", 1e-3),
-        Rate("delay_mean_us", "delay µs each", "delay", "events", 1e-3),
+        Rate("host_mean_us", "mean host µs", "host", "launches", 1e-3),
+        Rate("delay_mean_us", "mean delay µs", "delay", "events", 1e-3),
     ),
 )
 
 
 def table(context: Context) -> TableRows:
-    """By the name of the call; a launch counts once, however many GPU events it starts."""
+    """Rows by the name of the call; a launch counts once, however many GPU events it starts."""
     trace, gpu = context.trace, context.gpu
-    at = np.flatnonzero(gpu.launch >= 0)
-    launch = gpu.launch[at]
-    first = np.zeros(len(at), bool)
+    launched = np.flatnonzero(gpu.launch >= 0)
+    launch = gpu.launch[launched]
+    first = np.zeros(len(launched), bool)
     first[np.unique(launch, return_index=True)[1]] = True
-    took, ran = trace.dur[launch], (gpu.end - gpu.start)[at]
-    waited = np.maximum(gpu.start[at] - trace.ts[launch] - took, 0)
+    took, ran = trace.dur[launch], (gpu.end - gpu.start)[launched]
+    waited = np.maximum(gpu.start[launched] - trace.ts[launch] - took, 0)
     columns = [
         np.where(first, took, 0),
         first.astype(np.int64),
         waited,
         ran,
-        np.ones(len(at), np.int64),
+        np.ones(len(launched), np.int64),
         (ran < took).astype(np.int64),
     ]
-    return summed(gpu.step[at], [(trace.name[launch].astype(np.int64), trace.names)], columns)
+    return summed(gpu.step[launched], [(trace.name[launch].astype(np.int64), trace.names)], columns)

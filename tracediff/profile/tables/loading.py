@@ -1,4 +1,4 @@
-"""Loading: DataLoader annotations, and what of them the step had to wait for."""
+"""Loading: DataLoader annotations, and how much of their time delays the step."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
 SCHEMA = TableSchema(
     "loading",
     "Data loading",
-    "Annotations of DataLoaders: how long they are open, and for how much of that the step's state is data_loading: "
-    "nothing runs on the GPU or waits there.",
+    "DataLoader annotations: how long they are open, and for how much of that time the step's state is data_loading. "
+    "Exposed: the GPU runs nothing and has no launched work.",
     keys=("annotation",),
     columns=(Column("exposed", "exposed"), Column("time", "time"), Column("calls", "calls", "count")),
-    rates=(Rate("mean_us", "µs each", "time", "calls", 1e-3),),
+    rates=(Rate("mean_us", "mean µs", "time", "calls", 1e-3),),
 )  # fmt: skip
 
 
 def table(context: Context) -> TableRows:
-    """By annotation. Time and calls count to the step in which it begins, exposed time to the period in which it lies;
-    where several are open to the first.
+    """Rows by annotation. Time and calls count in the step in which the annotation begins, exposed time in the period
+    in which it lies; where several annotations are open, it counts for the first.
     """
     trace, lane = context.trace, context.lanes["annotations"]
-    at = np.flatnonzero(trace.named(lambda name: "DataLoader" in name)[lane.rows])
-    at = at[np.argsort(lane.start[at], kind="stable")]
+    loaders = np.flatnonzero(trace.named(lambda name: "DataLoader" in name)[lane.rows])
+    loaders = loaders[np.argsort(lane.start[loaders], kind="stable")]
     start, end, name = (
-        trace.ts[lane.rows[at]],
-        trace.ts[lane.rows[at]] + trace.dur[lane.rows[at]],
-        trace.name[lane.rows[at]].astype(np.int64),
+        trace.ts[lane.rows[loaders]],
+        trace.ts[lane.rows[loaders]] + trace.dur[lane.rows[loaders]],
+        trace.name[lane.rows[loaders]].astype(np.int64),
     )
-    taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(at)]
+    taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(loaders)]
     account = context.account
     held = np.flatnonzero(account.painted == STATES.index("data_loading"))
     waiting = Intervals(account.edges[held], account.edges[held + 1])
     which, period, low, high = cut(np.maximum(start, taken), end, context.completions)
     exposed = waiting.length_before(high) - waiting.length_before(low)
-    nothing, one = np.zeros(len(at), np.int64), np.ones(len(at), np.int64)
+    nothing, one = np.zeros(len(loaders), np.int64), np.ones(len(loaders), np.int64)
     columns = [np.concatenate(pair) for pair in ((nothing, exposed), (end - start, 0 * exposed), (one, 0 * exposed))]
     return summed(
         np.concatenate((context.steps.of(start), period)),

@@ -1,5 +1,5 @@
-"""The tables over ranks: what their columns mean. They are made of all files of a set together, of what the table
-``collectives`` keeps of each (`tracediff.aggregate.collective_skew`).
+"""Schemas of the tables over ranks. `tracediff.aggregate.collective_skew` builds these tables from all files of a set
+together, out of the collectives of each file.
 """
 
 from __future__ import annotations
@@ -9,64 +9,68 @@ from tracediff.profile.tables.schema import Column, Rate, TableSchema
 WAITS = TableSchema(
     "collective_waits",
     "Waits in collectives",
-    "Each collective matched over the ranks. Wait: until the last rank has come; transfer: from then on. Not told: "
-    "operations without their partners in the "
-    "other ranks' files, and those that one rank can leave before others come (broadcast, send, …). The bandwidths "
-    "are those of the transfer.",
+    "Each collective matched across ranks. Wait: until the last rank arrives; transfer: from then to the end. Unknown: "
+    "operations without their partners in the files of other ranks, and operations that one rank can leave before "
+    "others arrive (broadcast, send, …), for which wait and transfer cannot be separated. The bandwidths are those of "
+    "the transfer.",
     keys=("collective", "group", "dtype", "size"),
     columns=(
         Column("time", "time"),
         Column("wait", "wait"),
         Column("transfer", "transfer"),
-        Column("untold", "not told"),
+        Column("untold", "unknown"),
         Column("exposed", "exposed"),
         Column("overlapped", "overlapped"),
         Column("operations", "operations", "count"),
-        Column("partial", "with ranks missing", "count"),
+        Column("partial", "missing ranks", "count"),
         Column("moved", "moved", "bytes"),
-        Column("moved_time", "transfer of known size"),
-        Column("bus", "over the bus", "bytes"),
-        Column("bus_time", "transfer of known bus size"),
+        Column("moved_time", "transfer with known size"),
+        Column("bus", "bus traffic", "bytes"),
+        Column("bus_time", "transfer with known bus traffic"),
     ),
     rates=(
-        Rate("algorithm_gb_s", "algorithm GB/s", "moved", "moved_time"),
-        Rate("bus_gb_s", "bus GB/s", "bus", "bus_time"),
+        Rate("algorithm_gb_s", "algorithm bandwidth, GB/s", "moved", "moved_time"),
+        Rate("bus_gb_s", "bus bandwidth, GB/s", "bus", "bus_time"),
     ),
 )
 STRAGGLERS = TableSchema(
     "stragglers",
-    "Ranks that come last",
-    "Held up: how long the others waited for this rank, added over them, where it came last to a collective; late by: "
-    "how long after the last but one. "
-    "Where two came last within the uncertainty of their clocks, it is unclear who did.",
+    "Stragglers",
+    "Ranks that arrive last at collectives, so that the other ranks wait. Wait caused: the wait of the other ranks, "
+    "summed over them, at collectives where this rank arrived last. Late by: how long after the second-to-last rank it "
+    "arrived. If the last two arrivals lie within the uncertainty of the clocks, the row “unclear” has them.",
     keys=("rank",),
     columns=(
-        Column("held_up", "held up"),
-        Column("last", "came last", "count"),
+        Column("held_up", "wait caused"),
+        Column("last", "arrived last", "count"),
         Column("late", "late by"),
         Column("wait", "own wait"),
         Column("transfer", "own transfer"),
         Column("exposed", "own exposed"),
         Column("operations", "operations", "count"),
     ),
-    rates=(Rate("late_mean_us", "late by µs each", "late", "last", 1e-3),),
+    rates=(Rate("late_mean_us", "mean late by, µs", "late", "last", 1e-3),),
 )
 STRAGGLING_STEPS = TableSchema(
     "straggling_steps",
-    "Ranks that come last, by step",
-    "As by rank, for each used step in which it came last; the mean over the runs that have the step.",
+    "Stragglers by step",
+    "Stragglers for each used step in which a rank arrived last; the mean over the runs that have the step.",
     keys=("step", "rank"),
     columns=STRAGGLERS.columns[:3],
     rates=STRAGGLERS.rates,
 )
 CLOCKS = TableSchema(
     "rank_clocks",
-    "Clocks of the ranks",
-    "How far each rank's clock is ahead of its reference's, by the ends of collectives that end together, and within "
-    "which nine in ten of them agree. "
-    "It is taken off before ranks are compared.",
+    "Rank clock offsets",
+    "How far each rank's clock is ahead of the clock of its reference rank, measured at the ends of collectives that "
+    "end on all ranks at the same time. 90 % of the collectives agree within the uncertainty. The offset is subtracted "
+    "before ranks are compared.",
     keys=("run", "rank", "reference"),
-    columns=(Column("offset", "ahead"), Column("uncertainty", "uncertainty"), Column("shared", "collectives", "count")),
+    columns=(
+        Column("offset", "ahead by"),
+        Column("uncertainty", "uncertainty"),
+        Column("shared", "collectives", "count"),
+    ),
 )
 
 SCHEMAS = {schema.name: schema for schema in (WAITS, STRAGGLERS, STRAGGLING_STEPS, CLOCKS)}

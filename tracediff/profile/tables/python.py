@@ -1,4 +1,4 @@
-"""Python: functions and modules, where the profiler recorded stacks."""
+"""Python functions and modules, if the profiler recorded stacks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ KINDS = ("function", "built-in", "nn.Module")
 SCHEMA = TableSchema(
     "python",
     "Python functions",
-    "Time in Python functions on all threads: self is in none that they call, total counts every level of a recursion. "
-    "Operators and calls are no Python functions: what they take is in the function around them.",
+    "Time in Python functions on all threads. Self excludes the Python functions called; total counts every level of a "
+    "recursion. Operators and runtime calls are not Python functions: their time counts in the function around them.",
     keys=("function", "kind"),
     columns=(Column("self", "self"), Column("total", "total"), Column("calls", "calls", "count")),
-    rates=(Rate("mean_us", "µs each", "total", "calls", 1e-3),),
+    rates=(Rate("mean_us", "mean µs", "total", "calls", 1e-3),),
 )  # fmt: skip
 
 
 def table(context: Context) -> TableRows:
-    """By function, less addresses of objects; calls count to the step in which they begin."""
+    """Rows by function, without addresses of objects; a call counts in the step in which it begins."""
     trace, lane = context.trace, context.lanes["python"]
     name = trace.name[lane.rows]
     used = np.unique(name)

@@ -1,4 +1,4 @@
-"""Rates: the FLOPs and bytes of the work of each operator, and how fast it was done."""
+"""Rates: the FLOPs and bytes of operators, their throughput and the share of the device's peak."""
 
 from __future__ import annotations
 
@@ -18,61 +18,60 @@ from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 from tracediff.profile.model import TableRows
 from tracediff.profile.perf_model.bytes_moved import has_traffic, traffic_work
 from tracediff.profile.perf_model.device_peaks import Device, device_of
-from tracediff.profile.perf_model.flops import Work, base_of, flop_work, has_flop, outputs_told
+from tracediff.profile.perf_model.flops import Work, base_of, flop_work, has_flop, recorded_outputs
 from tracediff.profile.perf_model.op_inputs import Inputs, read_inputs
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.tables.schema import Column, Part, Rate, TableSchema, summed
 
 
 def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
-    """The part of the roofline that a row attains on the one kind of device ``gpus``."""
+    """The share of the roofline that a row attains, if ``gpus`` is one kind of device."""
     return attained(key[2], values, device_of(gpus)).part
 
 
 SCHEMA = TableSchema(
     "rates",
-    "Work and its rate",
-    "FLOPs by the shapes of matrix products, convolutions and attention; bytes by those of these, of pointwise "
-    "operators, softmax and layer norm, "
-    "each operand moved once. "
-    "Work is that of the innermost operator with a formula; a dash: the trace does not tell, or there is no formula. "
-    "Time is that of GPU events, without a GPU of the operator itself; on matrix or vector units: where names of "
-    "kernels say so, and not of Winograd or FFT.",
+    "FLOP and byte rates",
+    "FLOPs are computed from the input shapes of matrix products, convolutions and attention; bytes also from those of "
+    "pointwise operators, softmax and layer norm, with each operand moved once. They are charged to the innermost "
+    "operator with a formula. A dash: there is no formula, or the trace lacks the shapes. Time is GPU time; without a "
+    "GPU, operator self time. Time on matrix units (Tensor Cores) or vector units is known where kernel names give it; "
+    "Winograd and FFT kernels are in neither.",
     keys=("work", "shapes", "dtype"),
     columns=(
         Column("time", "time"),
         Column("calls", "calls", "count"),
-        Column("flop", "work", "flop"),
-        Column("flop_time", "time of it"),
-        Column("bytes", "moved", "bytes"),
-        Column("bytes_time", "time of it"),
+        Column("flop", "FLOPs", "flop"),
+        Column("flop_time", "time with known FLOPs"),
+        Column("bytes", "bytes moved", "bytes"),
+        Column("bytes_time", "time with known bytes"),
         Column("matrix", "on matrix units"),
         Column("vector", "on vector units"),
     ),
     rates=(Rate("tflop_s", "TFLOP/s", "flop", "flop_time", 1e-3), Rate("gb_s", "GB/s", "bytes", "bytes_time")),
     arguments=("Concrete Inputs",),
-    parts=(Part("part_of_peak", "of peak", part_of_peak),),
+    parts=(Part("part_of_peak", "share of peak", part_of_peak),),
 )
 
 NOT_RECORDED = "shapes not recorded"
 PARTS = ("aten::cudnn_convolution_backward_input", "aten::cudnn_convolution_backward_weight")
 WHOLE = "aten::cudnn_convolution_backward"
-"""Operators whose own arguments do not tell the size of the weight, and the one around them whose do."""
+"""Operators whose arguments lack the size of the weight, and the operator around them whose arguments have it."""
 FEWER = re.compile(r"winograd|Sp3AsmConv|(?<![a-z])fft", re.IGNORECASE)
-"""Kernels that do with fewer operations than the formulas count."""
-UNSAID, VECTOR, MATRIX, BY_FEWER = range(4)
-"""What computes, as kernels' names say; of an operator's kernels the last in this order decides."""
-UNITS = {None: UNSAID, False: VECTOR, True: MATRIX}
+"""Kernels that need fewer operations than the formulas count."""
+UNKNOWN_UNITS, VECTOR, MATRIX, BY_FEWER = range(4)
+"""Units that compute, by kernel name; if an operator's kernels differ, the last in this order counts."""
+UNITS = {None: UNKNOWN_UNITS, False: VECTOR, True: MATRIX}
 
 
 @dataclass(frozen=True)
 class Attained:
-    """How fast a row's work was done; None where the trace or the table of devices does not tell.
+    """Throughput of a row; None where the trace or the table of devices lacks the data.
 
     Attributes:
         tflop_s, gb_s: rates.
-        compute, memory: parts of the device's peaks, 1 for all of it. None above that, too: then caches served, or the
-            algorithm did fewer operations.
+        compute, memory: shares of the device's peaks, 1 for the peak. Also None above 1: then caches served the data
+            or the algorithm needed fewer operations.
     """
 
     tflop_s: float | None
@@ -82,7 +81,7 @@ class Attained:
 
     @property
     def part(self) -> float | None:
-        """Part of the roofline: of the peak that bounds this work. None where FLOPs are known and their peak is not."""
+        """Share of the roofline, that is of the peak that bounds this work. None if only their peak is unknown."""
         if self.tflop_s is not None and self.compute is None:
             return None
         return max((p for p in (self.compute, self.memory) if p is not None), default=None)
@@ -94,11 +93,11 @@ def attained(dtype: str, values: Sequence[float], device: Device | None) -> Atta
     Args:
         values: of the columns, over any common denominator.
     """
-    of = dict(zip((c.name for c in SCHEMA.columns), values, strict=True))
-    tflop_s = of["flop"] / of["flop_time"] / 1e3 if of["flop_time"] else None
-    gb_s = of["bytes"] / of["bytes_time"] if of["bytes_time"] else None
-    most = max(of["matrix"], of["vector"])
-    units = None if 2 * most < of["flop_time"] or not most else of["matrix"] >= of["vector"]
+    value = dict(zip((c.name for c in SCHEMA.columns), values, strict=True))
+    tflop_s = value["flop"] / value["flop_time"] / 1e3 if value["flop_time"] else None
+    gb_s = value["bytes"] / value["bytes_time"] if value["bytes_time"] else None
+    most = max(value["matrix"], value["vector"])
+    units = None if 2 * most < value["flop_time"] or not most else value["matrix"] >= value["vector"]
     peak = device.peak(dtype, units) if device else None
     return Attained(tflop_s, gb_s, _part(tflop_s, peak), _part(gb_s, device.memory if device else None))
 
@@ -108,17 +107,17 @@ def _part(rate: float | None, peak: float | None) -> float | None:
 
 
 def table(context: Context) -> TableRows:
-    """By kind of work, shapes and dtype; what no formula is charged with, by its operator. Times sum to the kernel
-    account, or to operators' self times.
+    """Rows by kind of work, shapes and dtype; work without a formula by its operator. Times sum to the kernel account,
+    or without a GPU to the operators' self times.
     """
     trace, ops = context.trace, context.lanes["ops"]
     on_gpu = len(context.gpu.rows) > 0
-    at, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
-    charged = np.append(_nearest(ops, _charged(context)), -1)[at]
+    position, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
+    charged = np.append(_nearest(ops, _charged(context)), -1)[position]
     if on_gpu:  # copies between memories have their own table, and no peak here
         copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
         charged[copied[trace.named(has_traffic)[ops.rows[charged[copied]]]]] = -1
-    operator = np.append(_nearest(ops, context.calls.operator), -1)[at]
+    operator = np.append(_nearest(ops, context.calls.operator), -1)[position]
     work, works = _works(trace, ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
     flop, size = (
@@ -126,7 +125,7 @@ def table(context: Context) -> TableRows:
         for column in ([w.flop for w in works], [w.bytes for w in works])
     )
     known, moved = flop >= 0, size >= 0
-    units = _units(trace, name, charged) if on_gpu else np.zeros(len(at), np.int64)
+    units = _units(trace, name, charged) if on_gpu else np.zeros(len(position), np.int64)
     columns = [
         ns,
         first.astype(np.int64),
@@ -174,7 +173,7 @@ def _charged(context: Context) -> NDArray[np.bool_]:
     """
     trace, ops = context.trace, context.lanes["ops"]
     cpu_op = trace.category[ops.rows] == cat.CPU_OP
-    heavy, light = (cpu_op & trace.named(says)[ops.rows] for says in (has_flop, has_traffic))
+    heavy, light = (cpu_op & trace.named(has_formula)[ops.rows] for has_formula in (has_flop, has_traffic))
     known: dict[str, int] = {}
     base = np.array([known.setdefault(base_of(name), len(known)) for name in trace.names], np.int64)[
         trace.name[ops.rows]
@@ -197,16 +196,16 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Work]]:
     rows, outer = ops.rows[owners], ops.parent[owners]
     partial = trace.named(lambda name: name in PARTS)[rows] & (outer >= 0)
     partial[partial] = trace.named(lambda name: name == WHOLE)[ops.rows[outer[partial]]]
-    told_by = np.where(partial, ops.rows[outer], rows)
+    described = np.where(partial, ops.rows[outer], rows)
     texts = [
-        trace.text_column(a, cat.CPU_OP)[told_by].astype(np.int64)
+        trace.text_column(a, cat.CPU_OP)[described].astype(np.int64)
         for a in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
     ]
     code, first = combined(trace.name[rows].astype(np.int64), *texts)
     read: list[tuple[str, Inputs]] = []
     for row, *codes in zip(rows[first].tolist(), *(t[first].tolist() for t in texts), strict=True):
         read.append((trace.names[trace.name[row]], read_inputs(*(trace.texts[c] if c >= 0 else None for c in codes))))
-    outputs = outputs_told(read)
+    outputs = recorded_outputs(read)
     works = [flop_work(op, inputs, outputs) or traffic_work(op, inputs) for op, inputs in read]
     return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [Work(""), *works]
 
@@ -222,11 +221,11 @@ def _first_of(owner: Int64, charged: NDArray[np.bool_], step: Int64) -> NDArray[
 
 
 def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
-    """int64[m]: what computes each item's operator."""
-    said = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
+    """int64[m]: the units that compute each item's operator."""
+    unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
     owners, owner = np.unique(charged, return_inverse=True)
     most = np.zeros(len(owners), np.int64)
-    np.maximum.at(most, owner, said)
+    np.maximum.at(most, owner, unit)
     return most[owner]
 
 

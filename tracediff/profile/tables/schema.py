@@ -1,4 +1,4 @@
-"""What a table is: keys, columns that add up, and rates between columns; and what its table is made from."""
+"""`TableSchema`: the keys, columns and rates of a table, and the event arguments it needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Column:
     """A quantity per step; over rows, steps and files it adds up.
 
     Attributes:
-        name: its key in tables and JSON, without unit. title: for eyes. unit: one of UNITS.
+        name: its key in tables and JSON, without unit. title: its heading. unit: one of UNITS.
     """
 
     name: str
@@ -29,10 +29,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Rate:
-    """A quotient of two columns, made where it is shown.
+    """A quotient of two columns, computed where it is shown.
 
     Attributes:
-        name, title: as of columns, with unit in the name. over, under: names of columns. factor: of the quotient.
+        name, title: as for columns, with the unit in the name. over, under: names of columns. factor: scales the
+            quotient.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of what the device can do, made where it is shown.
+    """A share of the device's peak, computed where it is shown.
 
     Attributes:
         name, title: as of columns. of: (key, values of the columns, names of the GPUs) → the part, None where it is not
@@ -58,15 +59,15 @@ class Part:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """What a table tells.
+    """The keys, columns and texts of a table.
 
     Attributes:
-        name: stable short name. title: its heading. about: what the columns mean, in a sentence or two.
-        keys: names of the texts that tell rows apart.
-        columns: the first is what rows are sorted by.
-        events: those keys that are names of events, which tables show in readable form.
-        rates: quotients of columns. parts: parts of what the device can do.
-        arguments: arguments of events that it reads beyond those of a profile.
+        name: stable short name. title: its heading. about: what the columns mean, in a few sentences.
+        keys: names of the texts that identify a row.
+        columns: rows are sorted by the first.
+        events: the keys that are event names, shown by their display names.
+        rates: quotients of columns. parts: shares of the device's peak.
+        arguments: event arguments that it needs beyond those of every profile.
     """
 
     name: str
@@ -82,11 +83,11 @@ class TableSchema:
 
 
 def summed(step: Int64, keys: Sequence[tuple[Int64, Sequence[str]]], columns: Sequence[Int64]) -> TableRows:
-    """The table of m occurrences, equal ones of a step added.
+    """The table of m occurrences, summed by step and key.
 
     Args:
         step: int64[m] position of their step; those outside every step (below 0) are left out.
-        keys: of each key (int64[m] codes, the texts that they stand for).
+        keys: for each key (int64[m] codes, the texts that the codes index).
         columns: int64[m] each.
     """
     inside = np.flatnonzero(step >= 0)

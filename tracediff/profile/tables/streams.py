@@ -1,4 +1,4 @@
-"""Streams: how much of each GPU's streams is used, and how long launched work stands behind that of other streams."""
+"""Streams: how busy each GPU stream is, and how long launched work waits while other streams run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ ALL = "all streams"
 SCHEMA = TableSchema(
     "streams",
     "Streams",
-    "GPU events by stream: busy is their union, sum their durations added; of “all streams” both are the GPU's. "
-    "Behind others: launched work has not begun, its stream is idle, and another stream of the GPU runs.",
+    "GPU events by stream. Busy: the union of their intervals; sum: the sum of their durations. “All streams” has both "
+    "for the whole GPU. Behind others: launched work waits although its stream is idle, while another stream of the "
+    "GPU runs.",
     keys=("gpu", "stream"),
     columns=(
         Column("busy", "busy"),
@@ -33,7 +34,7 @@ SCHEMA = TableSchema(
 
 
 def table(context: Context) -> TableRows:
-    """By GPU and stream, and of each GPU's streams together; events count to the step of their launch."""
+    """Rows by GPU and stream, and for all streams of each GPU; an event counts in the step that launched it."""
     gpu, steps = context.gpu, len(context.steps)
     stream = context.trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
     launched = np.where(gpu.launch >= 0, context.trace.ts[gpu.launch] + context.trace.dur[gpu.launch], gpu.start)
@@ -56,8 +57,8 @@ def table(context: Context) -> TableRows:
 
 
 def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals, steps: int) -> Int64:
-    """int64[steps, 4]: busy, sum, behind others and events of the events ``which`` of a stream, on a GPU that is
-    ``running`` any.
+    """int64[steps, 4]: busy, sum, behind others and events of the events ``which`` of a stream; ``running`` is when any
+    stream of the GPU runs.
     """
     which = which[np.lexsort((gpu.step[which], launched[which], gpu.end[which], gpu.start[which]))]
     start, end, step = gpu.start[which], gpu.end[which], gpu.step[which]

@@ -1,4 +1,4 @@
-"""Synchronisations: calls with which the host waits for the GPU, and where the program makes them."""
+"""Synchronisations: calls in which the host waits for the GPU, by call site."""
 
 from __future__ import annotations
 
@@ -22,49 +22,54 @@ from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
 from tracediff.runtimes import is_synchronising
 
 SOURCE_LINE = re.compile(r"\(\d+\): ")
-"""Of Python functions with a file; built-in ones and modules have none."""
+"""Matches Python functions with a file; built-in functions and modules have none."""
 FRAMES = 3
-"""Of Python around a call: the innermost are torch's own, as a rule."""
+"""Python frames kept around a call; the innermost are usually torch's own."""
 AROUND = " > "
 
 SCHEMA = TableSchema(
     "synchronisations",
     "Synchronisations",
-    "Calls with which the host waits for the GPU, by where they are made: the operators around them, outermost first, "
-    "the three innermost Python functions "
-    "with a source line, the innermost annotation. Empty: not recorded, or none is around.",
+    "Calls in which the host waits for the GPU, by call site: the operators around the call, outermost first; the "
+    "three innermost Python functions with a source line; and the innermost annotation. A field is empty if nothing of "
+    "its kind is around the call or was recorded.",
     keys=("call", "operators", "python", "annotation"),
     columns=(Column("time", "time"), Column("calls", "calls", "count")),
-    rates=(Rate("mean_us", "µs each", "time", "calls", 1e-3),),
+    rates=(Rate("mean_us", "mean µs", "time", "calls", 1e-3),),
 )  # fmt: skip
 
 
 def table(context: Context) -> TableRows:
-    """By call and call site; of a call within another one of its kind the outer counts."""
+    """Rows by call and call site; if one such call is inside another, only the outer counts."""
     trace, ops = context.trace, context.lanes["ops"]
     waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(is_synchronising)[ops.rows]
-    at = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
-    step, call = context.steps.of(ops.start[at]), trace.name[ops.rows[at]].astype(np.int64)
+    waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
+    step, call = context.steps.of(ops.start[waiting]), trace.name[ops.rows[waiting]].astype(np.int64)
     keys = [
         (call, trace.names),
-        _operators(trace, context.calls, np.where(step >= 0, context.calls.node[at], -1)),
-        _innermost(trace, context.lanes["python"], says=SOURCE_LINE.search, ops=ops, at=at, most=FRAMES),
+        _operators(trace, context.calls, np.where(step >= 0, context.calls.node[waiting], -1)),
+        _innermost(trace, context.lanes["python"], matches=SOURCE_LINE.search, ops=ops, at=waiting, most=FRAMES),
         _innermost(
-            trace, context.lanes["annotations"], says=lambda name: not PROFILER_STEP.match(name), ops=ops, at=at, most=1
+            trace,
+            context.lanes["annotations"],
+            matches=lambda name: not PROFILER_STEP.match(name),
+            ops=ops,
+            at=waiting,
+            most=1,
         ),
     ]
-    return summed(step, keys, [trace.dur[ops.rows[at]], np.ones(len(at), np.int64)])
+    return summed(step, keys, [trace.dur[ops.rows[waiting]], np.ones(len(waiting), np.int64)])
 
 
 def _innermost(
-    trace: Trace, lane: Lane, *, says: Callable[[str], object], ops: Lane, at: Int64, most: int
+    trace: Trace, lane: Lane, *, matches: Callable[[str], object], ops: Lane, at: Int64, most: int
 ) -> tuple[Int64, list[str]]:
-    """(code of the innermost ``most`` scopes of ``lane`` whose name ``says`` so around each of the ops ``at``, what the
-    codes stand for).
+    """(code of the innermost ``most`` scopes of ``lane`` around each of the ops ``at`` whose names match ``matches``,
+    the texts that the codes index).
     """
     name = np.append(trace.name[lane.rows].astype(np.int64), -1)
     above = np.append(lane.parent, -1)
-    passed = np.append(~trace.named(says)[lane.rows], False)
+    passed = np.append(~trace.named(matches)[lane.rows], False)
     found: list[Int64] = []
     here = enclosing(lane, ops.thread[at], ops.start[at])
     while len(found) < most:
@@ -78,8 +83,8 @@ def _innermost(
 
 
 def _operators(trace: Trace, calls: Calls, node: Int64) -> tuple[Int64, list[str]]:
-    """(code of the path of operators of each ``node`` of the calls, what the codes stand for); equal calls of a path
-    are one.
+    """(code of the operator path of each ``node`` of the calls, the texts that the codes index); repeated calls along a
+    path share a code.
     """
     distinct, inverse = np.unique(node, return_inverse=True)
     paths = [_path(trace, calls, n) for n in distinct.tolist()]
