@@ -1,4 +1,4 @@
-"""``tracediff collect``: hands its options on to the collector, which needs nothing but torch."""
+"""``tracediff collect``: passes its options on to the collector, which needs only torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def collect(context: click.Context, arguments: tuple[str, ...]) -> int:
 
     from tracediff.collect.__main__ import main
 
-    own = (
+    collector_arguments = (
         sys.argv[sys.argv.index("collect") + 1 :] if "--" in sys.argv else list(arguments)
     )  # click swallows the first --
-    context.exit(main(own))
+    context.exit(main(collector_arguments))
