@@ -1,1 +1,1 @@
-"""collect: run steps under torch.profiler and write trace sets. Needs torch and the standard library only."""
+"""Run steps under torch.profiler and write trace sets; needs torch and the standard library only."""

@@ -1,4 +1,4 @@
-"""``python -m tracediff.collect``: what ``tracediff collect`` does, with torch and the standard library only."""
+"""``python -m tracediff.collect``: the same as ``tracediff collect``, with torch and the standard library only."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from tracediff.collect.options import ShowRequest, request_of
 from tracediff.errors import TracediffError
 
 NEEDED = ("tracediff_cli", "tracediff_cli.show_collection", "msgspec", "numpy", "rich")
-"""What showing a table takes beside torch and the standard library."""
+"""Modules that the table of a collection needs in addition to torch and the standard library."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Collect, or show what was collected; returns the exit code: 0, 1 where a variant failed, 2 for a request that
-    cannot be served, 130 interrupted.
+    """Collect trace sets, or show the table of a collection.
+
+    Returns:
+        The exit code: 0, 1 if a variant failed, 2 for invalid arguments, 130 if interrupted.
     """
     try:
         request = request_of(sys.argv[1:] if arguments is None else arguments)
@@ -33,17 +35,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("tracediff: interrupted", file=sys.stderr)
         return 130
     if not request.rank:
-        sys.stdout.flush()  # a process of its own: reading traces forks, which threads of torch would not outlive
+        sys.stdout.flush()  # a new process: reading traces forks, which is not safe with the threads of torch
         subprocess.run([sys.executable, "-m", "tracediff.collect", f"--show={request.out}"], check=False)
     return code
 
 
 def _show(request: ShowRequest) -> int:
-    """Show the table where the rest of tracediff is installed; else say where, with exit code 2."""
+    """Print the table if the rest of tracediff is installed, else how to get it; returns the exit code."""
     if all(find_spec(name) for name in NEEDED):
         show = import_module("tracediff_cli.show_collection").show_collection
         return int(show(request.out, request.json_file, request.markdown_file))
-    print(f"`tracediff collect --show {request.out}` shows the results where tracediff is installed", file=sys.stderr)
+    print(
+        f"table not shown: tracediff is not installed here; run `tracediff collect --show {request.out}` where it is",
+        file=sys.stderr,
+    )
     return 2
 
 
