@@ -109,8 +109,8 @@ def missing_events(context: PageContext) -> list[Any]:
     """A sentence that one side has no events; nothing if both sides or neither side has them."""
     sides = [("control", context.whole.control), ("test", context.whole.test)]
     sides_without = [which for which, side in sides if side.typical is None]
-    sentence = f"{' and '.join(sides_without)} is a snapshot without events: compare the traces to see them here."
-    return [html.P(sentence.capitalize(), className="facts")] if len(sides_without) == 1 else []
+    sentence = f"The {' and '.join(sides_without)} is a snapshot without events: compare the traces to see them here."
+    return [html.P(sentence, className="facts")] if len(sides_without) == 1 else []
 
 
 def error_alert(error: TracediffError) -> Any:
