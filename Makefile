@@ -1,5 +1,5 @@
-# `make demo` shows an answer, `make quick` checks a change in about a minute, `make test` runs the whole suite.
-# Everything is installed into .venv: the library (core), the tools (dev, without torch), torch and HTA (full).
+# `make demo` prints a comparison, `make quick` checks a change in about a minute, `make test` runs the whole suite.
+# All targets install into .venv: the library (core), the development tools without torch (dev), torch and HTA (full).
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -12,19 +12,19 @@ SAMPLE := sample_traces/vit
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
 
-# Lint, and the tests that need neither torch, HTA, Chromium nor the real traces; the last line counts the tests left out.
+# Lint, and the tests that need neither torch, HTA, Chromium nor the real traces; the last line counts the deselected tests.
 quick: lint
 	$(PYTEST) $(PARALLEL) -m "not (browser or hta or slow or torch or traces)"
 
-# The whole suite, on all processors. Tests whose needs are not met are skipped.
+# The whole suite, on all cores. Tests whose requirements are missing are skipped.
 test: .venv/full
 	$(PYTEST) $(PARALLEL)
 
-# The whole suite with five times as many examples of each property; a failing one is shrunk.
+# The whole suite with five times as many examples per property test.
 thorough: .venv/full
 	$(PYTEST) $(PARALLEL) --hypothesis-profile=thorough
 
-# The published traces of other projects that the tests read, into tests/data; needs the network.
+# Download the published traces of other projects that the tests read to tests/data.
 traces:
 	$(PYTHON) tests/fetch_traces.py
 
@@ -34,7 +34,7 @@ lint: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# A wheel in a clean environment, away from the checkout, must do what the checkout does.
+# Build a wheel, and check that it works in a clean environment outside the checkout.
 package: .venv/dev
 	rm -rf dist .venv-wheel
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
@@ -46,7 +46,7 @@ package: .venv/dev
 bench: .venv/full
 	$(BIN)/python benchmarks/bench.py --hta-runs 2 --write
 
-# The collector's own traces and tables: minutes of compiling.
+# Collect the sample traces again; takes minutes, because of torch.compile.
 samples: .venv/full
 	$(BIN)/tracediff collect --workload vit --size tiny --variant eager --variant compile --repeats 2 --active 4 --overwrite -o sample_traces/vit
 	$(BIN)/tracediff collect --workload graph-breaks --size tiny --variant eager --variant compile --repeats 2 --active 4 --overwrite -o sample_traces/graph-breaks
@@ -55,11 +55,11 @@ samples: .venv/full
 tables: .venv/full
 	$(BIN)/python benchmarks/tables.py --size tiny --out docs/workload-results.md
 
-# The published schemas of the JSON documents, from their types.
+# Write the JSON schemas in docs/reference from the types.
 schemas: .venv/dev
 	$(BIN)/python -m tracediff.report.json_schema docs/reference
 
-# Every chart and the report, light and dark, wide and narrow; needs Chromium.
+# Take screenshots of all charts and the report, light and dark, wide and narrow; needs Chromium.
 screenshots: .venv/dev
 	$(BIN)/python docs/images/make.py
 

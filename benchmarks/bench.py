@@ -1,9 +1,9 @@
-"""tracediff side by side with HTA and with the parse floor, each measurement a process of its own.
+"""Compares the time and memory of tracediff with HTA and with the parse floor, each measurement in its own process.
 
     python benchmarks/bench.py                                  # the table
     python benchmarks/bench.py --hta-python .venv-hta/bin/python --write
 
-What is measured, and how to read it: benchmarks/README.md.
+benchmarks/README.md explains the measurements.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SMALL = ("transformer_h100_run1/a.pt.trace.json", "transformer_h100_run2/b.pt.tr
 PACKAGES = {"ours": ("numpy", "msgspec", "pysimdjson"), "HTA": ("traceinsight", "pandas", "numpy")}
 
 
-# What runs in the measured processes: `python bench.py --job NAME ARGUMENTS`.
+# The jobs, which run in the measured processes: `python bench.py --job NAME ARGUMENTS`.
 
 
 def parse_floor(path: str) -> None:
-    """Read the file and parse it with simdjson: no value is ever looked at."""
+    """Read the file and parse it with simdjson, without reading any value."""
     import simdjson
 
     with open(path, "rb") as file:
@@ -61,7 +61,7 @@ def load_and_profile(path: str) -> None:
 
 
 def hta_parse(folder: str) -> None:
-    """HTA: one folder with one trace → data frames, with the defaults that its TraceDiff uses."""
+    """HTA: one folder with one trace → data frames, with the defaults of its TraceDiff."""
     from hta.common.trace import Trace
 
     Trace(trace_dir=folder).parse_traces()
@@ -75,11 +75,11 @@ def hta_compare(control: str, test: str) -> None:
 
 
 def versions(*packages: str) -> None:
-    """Print the versions of this interpreter and of ``packages``; measured by nobody."""
-    found = {d.metadata["Name"].lower(): d.version for d in importlib.metadata.distributions()}
+    """Print the versions of this interpreter and of ``packages``; not a measurement."""
+    installed = {d.metadata["Name"].lower(): d.version for d in importlib.metadata.distributions()}
     print(
         ", ".join(
-            [f"Python {platform.python_version()}", *(f"{name} {found.get(name, '(absent)')}" for name in packages)]
+            [f"Python {platform.python_version()}", *(f"{name} {installed.get(name, '(absent)')}" for name in packages)]
         )
     )
 
@@ -90,12 +90,12 @@ JOBS: dict[str, Callable[..., None]] = {
 
 
 def job(name: str, *arguments: object, python: str = sys.executable) -> list[str]:
-    """The command of one of the JOBS."""
+    """The command that runs one of the JOBS."""
     return [python, str(Path(__file__).resolve()), "--job", name, *map(str, arguments)]
 
 
 def command_line(*arguments: object) -> list[str]:
-    """The command of our own command line."""
+    """The command that runs tracediff."""
     return [sys.executable, "-m", "tracediff_cli", *map(str, arguments)]
 
 
@@ -104,8 +104,11 @@ def command_line(*arguments: object) -> list[str]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a process and its children took: seconds, seconds of all cores, bytes resident at once; ``fault`` instead
-    where it failed.
+    """The cost of a process and its children.
+
+    Attributes:
+        wall, cpu: wall time and CPU time in seconds. peak: peak resident memory in bytes.
+        fault: error message if the process failed, else empty.
     """
 
     wall: float = 0.0
@@ -118,7 +121,7 @@ class Cost:
 
 
 def measured(command: Sequence[str], runs: int) -> Cost:
-    """The least time and the largest memory of ``runs`` runs."""
+    """Minimum times and maximum memory of ``runs`` runs."""
     costs: list[Cost] = []
     for _ in range(runs):
         cost = _measured_once(command)
@@ -153,15 +156,13 @@ def _measured_once(command: Sequence[str]) -> Cost:
 
 
 def _watch(pid: int, peaks: list[int], done: threading.Event) -> None:
-    """The memory of a process and its children together, which ``ru_maxrss`` (the largest of them) does not tell."""
+    """Sample the memory of a process and its children together; ``ru_maxrss`` is only that of the largest one."""
     while not done.wait(0.02):
         peaks.append(_resident(pid))
 
 
 def _resident(pid: int | str) -> int:
-    """Bytes resident in a process and in its descendants; a page that several of them share counts in each. 0 where
-    there is no /proc.
-    """
+    """Resident bytes of a process and its descendants; shared pages count for each of them. 0 without /proc."""
     try:
         own = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         children = [c for task in Path(f"/proc/{pid}/task").iterdir() for c in (task / "children").read_text().split()]
@@ -175,26 +176,26 @@ def _resident(pid: int | str) -> int:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; ``holds`` is None where nothing was asked."""
+    """One row of the table; ``is_met`` is None if there is no requirement."""
 
     what: str
-    asked: str
+    requirement: str
     _: KW_ONLY
     ours: str
     against: str
     measured: str
-    holds: bool | None = None
+    is_met: bool | None = None
 
     def __str__(self) -> str:
-        mark = "" if self.holds is None else " ✓" if self.holds else " ✗"
-        return f"| {self.what} | {self.asked} | {self.ours} | {self.against} | {self.measured}{mark} |"
+        mark = "" if self.is_met is None else " ✓" if self.is_met else " ✗"
+        return f"| {self.what} | {self.requirement} | {self.ours} | {self.against} | {self.measured}{mark} |"
 
 
 HEADER = "| | required | tracediff | compared with | measured |\n|---|---|---|---|---|"
 
 
 def faster(what: str, least: float | None, than: str, ours: Cost, other: Cost) -> Row:
-    """Our wall time against another's; ``least`` is how many times faster we should be."""
+    """A row that compares wall times; ``least`` is the required speed-up."""
     row = Row(
         what,
         f"≥ {least:g} × faster than {than}" if least else f"(compared with {than})",
@@ -205,27 +206,29 @@ def faster(what: str, least: float | None, than: str, ours: Cost, other: Cost) -
     if ours.fault or other.fault:
         return row
     ratio = other.wall / ours.wall
-    return replace(row, measured=f"{ratio:.1f} × faster", holds=None if least is None else ratio >= least)
+    return replace(row, measured=f"{ratio:.1f} × faster", is_met=None if least is None else ratio >= least)
 
 
-def at_most(what: str, asked: str, *, ours: Cost, against: str, value: float, limit: float | None, unit: str) -> Row:
-    """A value of ours against a limit."""
+def at_most(
+    what: str, requirement: str, *, ours: Cost, against: str, value: float, limit: float | None, unit: str
+) -> Row:
+    """A row that compares a value of tracediff with a limit."""
     if ours.fault or value != value:
-        return Row(what, asked, ours=str(ours), against=against, measured="–")
+        return Row(what, requirement, ours=str(ours), against=against, measured="–")
     return Row(
         what,
-        asked,
+        requirement,
         ours=str(ours),
         against=against,
         measured=f"{value:.2f} {unit}",
-        holds=None if limit is None else value <= limit,
+        is_met=None if limit is None else value <= limit,
     )
 
 
 def rows_of(
     pair: tuple[Path, Path], one: Path, small: tuple[Path, Path], runs: int, hta: Callable[..., Cost]
 ) -> list[Row]:
-    """Measure everything."""
+    """Run all measurements and return the rows of the table."""
     control, test = pair
     size = control.stat().st_size
     both = size + test.stat().st_size
@@ -310,7 +313,7 @@ def rows_of(
 
 
 def build(out: Path, megabytes: float) -> tuple[tuple[Path, Path], Path, tuple[Path, Path]]:
-    """The large pair, one tile of it, and the small pair."""
+    """Write the traces: the large pair, one tile of it, and the small pair."""
     control, test, one = (out / name / f"{name}.json" for name in ("control", "test", "one"))  # HTA reads folders
     first, second = (out / f"{Path(name).parent}.json" for name in SMALL)
     _build(control, "--mb", megabytes)
@@ -322,15 +325,13 @@ def build(out: Path, megabytes: float) -> tuple[tuple[Path, Path], Path, tuple[P
 
 
 def _build(path: Path, *options: object) -> None:
-    """By a process of its own: this one must stay small, for what it starts inherits its peak memory in
-    ``ru_maxrss``.
-    """
+    """Build in a separate process: this one must stay small, because its children inherit its ``ru_maxrss``."""
     if subprocess.run([sys.executable, str(HERE / "tile.py"), str(path), *map(str, options)], check=False).returncode:
-        raise SystemExit(f"{path}: could not be built")
+        raise SystemExit(f"{path}: cannot be built; see the message above")
 
 
 def machine(hta_python: str) -> str:
-    """What the numbers depend on, without a date."""
+    """The machine and the versions that the numbers depend on."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -349,7 +350,7 @@ def machine(hta_python: str) -> str:
 
 def _versions(python: str, packages: Sequence[str]) -> str:
     done = subprocess.run(job("versions", *packages, python=python), capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "an interpreter that does not run"
+    return done.stdout.strip() or "an interpreter that does not start"
 
 
 def write_readme(text: str) -> None:
@@ -357,32 +358,34 @@ def write_readme(text: str) -> None:
     before, start, rest = README.read_text().partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise SystemExit(f"{README}: the markers are missing; put back {START} and {END}")
+        raise SystemExit(f"{README}: the markers are missing; restore {START} and {END}")
     README.write_text(f"{before}{START}\n{text}\n{END}{after}")
 
 
 def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description="tracediff side by side with HTA and with the parse floor.")
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        description="Compare the time and memory of tracediff with HTA and with the parse floor."
+    )
     parser.add_argument("--mb", type=float, default=300, help="size of the large traces in MB (default: %(default)s)")
     parser.add_argument(
-        "--runs", type=int, default=3, help="runs of each, of which the best counts (default: %(default)s)"
+        "--runs", type=int, default=3, help="run each measurement N times and report the best (default: %(default)s)"
     )
     parser.add_argument(
-        "--hta-runs", type=int, default=1, help="runs of HTA's (default: %(default)s; 0 leaves them out)"
+        "--hta-runs", type=int, default=1, help="run HTA's measurements N times; 0 skips them (default: %(default)s)"
     )
     parser.add_argument(
         "--hta-python",
         default=sys.executable,
         metavar="PATH",
-        help="interpreter that has traceinsight (default: this one)",
+        help="Python interpreter with traceinsight (default: this one)",
     )
-    parser.add_argument("--write", action="store_true", help="put the table into benchmarks/README.md")
+    parser.add_argument("--write", action="store_true", help="write the table to benchmarks/README.md")
     args = parser.parse_args()
 
     def hta(name: str, *folders: Path) -> Cost:
         if not args.hta_runs:
-            return Cost(fault="left out")
+            return Cost(fault="skipped")
         if subprocess.run([args.hta_python, "-c", "import hta"], capture_output=True, check=False).returncode:
             return Cost(fault="not installed here: pip install traceinsight, or --hta-python")
         print(f"HTA: {name}", file=sys.stderr)

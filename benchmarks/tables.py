@@ -1,5 +1,6 @@
-"""Collects every workload at one size and writes the tables: python benchmarks/tables.py --size tiny --out
-docs/workload-results.md
+"""Collects all workloads at one size and writes their tables.
+
+python benchmarks/tables.py --size tiny --out docs/workload-results.md
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main() -> None:
                 text=True,
             )
             parts.append(f"{table.stdout}\n{workload(name).TITLE}.\n")
-        options.out.write_text("\n".join(parts))  # after each: an interrupted run leaves what it has
+        options.out.write_text("\n".join(parts))  # after each workload, so that an interrupted run leaves a result
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""A long trace out of a short real one: its events again and again, later and with other ids, in the text layout that
-Kineto wrote.
+"""Makes a long trace from a short real one: repeats its events with later starts and other ids, in Kineto's layout.
 
     python benchmarks/tile.py big.json --mb 300
     python benchmarks/tile.py slower.json --mb 300 --slower gemm
 
-Only the digits that must differ change, on the text itself: starts, ids and step numbers. Every tile is a copy,
-shifted; nothing is read as JSON.
+Each repetition (tile) is a copy of the text in which only the digits of starts, ids and step numbers change; nothing is
+parsed as JSON.
 """
 
 from __future__ import annotations
@@ -30,19 +29,21 @@ LINKED = (
     b"wait_on_cuda_event_record_corr_id",
     b"Record function id",
 )
-"""Ids of which 0 means none."""
+"""Ids for which 0 means none."""
 COUNTED = (b"Ev Idx", b"Profiler Event Index", b"Python id", b"Python parent id", b"Sequence number")
 NUMBER = re.compile(rb'(?<!\\)"(?:ts|%s)": (?=\d)|ProfilerStep#(?=\d)' % b"|".join(LINKED + COUNTED))
 DIGITS = re.compile(rb"\d+")
 BETWEEN = re.compile(rb"(?<=\n  \}),(?=\n  \{)")
 ONCE = re.compile(rb'"ph": "M"|"cat": "Trace"|"name": "(?:Iteration Start|Record Window End)')
-"""Events that a trace has once, however long it is: names of processes and threads, the profiler's span, its marks."""
+"""Events that occur once per trace: names of processes and threads, the profiler's span and its marks."""
 
 
 @dataclass
 class Source:
-    """The text of one trace: what stands before its events, each event, the events that are not repeated, what stands
-    behind.
+    """The text of one trace.
+
+    Attributes:
+        head, tail: text before and after the events. events: text of each repeated event. once: of each other event.
     """
 
     head: bytes
@@ -53,10 +54,10 @@ class Source:
 
 @dataclass
 class Template:
-    """The text of all events, cut at the numbers that change: ``literals[0] numbers[0] literals[1] …``.
+    """The text of all events, split at the numbers that change: ``literals[0] numbers[0] literals[1] …``.
 
     Attributes:
-        strides: for each number, by how much it grows from tile to tile.
+        strides: increment of each number from tile to tile.
     """
 
     literals: list[bytes]
@@ -77,7 +78,7 @@ def read_source(path: Path) -> Source:
     """The parts of the trace at ``path``.
 
     Raises:
-        SystemExit: it is not there or not in Kineto's layout.
+        SystemExit: it does not exist or is not in Kineto's layout.
     """
     if not path.exists():
         raise SystemExit(f"{path}: no such trace; set TRACEDIFF_TRACES to the folder of shared traces or give --source")
@@ -93,17 +94,17 @@ def read_source(path: Path) -> Source:
 
 
 def template_of(events: list[bytes]) -> Template:
-    """The template of ``events``; tiles follow each other without a gap in time, in ids and in steps."""
+    """The template of ``events``; consecutive tiles have no gaps in time, ids and steps."""
     text = b",".join(events)
-    literals, keys, numbers, at = [], [], [], 0
+    literals, keys, numbers, position = [], [], [], 0
     for match in NUMBER.finditer(text):
         digits = DIGITS.match(text, match.end())
         assert digits is not None  # NUMBER looks ahead for one
-        literals.append(text[at : match.end()])
+        literals.append(text[position : match.end()])
         keys.append(match[0].strip(b'": '))
         numbers.append(int(digits[0]))
-        at = digits.end()
-    literals.append(text[at:])
+        position = digits.end()
+    literals.append(text[position:])
     stride = dict.fromkeys(
         LINKED + COUNTED, 1 + max((n for k, n in zip(keys, numbers, strict=True) if k in LINKED + COUNTED), default=0)
     )
@@ -136,10 +137,10 @@ def slowed(events: list[bytes], name: str, factor: float) -> list[bytes]:
     def longer(match: re.Match[bytes]) -> bytes:
         return b"%.3f" % (float(match[0]) * factor) if match[1] else b"%d" % round(float(match[0]) * factor)
 
-    out = [dur.sub(longer, e, count=1) if wanted.search(e) else e for e in events]
-    if out == events:
-        raise SystemExit(f"--slower {name}: no kernel of that name")
-    return out
+    slower_events = [dur.sub(longer, e, count=1) if wanted.search(e) else e for e in events]
+    if slower_events == events:
+        raise SystemExit(f"--slower {name}: no kernel has a name that contains it")
+    return slower_events
 
 
 def pieces(source: Source, tiles: int) -> Iterator[bytes]:
@@ -154,7 +155,7 @@ def pieces(source: Source, tiles: int) -> Iterator[bytes]:
 
 
 def write_tiled(source: Source, out: Path, megabytes: float) -> int:
-    """Write at least ``megabytes`` of tiles to ``out``; returns how many."""
+    """Write at least ``megabytes`` of tiles to ``out``; returns the number of tiles."""
     tiles = max(1, -int(-megabytes * 1e6 // sum(len(e) + 1 for e in source.events)))
     out.parent.mkdir(parents=True, exist_ok=True)
     with open(out, "wb") as file:
@@ -163,15 +164,20 @@ def write_tiled(source: Source, out: Path, megabytes: float) -> int:
 
 
 def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description="A long trace out of a short real one, in Kineto's text layout.")
-    parser.add_argument("out", type=Path, help="the .json to write, uncompressed")
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description="Make a long trace from a short real one, in Kineto's text layout.")
+    parser.add_argument("out", type=Path, help="write this file, as uncompressed JSON")
     parser.add_argument(
-        "--source", type=Path, default=DEFAULT_SOURCE, help="a trace in Kineto's layout (default: %(default)s)"
+        "--source",
+        type=Path,
+        default=DEFAULT_SOURCE,
+        help="repeat the events of this trace, in Kineto's layout (default: %(default)s)",
     )
-    parser.add_argument("--mb", type=float, default=300, help="least size in MB (default: %(default)s)")
-    parser.add_argument("--slower", metavar="NAME", help="kernels whose name contains NAME take longer")
-    parser.add_argument("--factor", type=float, default=1.1, help="how much longer they take (default: %(default)s)")
+    parser.add_argument("--mb", type=float, default=300, help="minimum size in MB (default: %(default)s)")
+    parser.add_argument("--slower", metavar="NAME", help="lengthen the kernels whose name contains NAME")
+    parser.add_argument(
+        "--factor", type=float, default=1.1, help="factor by which to lengthen them (default: %(default)s)"
+    )
     args = parser.parse_args()
     source = read_source(args.source)
     if args.slower:

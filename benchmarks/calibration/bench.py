@@ -1,8 +1,7 @@
-"""How often the verdict is wrong, and what it finds, on real runs: python benchmarks/calibration/bench.py
+"""Measures the false alarms and the power of the verdict on real runs: python benchmarks/calibration/bench.py
 
-Collects runs of the two workloads of steps.py, base and planted in turn (10 minutes), keeps one number a run and
-operator in runs.json, and writes the
-tables into README.md beside it. `--no-collect` makes the tables of the runs.json that is there.
+Collects runs of the two workloads of steps.py, base and planted interleaved (10 minutes), writes one number per run and
+operator to runs.json, and the tables to README.md. `--no-collect` makes the tables from the existing runs.json.
 """
 
 from __future__ import annotations
@@ -33,18 +32,17 @@ WORKLOADS = {"training": "aten::cumsum", "inference": "aten::erf"}
 """Workload of steps.py → the name of its planted operator."""
 SIDES = {"base": "eager", "planted": "eager@planted"}
 SIZES = {"training": 800_000, "inference": 230_000}
-"""Elements of the planted operator: what takes 5 % of the profiled step while nothing else runs. Sized once: to size it
-while others take the caches
-gave two to three times as many."""
+"""Elements of the planted operator, which takes 5 % of the profiled step on an idle machine. Constant, because sizing
+it on a busy machine gave two to three times as many."""
 RUNS, ACTIVE, TIMED = 12, 25, 25
-A_SIDE = (3, 5)
+RUNS_PER_SIDE = (3, 5)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--no-collect", action="store_true", help="make the tables of runs.json")
+    parser.add_argument("--no-collect", action="store_true", help="make the tables from the existing runs.json")
     if not parser.parse_args().no_collect:
-        RAW.write_text(json.dumps(collected(), indent=None, separators=(",", ":")).replace('"aten', '\n"aten') + "\n")
+        RAW.write_text(json.dumps(collect_all(), indent=None, separators=(",", ":")).replace('"aten', '\n"aten') + "\n")
     raw = json.loads(RAW.read_text())
     text = "\n".join([BEGIN, *tables(raw), "", raw["machine"], END])
     print(text)
@@ -56,7 +54,7 @@ def main() -> None:
 
 
 def tables(raw: dict[str, Any]) -> list[str]:
-    """Lines of Markdown."""
+    """The tables, as lines of Markdown."""
     alarms = [
         "| workload | runs per side | wrong verdicts (required ≤ 6 %) | any operator flagged (required ≤ 6 %) | "
         "in order of collection: splits, wrong, flagged |"
@@ -69,27 +67,27 @@ def tables(raw: dict[str, Any]) -> list[str]:
     finds.append("|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for workload, found in raw["workloads"].items():
         base, planted = (found["sides"][side] for side in SIDES)
-        for runs in A_SIDE:
+        for runs in RUNS_PER_SIDE:
             wrong, flagged = false_alarms(base, runs)
             alarms.append(
                 f"| {workload} | {runs} | {percent(wrong)} | {percent(flagged)} | "
                 f"{', '.join(map(str, in_order(base, runs)))} |"
             )
-        of = power(base, planted, WORKLOADS[workload], max(A_SIDE))
+        estimates = power(base, planted, WORKLOADS[workload], max(RUNS_PER_SIDE))
         spread = " / ".join(percent(statistics.stdev(map(math.log, side["period_us"]))) for side in (base, planted))
         contended = (
             f"{sum(base['contended']) + sum(planted['contended'])} of "
             f"{len(base['contended']) + len(planted['contended'])}"
         )
         step = f"{statistics.median(base['period_us']) / 1000:.1f} ms"
-        told = [percent(of[key]) for key in ("share", "change", "found", "detectable", "first", "first_by_q")]
-        finds.append(f"| {workload} | {step} | {spread} | {contended} | {' | '.join(told)} |")
+        cells = [percent(estimates[key]) for key in ("share", "change", "found", "detectable", "first", "first_by_q")]
+        finds.append(f"| {workload} | {step} | {spread} | {contended} | {' | '.join(cells)} |")
     return [
         "### Equal runs: false alarms",
         "",
         *alarms,
         "",
-        f"### A planted operator, {max(A_SIDE)} runs per side: what is found",
+        f"### A planted operator, {max(RUNS_PER_SIDE)} runs per side: what is found",
         "",
         *finds,
     ]
@@ -103,15 +101,15 @@ def percent(part: float) -> str:
 # Collecting
 
 
-def collected() -> dict[str, Any]:
-    """What runs.json holds."""
+def collect_all() -> dict[str, Any]:
+    """Collect all workloads; returns the contents of runs.json."""
     with tempfile.TemporaryDirectory(prefix="calibration-") as folder:
-        found = {workload: collect(workload, Path(folder) / workload) for workload in WORKLOADS}
-    return {"machine": machine(), "workloads": found}
+        results = {workload: collect(workload, Path(folder) / workload) for workload in WORKLOADS}
+    return {"machine": machine(), "workloads": results}
 
 
 def collect(workload: str, out: Path) -> dict[str, Any]:
-    """Base and planted runs of one workload, interleaved."""
+    """Collect base and planted runs of one workload, interleaved."""
     size = SIZES[workload]
     variants = [word for variant in SIDES.values() for word in ("--variant", variant)]
     counts = ["--repeats", str(RUNS), "--active", str(ACTIVE), "--timed", str(TIMED), "--threads", "1"]
@@ -132,21 +130,23 @@ def collect(workload: str, out: Path) -> dict[str, Any]:
 
 
 def reduced(folder: Path) -> dict[str, Any]:
-    """One number a run, and one a run and operator, of a set of traces."""
+    """One number per run, and one per run and operator, of a set of traces; times in µs."""
     (traces,) = load_sets([str(folder)])
     assert traces.manifest
-    facts = {run.run: run for run in traces.manifest.runs}
+    runs_by_number = {run.run: run for run in traces.manifest.runs}
     steps = step_average(traces).runs
-    told = [facts[int(name.split()[1])] for name in steps]
+    runs = [runs_by_number[int(name.split()[1])] for name in steps]
     values = op_samples(traces).values
     return {
-        "period_us": [round(statistics.median(s.period_ns for s in of) / 1000, 3) for of in steps.values()],
-        "mean_us": [round(statistics.fmean(s.period_ns for s in of) / 1000, 3) for of in steps.values()],
-        "unprofiled_us": [round(statistics.median(s.wall_us for s in run.unprofiled_steps), 3) for run in told],
-        "contended": [run.contended for run in told],
-        "occupancy": [round(run.occupancy, 4) for run in told],
-        "order": [run.order for run in told],
-        "attempts": [run.attempts for run in told],
+        "period_us": [
+            round(statistics.median(s.period_ns for s in run_steps) / 1000, 3) for run_steps in steps.values()
+        ],
+        "mean_us": [round(statistics.fmean(s.period_ns for s in run_steps) / 1000, 3) for run_steps in steps.values()],
+        "unprofiled_us": [round(statistics.median(s.wall_us for s in run.unprofiled_steps), 3) for run in runs],
+        "contended": [run.contended for run in runs],
+        "occupancy": [round(run.occupancy, 4) for run in runs],
+        "order": [run.order for run in runs],
+        "attempts": [run.attempts for run in runs],
         "ops": {
             table_name(name): np.round(v, 3).tolist() for (category, name), v in values.items() if category == "cpu_op"
         },

@@ -1,6 +1,4 @@
-"""What the procedures say of splits of real runs: false alarms among equal runs, what they find of a planted
-operator.
-"""
+"""Applies the statistics to splits of real runs: false alarms of equal runs, and power to find a planted operator."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ Floats = NDArray[np.float64]
 
 
 def false_alarms(side: dict[str, Any], runs: int) -> tuple[float, float]:
-    """(share of wrong verdicts, share with any operator flagged) among random splits of equal runs into twice
-    ``runs``.
-    """
+    """(share of wrong verdicts, share with any operator flagged) of random splits of equal runs."""
     logs, ops = np.log(side["period_us"]), np.array(list(side["ops"].values()))
     wrong = flagged = 0
     for a, b in random_splits(len(logs), runs):
@@ -31,9 +27,7 @@ def false_alarms(side: dict[str, Any], runs: int) -> tuple[float, float]:
 
 
 def in_order(side: dict[str, Any], runs: int) -> tuple[int, int, int]:
-    """(splits, wrong verdicts, splits with any operator flagged) of neighbouring groups in the order of collection:
-    drifts of the machine show here.
-    """
+    """(splits, wrong verdicts, splits with any operator flagged) of consecutive runs, to show drifts."""
     by_order = np.argsort(side["order"])
     logs, ops = np.log(side["period_us"]), np.array(list(side["ops"].values()))
     splits = [(by_order[k : k + runs], by_order[k + runs : k + 2 * runs]) for k in range(len(logs) - 2 * runs + 1)]
@@ -42,12 +36,11 @@ def in_order(side: dict[str, Any], runs: int) -> tuple[int, int, int]:
 
 
 def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -> dict[str, float]:
-    """How often the planted operator's step is found slower, the smallest detectable change, and how often the operator
-    is ranked first.
+    """How often the step with the planted operator is found slower, and how often the operator is ranked first.
 
-    ``share``: what the operator adds, of the base step. ``first``: by change in µs, ``first_by_q``: by q (NaN where
-    base has no such operator, which leaves it
-    untested); both among splits of runs that are not contended.
+    ``share`` is the operator's time relative to the base step, ``detectable`` the minimum detectable effect. ``first``
+    ranks by change in µs, ``first_by_q`` by q (NaN if base has no such operator: it is not tested); both use
+    only runs that are not contended.
     """
     logs = np.log(base["period_us"]), np.log(planted["period_us"])
     names = sorted(set(base["ops"]) | set(planted["ops"]))
@@ -57,12 +50,12 @@ def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -
     found = first = first_by_q = 0
     detectable = []
     for _ in range(SPLITS):
-        a, b = (random.permutation(len(of))[:runs] for of in logs)
+        a, b = (random.permutation(len(side_logs))[:runs] for side_logs in logs)
         one = estimate(logs[0][a].tolist(), logs[1][b].tolist())
         found += one.low is not None and one.low > 0
         detectable.append(math.expm1(one.detectable or 0.0))
         if min(map(len, clean)) >= runs:
-            x, y = (random.permutation(of)[:runs] for of in clean)
+            x, y = (random.permutation(side_runs)[:runs] for side_runs in clean)
             first += names[int(np.argmax(np.abs(ops[1][:, y].mean(axis=1) - ops[0][:, x].mean(axis=1))))] == name
             first_by_q += names[_smallest(compare_many(ops[0][:, x], ops[1][:, y]).q)] == name
     change = math.expm1(float(np.median(logs[1]) - np.median(logs[0])))
@@ -82,20 +75,18 @@ def _smallest(q: Floats) -> int:
 
 
 def excludes_zero(control: Floats, test: Floats) -> bool:
-    """Whether the interval of the change excludes none: a verdict of faster or slower (or same, by a band that is left
-    out here).
-    """
+    """Whether the confidence interval of the change excludes 0: the verdict is faster or slower (without the band)."""
     one = estimate(control.tolist(), test.tolist())
     return one.low is not None and one.high is not None and (one.low > 0 or one.high < 0)
 
 
 def flags_any(control: Floats, test: Floats) -> bool:
-    """Whether any operator is called faster or slower."""
+    """Whether any operator is flagged as faster or slower."""
     return any(word in ("faster", "slower") for word in compare_many(control, test).verdict)
 
 
 def random_splits(size: int, runs: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Disjoint groups of ``runs`` out of ``size``, without replacement."""
+    """Disjoint random groups of ``runs`` of ``size`` runs, SPLITS pairs."""
     random = np.random.default_rng(SEED)
     for _ in range(SPLITS):
         order = random.permutation(size)

@@ -1,10 +1,9 @@
-"""Two steps, each of them also with a planted operator of a given size: `@planted` in the variant's name asks for it.
+"""Two steps; each has a variant `@planted` with an additional operator of a given size.
 
-`training` is a training step of a transformer block that has no cumsum; planted, it has one. `inference` is the
-inference of a convolutional net that
-ends in a small erf; planted, that erf is larger. Results go into tensors that are there: to allocate and free megabytes
-changes how malloc serves all
-other operators, which made a step with an operator of 2.3 ms only 0.9 ms slower.
+`training` is a training step of a transformer block without cumsum; the planted variant has one. `inference` is the
+inference of a convolutional network that ends in a small erf; in the planted variant the erf is larger. Results are
+written to existing tensors: allocating megabytes changes the behaviour of malloc for all other operators, which made a
+step with an operator of 2.3 ms only 0.9 ms slower.
 """
 
 import os
@@ -38,7 +37,7 @@ def training(variant, size):
 
 
 def inference(variant, size):
-    """The inference of a small convolutional net."""
+    """The inference of a small convolutional network."""
     channels = (3, 32, 64, 64, 128)
     layers = [
         layer

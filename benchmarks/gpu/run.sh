@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Collects the workloads that a GPU changes most on one GPU, in under eight minutes, with torch and nothing else of ours:
+# Collects workloads on one GPU in less than eight minutes; needs only torch:
 #
 #     benchmarks/gpu/run.sh OUT [--device cpu --size tiny]
 #
-# leaves in OUT: one folder a workload with its trace sets and manifests, a table of each (where the library is installed), environment.txt.
-# Files larger than 16 MB are removed, and of each variant only the first two runs keep their traces: the tables need the manifests alone.
+# OUT then contains one folder per workload with its trace sets and manifests, its table (if tracediff is installed), and environment.txt.
+# Traces larger than 16 MB, and those of all but the first two runs of a variant, are removed: the tables need only the manifests.
 set -euo pipefail
 out=${1:?usage: run.sh OUT [--device cpu --size tiny]}
 shift
@@ -24,7 +24,7 @@ collect() { # WORKLOAD REPEATS VARIANT... [-- OPTION...]
   while [ $# -gt 0 ] && [ "$1" != -- ]; do variants+=(--variant "$1"); shift; done
   [ "${1:-}" != -- ] || shift
   timeout "${LIMIT_S:-150}" python3 -m tracediff.collect --workload "$name" --repeats "$repeats" --active 3 --overwrite -o "$out/$name" \
-    "${variants[@]}" "$@" | tee "$out/$name.txt" || echo "$name: not all of it was collected" | tee -a "$out/$name.txt"
+    "${variants[@]}" "$@" | tee "$out/$name.txt" || echo "$name: collection is incomplete" | tee -a "$out/$name.txt"
 }
 
 collect vit 3 eager eager+amp compile cudagraphs compile:mode=max-autotune -- --size small "$@"

@@ -1,5 +1,6 @@
-"""How much of two traces' work is matched, pair by pair; writes the table into README.md beside it: python
-benchmarks/matching/bench.py
+"""Measures the share of work that is matched, per pair of traces, and writes the table to README.md.
+
+python benchmarks/matching/bench.py
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ PAIRS: tuple[tuple[str, Path, Path, int | None], ...] = (
     ),
     ("ensemble loop → vmap (CPU)", SAMPLES / "ensemble" / "loop", SAMPLES / "ensemble" / "vmap", None),
 )
-"""(name, control, test, asked share in %)."""
+"""(name, control, test, required share in %)."""
 
 HTA_PAIR = "hta control → test"
-"""The pair whose share by name is counted in HTA's own frame as well."""
+"""The pair whose share by name is also computed from HTA's own frame."""
 
 COLUMNS = (
     "pair",
@@ -73,13 +74,13 @@ BEGIN, END = "<!-- measured: written by bench.py -->", "<!-- end of measured -->
 
 def main() -> None:
     rows, missing, found = [], [], {}
-    for name, control, test, asked in PAIRS:
+    for name, control, test, required in PAIRS:
         if not control.exists() or not test.exists():
             missing.append(name)
             continue
         sets = load_sets([str(control), str(test)])
         found[name] = compare_sets(*sets, force=True)
-        rows.append(line(row(name, found[name], asked, over_modules(found[name], sets))))
+        rows.append(line(row(name, found[name], required, over_modules(found[name], sets))))
         print(rows[-1])
     text = "\n".join([BEGIN, line(COLUMNS), "|" + "---|" * len(COLUMNS), *rows, "", *notes(found, missing), END])
     page = HERE / "README.md"
@@ -91,8 +92,8 @@ def line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def row(name: str, comparison: Comparison, asked: int | None, wide: str) -> list[str]:
-    """One line of the table."""
+def row(name: str, comparison: Comparison, required: int | None, wide: str) -> list[str]:
+    """One row of the table."""
     groups = groups_of(comparison)
     share = shares(groups)
     counted = [g for g in groups if g.level in COUNTED]
@@ -101,8 +102,8 @@ def row(name: str, comparison: Comparison, asked: int | None, wide: str) -> list
     widest = max(((g.control_count, g.test_count) for g in counted), key=max, default=(0, 0))
     return [
         name,
-        f"≥ {asked} %" if asked else "",
-        f"**{percent(measured)}**" + ((" ✓" if measured >= asked / 100 else " ✗") if asked else ""),
+        f"≥ {required} %" if required else "",
+        f"**{percent(measured)}**" + ((" ✓" if measured >= required / 100 else " ✗") if required else ""),
         *(percent(share[level]) for level in (*COUNTED, *APART)),
         percent(share["added"] + share["removed"]),
         percent(share_by_name(groups)),
@@ -114,9 +115,7 @@ def row(name: str, comparison: Comparison, asked: int | None, wide: str) -> list
 
 
 def over_modules(comparison: Comparison, sets: list[TraceSet]) -> str:
-    """How many counted groups hold work of more than one module instance on a side; – where the traces name no
-    modules.
-    """
+    """Number of counted groups with work of several module instances on one side; – if the traces have no modules."""
     known = [s.manifest for s in sets if s.manifest]
     names = {k: v for m in known for k, v in m.modules.items()} if any(m.provenance for m in known) else {}
     trees = comparison.trees
@@ -131,21 +130,21 @@ def over_modules(comparison: Comparison, sets: list[TraceSet]) -> str:
 
 
 def groups_of(comparison: Comparison) -> tuple[Group, ...]:
-    """GPU work, or without a GPU the operators' self time."""
+    """Groups of the GPU time, or without a GPU of the self time of operators."""
     return comparison.gpu_time.groups or comparison.host_time.groups
 
 
 def time(*groups: Group) -> int:
-    """Time of both sides together."""
+    """Time of both sides together, in ns."""
     return sum(g.control_ns + g.test_ns for g in groups)
 
 
 def shares(groups: tuple[Group, ...]) -> dict[str, float]:
     """Level → its share of the time of both sides."""
-    out: dict[str, float] = defaultdict(float)
+    share_by_level: dict[str, float] = defaultdict(float)
     for group in groups:
-        out[group.level] += time(group) / time(*groups)
-    return out
+        share_by_level[group.level] += time(group) / time(*groups)
+    return share_by_level
 
 
 def share_by_name(groups: tuple[Group, ...]) -> float:
@@ -164,15 +163,15 @@ def percent(share: float) -> str:
 
 
 def notes(found: dict[str, Comparison], missing: list[str]) -> list[str]:
-    """What is to be said below the table."""
-    out = [f"Not measured, its traces are absent: {name}.\n" for name in missing]
+    """Notes below the table."""
+    lines = [f"{name}: not measured, because its traces are missing.\n" for name in missing]
     if HTA_PAIR in found:
-        out.append(hta_check(found[HTA_PAIR]))
-    return out
+        lines.append(hta_check(found[HTA_PAIR]))
+    return lines
 
 
 def hta_check(comparison: Comparison) -> str:
-    """The share by name once more, from the frame that HTA's own TraceDiff makes of the same two files and steps."""
+    """The share by name, computed from the frame of HTA's own TraceDiff for the same files and steps."""
     try:
         from hta.trace_diff import TraceDiff
     except ImportError:
@@ -180,7 +179,7 @@ def hta_check(comparison: Comparison) -> str:
     control, test = next((c, t) for name, c, t, _ in PAIRS if name == HTA_PAIR)
     try:
         frame = hta_frame(TraceDiff, comparison, control, test)
-    except Exception as error:  # HTA's own: some of its releases fail on some traces and some pandas
+    except Exception as error:  # some releases of HTA fail on some traces or pandas versions
         return (
             f"HTA (`traceinsight`) failed on {HTA_PAIR} ({type(error).__name__}): the shares by name are not "
             f"checked against its frame."

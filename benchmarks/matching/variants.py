@@ -1,12 +1,11 @@
-"""Graph replays with known partners: a real replay, and the same as another batch size would have been captured.
+"""Scores matching on graph replays with known partners: a real replay, and a variant as of another batch size.
 
-python benchmarks/matching/variants.py [--seeds N] prints, for each replay, how much of it is paired and how rightly.
+python benchmarks/matching/variants.py [--seeds N] prints the matched share and the precision per replay.
 
-A variant changes what another batch changes: durations by a factor that each role has of its own, grids, the counters
-of
-generated kernels, the algorithm of matrix products, some lists of fused operators, the order of neighbouring products;
-some generated kernels are split in two or merged. Which event comes from which is known, so that pairings are scored
-event by event.
+A variant changes what another batch size changes: durations (by one factor per role), grids, the counters of generated
+kernels, the algorithm of matrix products, some lists of fused operators, the order of neighbouring products; some
+generated kernels are split in two or merged. The origin of each event is known, so that the pairs are scored event by
+event.
 """
 
 from __future__ import annotations
@@ -36,11 +35,9 @@ BATCH = 8
 SPLIT = MERGED = 0.05
 """Share of generated kernels that are split in two; of neighbours that are merged."""
 SWAPPED = 0.3
-"""Share of neighbouring matrix products of the backward phase that change places."""
+"""Share of neighbouring matrix products of the backward phase that are swapped."""
 RENAMED, REFUSED = 0.7, 0.1
-"""Share of the products' roles that get another algorithm; of generated kernels' roles that compute another
-operator.
-"""
+"""Share of roles of matrix products with another algorithm; of roles of generated kernels with another operator."""
 JITTER = 0.05
 SPLIT_K = "void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float>(cublasLt::cublasSplitKParams<float>)"
 COUNTER = re.compile(r"_(\d+)$")
@@ -51,12 +48,12 @@ PRODUCTS = ("ampere_sgemm_{0}x{1}_{2}", "void cutlass::Kernel2<cutlass_80_simt_s
 
 @dataclass(frozen=True)
 class Score:
-    """Shares of events and of their time, both of the control side.
+    """Shares of events and time of the control side.
 
     Attributes:
-        events, time: paired rightly, of all that have a partner. precision: paired rightly, of the time paired one to
-            one.
-        wide: time in groups of several by family.
+        events, time: correctly matched, relative to all with a partner. precision: correctly matched, relative to the
+            time matched one to one.
+        wide: time in groups of several events.
     """
 
     events: float
@@ -66,7 +63,7 @@ class Score:
 
 
 def main() -> None:
-    """Score every replay over seeds."""
+    """Score each replay over several seeds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     seeds = parser.parse_args().seeds
@@ -84,13 +81,13 @@ def main() -> None:
 
 
 def replay(folder: Path) -> CallTree:
-    """The call tree of a trace whose kernels are a graph's."""
+    """The call tree of a trace with graph replays."""
     (traces,) = load_sets([str(folder)])
     return summarise(traces).tree(True)
 
 
 def score(tree: CallTree, seed: int) -> Score:
-    """How rightly a variant of ``tree`` is paired with it."""
+    """The score of matching ``tree`` with a variant of it."""
     other, partners = variant(tree, random.Random(seed))
     sides = [items_of(t, 1, family_of_kernel, Origins(None), {}) for t in (tree, other)]
     matches = cascade(*sides, (tree, other), pair_calls(tree, other))

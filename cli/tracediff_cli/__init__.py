@@ -1,1 +1,1 @@
-"""The command line: one file a command: options in, the library's answer out."""
+"""The command line, one file per command: it parses options, calls the library and prints or writes the result."""

@@ -20,24 +20,29 @@ if TYPE_CHECKING:
 @click.argument("where", metavar="SET")
 @load_options(
     table_group=INSTEAD,
-    table_help="Show this table, such as launches or copies (repeatable; all for every one).",
+    table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
 @option(
     "--top",
     type=click.IntRange(0),
     metavar="N",
-    help="Show N rows of each table [default: 10 in the summary, else 15].",
+    help="Show N rows per table [default: 10 in the summary, 15 with --table].",
 )
-@option("--html", "html_file", metavar="FILE", help="Write one offline page (- is standard output).")
-@option("--json", "json_file", metavar="FILE", help="Write the whole analysis as JSON (- is standard output).")
+@option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    help="Write the analysis as one HTML file that works offline (- is standard output).",
+)
+@option("--json", "json_file", metavar="FILE", help="Write the analysis as JSON (- is standard output).")
 @option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
 @option(
     "--hta",
     "hta_names",
-    metavar="A,B,…",
-    help="Add analyses of Holistic Trace Analysis, such as breakdowns or idle (all for every one).",
+    metavar="NAME,…",
+    help='Add analyses of Holistic Trace Analysis, such as breakdowns or idle ("all" for every analysis).',
 )
-@option("--charts", "chart_folder", metavar="DIR", help="Write every chart as an offline page and as JSON.")
+@option("--charts", "chart_folder", metavar="DIR", help="Write each chart as HTML that works offline, and as JSON.")
 def analyze(
     where: str,
     loading: LoadArguments,
@@ -48,7 +53,7 @@ def analyze(
     hta_names: str | None,
     chart_folder: str | None,
 ) -> int:
-    """Look at one set in depth: the same accounts as compare, and further tables.
+    """Analyse one set of traces: step time by state, GPU time, operators, kernels, and further tables.
 
     \b
     Examples:
@@ -64,7 +69,7 @@ def analyze(
     written = json_file or markdown_file or html_file
     (traces,) = (loading if names or not written else loading.with_tables(ALL)).load([where])
     analysis = analyze_set(traces)
-    more = _of_hta(traces, hta_names.split(","), top) if hta_names else []
+    hta_tables = _hta_tables(traces, hta_names.split(","), top) if hta_names else []
     if json_file:
         from tracediff.report.analysis.to_json import to_json
 
@@ -72,11 +77,11 @@ def analyze(
     if markdown_file:
         from tracediff.report.analysis.to_markdown import to_markdown
 
-        write_text(markdown_file, to_markdown(analysis, top=top, more=more))
+        write_text(markdown_file, to_markdown(analysis, top=top, more=hta_tables))
     if html_file:
         from tracediff.report.page.analysis import to_html
 
-        write_text(html_file, to_html(analysis, command=shlex.join(["tracediff", *sys.argv[1:]]), more=more))
+        write_text(html_file, to_html(analysis, command=shlex.join(["tracediff", *sys.argv[1:]]), more=hta_tables))
     if chart_folder:
         from tracediff.charts import OF_SET
         from tracediff.report.charts_files import write_charts
@@ -87,22 +92,22 @@ def analyze(
 
         from tracediff.report.analysis.to_terminal import show
 
-        show(analysis, Console(), names, top, more)
+        show(analysis, Console(), names, top, hta_tables)
     return 0
 
 
-def _of_hta(traces: TraceSet, names: list[str], top: int | None) -> list[Table]:
-    """HTA's analyses ``names`` as tables; what it cannot tell is a line without rows."""
+def _hta_tables(traces: TraceSet, names: list[str], top: int | None) -> list[Table]:
+    """HTA's analyses ``names`` as tables; an analysis that is unavailable is a title without rows."""
     from tracediff.hta import SECTIONS, sections
     from tracediff.report.frames import frame_table
     from tracediff.report.table import Table
 
-    out = []
+    tables = []
     for section in sections(traces, list(SECTIONS) if "all" in names else [name.strip() for name in names]):
         if section.unavailable:
-            out.append(Table(f"HTA, {section.title}: {section.unavailable}", "", heads=(), texts=0, rows=()))
-        out += [
+            tables.append(Table(f"HTA, {section.title}: {section.unavailable}", "", heads=(), texts=0, rows=()))
+        tables += [
             frame_table(f"HTA, {section.title}: {caption}", frame, top if top is not None else 15)
             for caption, frame in section.tables.items()
         ]
-    return out
+    return tables

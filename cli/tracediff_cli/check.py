@@ -29,13 +29,13 @@ LIMITS = "Limits"
     "--max-regression",
     group=LIMITS,
     metavar="PERCENT",
-    help="Allow the step time to grow by this part [default: 5%].",
+    help="Allow the step time to grow by this percentage [default: 5%].",
 )
 @option(
     "--min-delta",
     group=LIMITS,
     metavar="TIME",
-    help="Allow the step time to grow by this much, such as 50us [default: 0us].",
+    help="Allow the step time to grow by this much, such as 50us or 1ms [default: 0us].",
 )
 @option(
     "--limit",
@@ -43,29 +43,34 @@ LIMITS = "Limits"
     group=LIMITS,
     multiple=True,
     metavar="SUBJECT=RELATIVE[,ABSOLUTE]",
-    help="Set a further limit (repeatable).",
+    help="Limit another subject, such as memory=2%,16MB (repeatable).",
 )
 @option(
     "--allow",
     group=LIMITS,
     multiple=True,
     metavar="CODE",
-    help="Go on under this caution, such as gpu or single-run (repeatable).",
+    help="Accept this caution, such as gpu or single-run (repeatable).",
 )
 @option(
     "--config",
     group=LIMITS,
     metavar="FILE",
-    help="Read limits and waivers from this file [default: tracediff.toml where there is one].",
+    help="Read limits and waivers from this file [default: tracediff.toml in the current folder, if present].",
 )
-@load_options(sides=SIDES, table_help="Add this table to the JSON, such as launches (repeatable; all for every one).")
+@load_options(
+    sides=SIDES, table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).'
+)
 @judging_options
 @option("--json", "json_file", metavar="FILE", help="Write the check as JSON (- is standard output).")
 @option(
-    "--markdown", "markdown_file", metavar="FILE", help="Write it as Markdown for a comment (- is standard output)."
+    "--markdown",
+    "markdown_file",
+    metavar="FILE",
+    help="Write the check as Markdown for a pull-request comment (- is standard output).",
 )
-@option("--junit", "junit_file", metavar="FILE", help="Write it as JUnit XML (- is standard output).")
-@option("--github", is_flag=True, help="Print GitHub's workflow annotations as well.")
+@option("--junit", "junit_file", metavar="FILE", help="Write the check as JUnit XML (- is standard output).")
+@option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
     control: str,
     test: str,
@@ -82,13 +87,13 @@ def check(
     junit_file: str | None,
     github: bool,
 ) -> int:
-    """Gate CI: is TEST worse than CONTROL by more than is allowed?
+    """Gate CI: fail if TEST exceeds a limit relative to CONTROL.
 
-    A limit is broken where both its relative and its absolute part are exceeded; times are judged on their 95 %
-    interval, counts and memory exactly.
-    SUBJECT is state:NAME, family:NAME, op:PATTERN, kernels, memory or graph-breaks. Exit code: 0 pass, 1 regression, 2
-    error, 3 inconclusive or not
-    comparable.
+    A limit is exceeded if both its relative and its absolute part are. Times are judged by their 95 % confidence
+    interval, counts and memory exactly. SUBJECT is state:NAME, family:NAME, op:PATTERN, kernels, memory or
+    graph-breaks.
+
+    Exit code: 0 pass, 1 regression, 2 error, 3 inconclusive or not comparable.
 
     \b
     Examples:
@@ -128,14 +133,14 @@ def check(
     if github:
         from tracediff.report.check_github import to_github
 
-        click.echo(to_github(gate), nl=False, err=not prints)  # a document on standard output stays one
+        click.echo(to_github(gate), nl=False, err=not prints)  # nothing else beside a document on standard output
     return gate.exit_code
 
 
 def _settings(
     config: str | None, max_regression: str | None, min_delta: str | None, limits: Sequence[str], allow: Sequence[str]
 ) -> Settings:
-    """What the file says, and over it what the command line says."""
+    """The settings of the configuration file, overridden by those of the command line."""
     from tracediff.diff.gate.config import FILE, Settings, allowed, merged, read_settings
     from tracediff.diff.gate.limits import parse_absolute, parse_limit, parse_relative
 
@@ -145,5 +150,5 @@ def _settings(
         settings = replace(settings, max_regression=parse_relative(max_regression, "--max-regression"))
     if min_delta is not None:
         settings = replace(settings, min_delta=parse_absolute(min_delta, "us", "--min-delta"))
-    together = merged([*settings.limits, *map(parse_limit, limits)])
-    return replace(settings, limits=together, allow=settings.allow | allowed(allow, "--allow"))
+    all_limits = merged([*settings.limits, *map(parse_limit, limits)])
+    return replace(settings, limits=all_limits, allow=settings.allow | allowed(allow, "--allow"))

@@ -1,4 +1,4 @@
-"""``tracediff collect``: hands its options on to the collector, which needs nothing but torch."""
+"""``tracediff collect``: passes its options on to the collector, which needs only torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ def collect(context: click.Context, arguments: tuple[str, ...]) -> int:
     from tracediff.collect.__main__ import main
     from tracediff_cli.show_collection import show_collection
 
-    own = (
+    collector_arguments = (
         sys.argv[sys.argv.index("collect") + 1 :] if "--" in sys.argv else list(arguments)
     )  # click swallows the first --
-    context.exit(main(own, lambda request: show_collection(request.out, request.json_file, request.markdown_file)))
+    context.exit(
+        main(
+            collector_arguments, lambda request: show_collection(request.out, request.json_file, request.markdown_file)
+        )
+    )

@@ -24,44 +24,53 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @click.command(cls=GroupedCommand)
 @click.argument("control", metavar="CONTROL")
 @click.argument("test", metavar="TEST")
-@option("--by", group=INSTEAD, type=click.Choice(VIEWS), help="Show the work summed by this.")
+@option("--by", group=INSTEAD, type=click.Choice(VIEWS), help="Print only the changes, summed by this.")
 @option(
     "--explain",
-    "explained",
+    "explained_name",
     group=INSTEAD,
     metavar="NAME",
-    help="Show how the work of this kernel or operator was matched, and why.",
+    help="Print how and why the work of this kernel or operator was matched.",
 )
 @option(
     "--where",
-    "name",
+    "event_name",
     group=INSTEAD,
     metavar="NAME",
-    help="List the longest events called NAME with file, time and stream or thread.",
+    help="Print the longest events called NAME, with file, time and stream or thread.",
 )
 @load_options(
     sides=SIDES,
     table_group=INSTEAD,
-    table_help="Show this table, such as launches or copies (repeatable; all for every one).",
+    table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
 @judging_options
-@option("--top", type=click.IntRange(0), metavar="N", help="Show N rows of each table of changes [default: 10 in all].")
-@option("--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Order the tables of changes.")
+@option(
+    "--top", type=click.IntRange(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total]."
+)
+@option(
+    "--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Sort the tables of changes by this."
+)
 @option(
     "--device",
     type=click.Choice(["cpu", "gpu", "all"]),
     default="all",
     show_default=True,
-    help="Show the changes of this device.",
+    help="Show the changes on this device.",
 )
-@option("--html", "html_file", metavar="FILE", help="Write the report, one offline page (- is standard output).")
-@option("--json", "json_file", metavar="FILE", help="Write the whole comparison as JSON (- is standard output).")
-@option("--markdown", "markdown_file", metavar="FILE", help="Write the answer as Markdown (- is standard output).")
+@option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    help="Write the report as one HTML file that works offline (- is standard output).",
+)
+@option("--json", "json_file", metavar="FILE", help="Write the comparison as JSON (- is standard output).")
+@option("--markdown", "markdown_file", metavar="FILE", help="Write a summary as Markdown (- is standard output).")
 @option(
     "--images",
     "image_format",
     type=click.Choice(["png", "svg"]),
-    help="Write charts beside the Markdown file and link them (needs kaleido).",
+    help="Write charts next to the --markdown file and link them (needs kaleido).",
 )
 def compare(
     control: str,
@@ -72,19 +81,20 @@ def compare(
     top: int | None,
     sort: str,
     by: str | None,
-    explained: str | None,
+    explained_name: str | None,
     device: str,
     html_file: str | None,
     json_file: str | None,
     markdown_file: str | None,
     image_format: str | None,
-    name: str | None,
+    event_name: str | None,
 ) -> int:
-    """Compare two sets of traces: where the step time went and what changed.
+    """Compare two sets of traces: did the step get faster or slower, and why?
 
-    CONTROL and TEST are each a folder, a trace file (.json, .json.gz, .json.zst), a quoted glob, a .zip archive or a
-    URL. Files of one rank are
-    runs of the same program. Exit code: 0 compared, 2 error, 3 not comparable.
+    CONTROL and TEST are each a folder, a trace file (.json, .json.gz, .json.zst), a quoted glob, a .zip archive, a URL
+    or a snapshot. Several files of the same rank are runs of the same program.
+
+    Exit code: 0 compared, 2 error, 3 not comparable.
 
     \b
     Examples:
@@ -98,21 +108,21 @@ def compare(
       tracediff compare old/ new/ --explain layer_norm
       tracediff compare old/ new/ --where cudaStreamSynchronize
     """
-    if name is not None:
+    if event_name is not None:
         from tracediff_cli.where import list_events
 
-        list_events((control, test), name, top if top is not None else 10)
+        list_events((control, test), event_name, top if top is not None else 10)
         return 0
     if image_format and markdown_file in (None, "-"):
-        raise click.UsageError("--images needs --markdown FILE, beside which the images are written")
+        raise click.UsageError("--images needs --markdown FILE: the images are written next to that file")
     from tracediff.diff.compare import compare_sets
 
     before, after = loading.load([control, test])
     comparison = compare_sets(before, after, force, judging)
-    if explained is not None:
+    if explained_name is not None:
         from tracediff.report.explain import explain
 
-        click.echo(explain(comparison, explained, top if top is not None else 10), nl=False)
+        click.echo(explain(comparison, explained_name, top if top is not None else 10), nl=False)
         return 3 if comparison.was_refused else 0
     from tracediff.write import write_text
 
@@ -142,7 +152,7 @@ def compare(
 
 
 def _images(comparison: Comparison, markdown_file: str, image_format: str) -> dict[str, tuple[str, str]]:
-    """Write the images into a folder beside the file: chart → (address from the file, title)."""
+    """Write the images to a folder next to ``markdown_file``; return chart → (path relative to the file, title)."""
     from tracediff.report.charts_files import write_images
     from tracediff.report.to_markdown import IMAGES
 

@@ -1,4 +1,4 @@
-"""``tracediff dashboard CONTROL TEST`` or ``tracediff dashboard FOLDER``."""
+"""``tracediff dashboard CONTROL TEST`` and ``tracediff dashboard FOLDER``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SERVER = "Server and browser"
 @click.argument("wheres", metavar="CONTROL TEST | FOLDER", nargs=-1, required=True)
 @load_options(
     sides=SIDES,
-    table_help="Make this table for the findings that need it, such as rates (repeatable; all for every one).",
+    table_help='Compute this table for the findings that need it, such as rates (repeatable; "all" for every table).',
 )
 @judging_options
 @option(
@@ -39,25 +39,25 @@ SERVER = "Server and browser"
     default=8050,
     show_default=True,
     metavar="N",
-    help="Serve on this port; 0 takes a free one.",
+    help="Serve on this port; 0 selects a free one.",
 )
-@option("--open", "opens", group=SERVER, is_flag=True, help="Open the dashboard in the browser.")
+@option("--open", "open_browser", group=SERVER, is_flag=True, help="Open the dashboard in the browser.")
 @option(
     "--host",
     group=SERVER,
     default="127.0.0.1",
     show_default=True,
-    metavar="H",
-    help="Serve on this address; any but this machine's own needs --token.",
+    metavar="ADDRESS",
+    help="Serve on this address; one that other machines can reach needs --token.",
 )
-@option("--token", group=SERVER, metavar="T", help="Require this token of every request (16 characters or more).")
+@option("--token", group=SERVER, metavar="TOKEN", help="Require this token in every request (16 characters or more).")
 @option(
     "--theme",
     group=SERVER,
     type=click.Choice(["auto", "light", "dark"]),
     default="auto",
     show_default=True,
-    help="Start in this theme.",
+    help="Use this theme until the user changes it.",
 )
 def dashboard(
     wheres: tuple[str, ...],
@@ -65,16 +65,15 @@ def dashboard(
     judging: Judging,
     force: bool,
     port: int,
-    opens: bool,
+    open_browser: bool,
     host: str,
     token: str | None,
     theme: str,
 ) -> int:
     """Explore a comparison in the browser.
 
-    CONTROL and TEST are each whatever compare takes; of a FOLDER any two sets below it can be chosen. Nothing else is
-    read, and only this machine can
-    ask. Ctrl-C ends it.
+    CONTROL and TEST are as for compare. With FOLDER, choose any two sets below it in the browser. The server reads no
+    other files and accepts requests from this machine only. Press Ctrl-C to stop it.
 
     \b
     Examples:
@@ -94,11 +93,11 @@ def dashboard(
         ) from None
     if not is_loopback(host):
         if token is None:
-            raise TracediffError("--host", f"{host} lets other machines in", "give a --token that they must know")
+            raise TracediffError("--host", f"other machines can reach {host}", "require a --token of their requests")
         click.echo(
             (
-                f"warning: other machines can reach {host}; the connection is not encrypted, and whoever has the token "
-                f"sees the traces"
+                f"warning: other machines can reach {host}; the connection is not encrypted, and anyone with the token "
+                f"can see the traces"
             ),
             err=True,
         )
@@ -107,41 +106,43 @@ def dashboard(
     ):
         raise TracediffError(
             "--token",
-            "is too short, or holds characters that an address or a cookie cannot",
-            "give 16 letters and digits or more",
+            "is too short, or contains characters that are not allowed in a URL or a cookie",
+            "give 16 or more letters and digits",
         )
     options = _options(wheres, loading)
     sets = _sets(wheres, options)
-    made = make_app(sets, host=host, token=token, theme=theme, options=options, judging=judging, force=force)
-    server = bound(made, host, port)
+    app = make_app(sets, host=host, token=token, theme=theme, options=options, judging=judging, force=force)
+    server = bound(app, host, port)
     where = address(server, host, token)
-    click.echo(f"tracediff dashboard: {where} (Ctrl-C ends it)")
-    if len(made.sets.given) == 2:
-        made.loader.pair(*made.sets.given)  # while the browser starts
-    if opens:
+    click.echo(f"tracediff dashboard: {where} (press Ctrl-C to stop)")
+    if len(app.sets.given) == 2:
+        app.loader.pair(*app.sets.given)  # read them while the browser starts
+    if open_browser:
         threading.Timer(0.2, webbrowser.open, [where]).start()
-    for asked in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        signal.signal(asked, lambda number, _: sys.exit(128 + number))  # so that what it started and wrote is removed
+    for ending in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))  # so that processes and files are cleaned up
     try:
         server.serve_forever()  # returns at Ctrl-C
     finally:
-        made.close()
-    click.echo("ended")
+        app.close()
+    click.echo("stopped")
     return 0
 
 
 def _options(wheres: tuple[str, ...], loading: LoadArguments) -> LoadOptions:
-    """How the sets of the command line are read: both of a pair, or all of a folder.
+    """The options for reading the sets: one per set of a pair, or one for all sets of a folder.
 
     Raises:
-        TracediffError: more than two sets, or an option that they cannot have.
+        TracediffError: more than two sets, or an option that does not apply to them.
     """
     if len(wheres) > 2:
         raise TracediffError(
-            "dashboard", f"{len(wheres)} sets were given", "give CONTROL and TEST, or the folder that holds them all"
+            "dashboard",
+            f"{len(wheres)} sets were given, but it compares two",
+            "give CONTROL and TEST, or a folder that contains all sets",
         )
     if len(wheres) == 1 and loading.labels:
-        raise TracediffError("--label", "sets of a folder are named by their paths", "give CONTROL and TEST")
+        raise TracediffError("--label", "the sets of a folder are labelled by their paths", "give CONTROL and TEST")
     return loading.options(len(wheres))
 
 
@@ -149,7 +150,7 @@ def _sets(wheres: tuple[str, ...], options: LoadOptions) -> Sets:
     """The sets of the command line.
 
     Raises:
-        TracediffError: nothing there.
+        TracediffError: no trace is found.
     """
     from tracediff_dashboards.sets import Sets
 
@@ -157,10 +158,12 @@ def _sets(wheres: tuple[str, ...], options: LoadOptions) -> Sets:
 
     if len(wheres) == 1:
         if not os.path.isdir(wheres[0]):
-            raise TracediffError(wheres[0], "is no folder", "give CONTROL and TEST, or a folder of sets")
+            raise TracediffError(wheres[0], "not a folder", "give CONTROL and TEST, or a folder of trace sets")
         return Sets(root=wheres[0], every=options.sets[0])
     for where in wheres:
         find_traces(where)
-    control, test = (one.label or name for one, name in zip(options.sets, labels_for(wheres), strict=True))
+    control, test = (
+        set_options.label or name for set_options, name in zip(options.sets, labels_for(wheres), strict=True)
+    )
     names = control, test if test != control else f"{test} (again)"
     return Sets(dict(zip(names, wheres, strict=True)), options=dict(zip(names, options.sets, strict=True)))

@@ -19,40 +19,40 @@ if TYPE_CHECKING:
 @click.command(cls=GroupedCommand)
 @click.argument("control", metavar="CONTROL")
 @click.argument("test", metavar="TEST")
-@load_options(sides=SIDES, table_help="Write this table with --csv, such as launches (repeatable; all for every one).")
+@load_options(sides=SIDES, table_help='Add this table to --csv, such as launches (repeatable; "all" for every table).')
 @judging_options
 @option(
     "--csv",
     "csv_folder",
     metavar="DIR",
-    help="Write the tables as CSV: states, groups and their members, call tree, findings, ops, steps, health.",
+    help="Write CSV files: states, groups and their members, call tree, findings, operators, steps, health.",
 )
 @option(
     "--folded",
     "folded_file",
     metavar="FILE",
-    help="Write the call stacks of both sides for flame-graph tools (- is standard output).",
+    help="Write the call stacks of both sides as folded stacks for flame-graph tools (- is standard output).",
 )
 @option(
     "--perfetto",
     "perfetto_file",
     metavar="FILE",
-    help="Write one step of both sides as a trace for ui.perfetto.dev or chrome://tracing (.gz is compressed).",
+    help="Write one step per side as a merged trace for ui.perfetto.dev or chrome://tracing (.gz is compressed).",
 )
-@option("--charts", "chart_folder", metavar="DIR", help="Write every chart as HTML that opens offline, and as JSON.")
+@option("--charts", "chart_folder", metavar="DIR", help="Write each chart as HTML that works offline, and as JSON.")
 @option(
     "--chart-format",
     "chart_formats",
     multiple=True,
     type=click.Choice(["png", "svg", "pdf", "fragment"]),
-    help="Write images of the charts too, or HTML to put into a page (repeatable).",
+    help="Also write the charts as images, or as HTML fragments to embed in a page (repeatable).",
 )
 @option(
     "--chart-theme",
     type=click.Choice(["light", "dark"]),
     default="light",
     show_default=True,
-    help="Draw charts in this theme.",
+    help="Draw the charts in this theme.",
 )
 def export(
     control: str,
@@ -77,7 +77,7 @@ def export(
       tracediff export eager/ compiled/ --charts charts/ --chart-format svg
     """
     if csv_folder is folded_file is perfetto_file is chart_folder is None:
-        raise click.UsageError("say what to write: --csv DIR, --folded FILE, --perfetto FILE or --charts DIR")
+        raise click.UsageError("nothing to write: add --csv DIR, --folded FILE, --perfetto FILE or --charts DIR")
     if loading.tables and csv_folder is None:
         raise click.UsageError("--table needs --csv DIR")
     if chart_formats and chart_folder is None:
@@ -95,18 +95,18 @@ def export(
     if folded_file is not None:
         write_text(folded_file, to_folded(comparison))
     if perfetto_file is not None:
-        _write_merged(comparison, perfetto_file)
+        _write_merged_trace(comparison, perfetto_file)
     if csv_folder is not None:
         _write_tables(comparison, csv_folder)
     if chart_folder is not None:
         from tracediff.report.charts_files import write_charts
 
         written = write_charts(comparison, chart_folder, chart_formats, chart_theme)
-        click.echo(f"wrote {len(written)} files of charts to {chart_folder}")
+        click.echo(f"wrote {len(written)} chart files to {chart_folder}")
     return 3 if comparison.was_refused else 0
 
 
-def _write_merged(comparison: Comparison, path: str) -> None:
+def _write_merged_trace(comparison: Comparison, path: str) -> None:
     from tracediff.report.to_perfetto import to_perfetto
 
     merged = to_perfetto(comparison)
@@ -124,7 +124,7 @@ def _write_tables(comparison: Comparison, folder: str) -> None:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
         raise TracediffError(
-            folder, f"cannot be made ({(error.strerror or str(error)).lower()})", "give a folder that can be written"
+            folder, f"cannot be created ({(error.strerror or str(error)).lower()})", "give a folder that is writable"
         ) from None
     tables = to_csv(comparison)
     for name, text in tables.items():

@@ -1,4 +1,4 @@
-"""The options of every command that compares sets: how strictly differences are judged."""
+"""The options of every command that compares sets: how the significance of a difference is decided."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracediff_cli.option_groups import JUDGING, option
 
 
 def percent(value: str | float) -> float:
-    """``3%`` or ``0.03`` as a part of the whole.
+    """The fraction that ``3%`` or ``0.03`` means.
 
     Raises:
         click.BadParameter: any other text.
@@ -21,26 +21,29 @@ def percent(value: str | float) -> float:
         return value
     text = value.strip()
     try:
-        part = float(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+        fraction = float(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
     except ValueError:
-        part = -1.0
-    if not 0 <= part < 10:
+        fraction = -1.0
+    if not 0 <= fraction < 10:
         raise click.BadParameter(f"{text!r} is not a percentage: write 3% or 0.03")
-    return part
+    return fraction
 
 
 def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that compares sets; the command gets them as ``judging`` and ``force``."""
 
     @option(
-        "--paired", group=JUDGING, is_flag=True, help="Test run k of control against run k of test (5 pairs or more)."
+        "--paired",
+        group=JUDGING,
+        is_flag=True,
+        help="Pair run k of control with run k of test (needs 5 pairs or more).",
     )
     @option(
         "--assume-run-cv",
         group=JUDGING,
         metavar="PERCENT",
         type=percent,
-        help="Judge single runs by this assumed run-to-run spread.",
+        help="Assume this run-to-run coefficient of variation if a side has one run.",
     )
     @option(
         "--equivalence-band",
@@ -49,7 +52,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=percent,
         default="5%",
         show_default=True,
-        help="Judge changes of the step time within this as no difference.",
+        help="Treat a change of the step time within this band as no difference.",
     )
     @option(
         "--noise-floor",
@@ -58,9 +61,9 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=percent,
         default="1%",
         show_default=True,
-        help="Flag no operator for a smaller change.",
+        help="Do not flag operators whose time changed by less.",
     )
-    @option("--force", group=JUDGING, is_flag=True, help="Compare even what the preflight refuses.")
+    @option("--force", group=JUDGING, is_flag=True, help="Compare even if the preflight refuses.")
     @wraps(command)
     def with_judging(
         paired: bool, assume_run_cv: float | None, equivalence_band: float, noise_floor: float, **others: Any

@@ -1,4 +1,4 @@
-"""The options of every command that loads traces: which of them are read, and how."""
+"""The options of every command that loads traces: which files, ranks and steps are read, and how."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracediff.profile.selection import Selection
 
 SIDES = ("ctrl", "test")
-"""What an option's value begins with, and ``=``, to concern one side only."""
+"""Prefixes, followed by ``=``, that limit an option's value to one side."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class LoadArguments:
     """The loading options as they were written on the command line.
 
     Attributes:
-        sides: prefixes that values may have; none where a command has no control and test.
-        labels, ranks, steps, skips: values in order, with their prefixes. tables: names, or ``all``.
-        step_marker, families, jobs: None for the defaults.
+        sides: allowed prefixes of values; empty if the command has no control and test.
+        labels, ranks, steps, skips: values in the order given, with their prefixes. tables: names, or ``all``.
+        step_marker, families, jobs: None for the default.
     """
 
     sides: tuple[str, ...]
@@ -43,7 +43,7 @@ class LoadArguments:
     jobs: int | None
 
     def load(self, wheres: Sequence[str]) -> list[TraceSet]:
-        """The sets at ``wheres``, with a progress bar on a terminal.
+        """Load the sets at the paths ``wheres``, with a progress bar on a terminal.
 
         Raises:
             TracediffError: as for `options` and `tracediff.engine.load_sets`.
@@ -51,56 +51,58 @@ class LoadArguments:
         from tracediff.engine import load_sets
 
         options = self.options(len(wheres))
-        with progress() as tell:
-            return load_sets(wheres, options, progress=tell)
+        with progress_bar() as on_progress:
+            return load_sets(wheres, options, progress=on_progress)
 
     def with_tables(self, *names: str) -> LoadArguments:
-        """The same with these tables."""
+        """A copy with these tables."""
         return replace(self, tables=names)
 
     def options(self, count: int) -> LoadOptions:
-        """What they mean for ``count`` sets.
+        """The load options of ``count`` sets.
 
         Raises:
-            TracediffError: a value, a side, a table or the file of families is wrong.
+            TracediffError: a value, a side, a table or the families file is invalid.
         """
         from tracediff.load_options import LoadOptions, SetOptions
         from tracediff.profile.kernels.families import DEFAULT, read_rules
         from tracediff.profile.tables import table_names
 
-        table_names(self.tables)  # an unknown one is told before anything is read
+        table_names(self.tables)  # reject unknown names before reading anything
         ranks, steps, skips = (
             self._by_set(name, values, count)
             for name, values in (("--rank", self.ranks), ("--step", self.steps), ("--skip-first", self.skips))
         )
         sets = tuple(
-            SetOptions(label, frozenset(_number("--rank", rank) for rank in of) or None, _selection(step, skip))
-            for label, of, step, skip in zip(self._labels(count), ranks, steps, skips, strict=True)
+            SetOptions(label, frozenset(_number("--rank", rank) for rank in set_ranks) or None, _selection(step, skip))
+            for label, set_ranks, step, skip in zip(self._labels(count), ranks, steps, skips, strict=True)
         )
         rules = read_rules(self.families) if self.families is not None else DEFAULT
         return LoadOptions(sets, self.step_marker, rules, self.tables, self.jobs)
 
     def _by_set(self, name: str, values: Sequence[str], count: int) -> list[list[str]]:
-        """The values of each set; one without a prefix is for all of them."""
+        """The values of each set; a value without a prefix applies to every set."""
         sets: list[list[str]] = [[] for _ in range(count)]
         for value in values:
             side, mark, rest = value.partition("=")
             if not (mark and self.sides):
-                for one in sets:
-                    one.append(value)
+                for set_values in sets:
+                    set_values.append(value)
                 continue
             if side not in self.sides:
-                raise TracediffError(name, f"unknown side {side!r}", "write ctrl=… or test=…, or neither for both")
+                raise TracediffError(
+                    name, f"unknown side {side!r}", "write ctrl=… or test=…, or no prefix for both sides"
+                )
             self._check_sides(name, value, count)
             sets[self.sides.index(side)].append(rest)
         return sets
 
     def _labels(self, count: int) -> list[str | None]:
-        """The label of each set, None for the default; those without a prefix name the sets in order."""
+        """The label of each set, None for the default; labels without a prefix apply to the sets in order."""
         prefixes = tuple(f"{side}=" for side in self.sides)
         plain = [label for label in self.labels if not label.startswith(prefixes)]
         if len(plain) > count:
-            raise TracediffError("--label", f"{len(plain)} labels for {count} sets", "give one for each set")
+            raise TracediffError("--label", f"{len(plain)} labels for {count} sets", "give at most one per set")
         labels: list[str | None] = [*plain, *[None] * (count - len(plain))]
         for label in self.labels:
             side, mark, rest = label.partition("=")
@@ -111,7 +113,9 @@ class LoadArguments:
 
     def _check_sides(self, name: str, value: str, count: int) -> None:
         if count != len(self.sides):
-            raise TracediffError(name, f"{value!r} names one side of a pair", "give CONTROL and TEST, or no side")
+            raise TracediffError(
+                name, f"{value!r} names one side of a pair", "give CONTROL and TEST, or leave out the prefix"
+            )
 
 
 def load_options(
@@ -120,11 +124,11 @@ def load_options(
     """Add the options of every command that loads sets; the command gets them as ``loading``.
 
     Args:
-        table_help: what the command does with ``--table``. table_group: the section of the help that it stands in.
-        sides: prefixes with which a value concerns one side only.
+        table_help: help text of ``--table``. table_group: section of the help that lists ``--table``.
+        sides: prefixes that limit a value to one side.
     """
     prefix = f"[{'|'.join(f'{side}=' for side in sides)}]" if sides else ""
-    labels = "Name a side (control first)" if sides else "Name the set"
+    label_help = "Label a side (control first)" if sides else "Label the set"
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @option(
@@ -133,7 +137,7 @@ def load_options(
             group=SETS,
             multiple=True,
             metavar=f"{prefix}NAME",
-            help=f"{labels} [default: the last part of its path].",
+            help=f"{label_help} [default: the last part of its path].",
         )
         @option(
             "--rank", "ranks", group=SETS, multiple=True, metavar=f"{prefix}N", help="Use only this rank (repeatable)."
@@ -144,7 +148,7 @@ def load_options(
             group=SETS,
             multiple=True,
             metavar=f"{prefix}A..B",
-            help="Use only the steps numbered A to B.",
+            help="Use only steps A to B, by number.",
         )
         @option(
             "--skip-first",
@@ -152,19 +156,19 @@ def load_options(
             group=SETS,
             multiple=True,
             metavar=f"{prefix}N",
-            help="Leave out the first N steps of each file [default: 1 of 3 or more].",
+            help="Leave out the first N steps of each file [default: 1 if there are 3 or more].",
         )
         @option(
             "--step-marker",
             group=SETS,
             metavar="REGEX",
-            help="Take the annotations that match as steps [default: ProfilerStep#N].",
+            help="Use the annotations that match as steps [default: ProfilerStep#N].",
         )
         @option(
             "--families",
             group=SETS,
             metavar="FILE",
-            help="Classify names by the rules of this TOML file before the built-in ones.",
+            help="Classify kernels and operators by the rules of this TOML file before the built-in ones.",
         )
         @option("--table", "tables", group=table_group, multiple=True, metavar="NAME", help=table_help)
         @option(
@@ -172,7 +176,7 @@ def load_options(
             group=SETS,
             type=click.IntRange(1),
             metavar="N",
-            help="Read files in N processes [default: one per core, 1 below 4 MiB].",
+            help="Read files in N processes [default: one per core; 1 for less than 4 MiB].",
         )
         @wraps(command)
         def with_loading(
@@ -195,7 +199,7 @@ def load_options(
 
 
 def _selection(steps: Sequence[str], skips: Sequence[str]) -> Selection:
-    """The last of several counts, and steps before how many are skipped."""
+    """The steps to use: of repeated options the last counts, and --step precedes --skip-first."""
     from tracediff.profile.selection import Selection
 
     if steps:
@@ -205,13 +209,13 @@ def _selection(steps: Sequence[str], skips: Sequence[str]) -> Selection:
 
 def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise TracediffError(name, f"not a whole number: {text!r}", "write 0 or more")
+        raise TracediffError(name, f"not a whole number: {text!r}", "give 0 or more")
     return int(text)
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar over files on a terminal, nothing on a pipe."""
+def progress_bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Show a progress bar over files on a terminal, nothing on a pipe; yields a callback of (files done, files)."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -221,7 +225,7 @@ def progress() -> Iterator[Callable[[int, int], None] | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     with Progress(
-        TextColumn("reading traces"),
+        TextColumn("Reading traces"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -1,4 +1,4 @@
-"""``tracediff``: the group of commands, and how faults end."""
+"""``tracediff``: the group of commands, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tracediff.errors import TracediffError, printable
 
 COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
-    "compare": "Compare two sets of traces and say where the step time went.",
-    "analyze": "Look at one set in depth.",
-    "matrix": "Compare many sets with one control in one table.",
-    "check": "Gate CI: exit code 1 where a limit on time, counts or memory is broken.",
-    "export": "Write a comparison's tables and charts to files.",
-    "snapshot": "Write a compact baseline of a set.",
+    "compare": "Compare two sets of traces: why did the step get faster or slower?",
+    "analyze": "Analyse one set of traces.",
+    "matrix": "Compare many sets with one control, in one table.",
+    "check": "Gate CI: exit with 1 if a limit on time, counts or memory is exceeded.",
+    "export": "Write a comparison's tables, charts and a merged trace to files.",
+    "snapshot": "Write a set as one small file, to keep as a baseline.",
     "dashboard": "Explore a comparison in the browser.",
 }
 FORMER = ("table",)
-"""Commands that have another name now; they still work."""
+"""Former names of commands, which still work."""
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module only when the command runs: ``tracediff --help`` stays fast."""
+    """A group that imports a command's module only when the command runs, so that ``tracediff --help`` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         return list(COMMANDS)
@@ -41,11 +41,11 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; an unknown command is an error that suggests the nearest."""
+        """Resolve as click does; the error of an unknown command suggests the nearest name."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             nearest = get_close_matches(name, COMMANDS, 1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"commands are {', '.join(COMMANDS)}"
+            hint = f"did you mean {nearest[0]}?" if nearest else f"available commands: {', '.join(COMMANDS)}"
             raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -60,7 +60,8 @@ class LazyGroup(click.Group):
 def cli(debug: bool) -> None:  # read from the context by main
     """Why did a PyTorch step get faster or slower?
 
-    tracediff compares two sets of torch.profiler traces and names every microsecond of the difference.
+    tracediff compares two sets of torch.profiler traces and accounts for every
+    microsecond of the difference.
 
     \b
     Examples:
@@ -72,7 +73,7 @@ def cli(debug: bool) -> None:  # read from the context by main
 
 
 def main() -> None:
-    """Run the command line; a fault is one line on standard error and exit code 2, an interrupt 130."""
+    """Run the command line; an error prints one line to standard error and exits with 2, an interrupt with 130."""
     try:
         code = cli.main(prog_name="tracediff", standalone_mode=False)
     except TracediffError as error:
@@ -85,10 +86,12 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing more to say
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the reader has closed the pipe; discard the rest
         sys.exit(141)
     except MemoryError:
-        _fail("error: out of memory; give fewer files at a time (--rank) or fewer processes (--jobs 1)", 2)
+        _fail("error: out of memory; read fewer files at a time (--rank) or use fewer processes (--jobs 1)", 2)
     sys.exit(code if isinstance(code, int) else 0)
 
 

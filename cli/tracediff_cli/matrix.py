@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @click.command(cls=GroupedCommand)
 @click.argument("control", metavar="CONTROL")
 @click.argument("others", metavar="SET...", nargs=-1, required=True)
-@load_options(table_help="Add this table to the JSON, such as launches (repeatable; all for every one).")
+@load_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')
 @judging_options
-@option("--pairwise", group=SETS, is_flag=True, help="Compare every set with every other.")
+@option("--pairwise", group=SETS, is_flag=True, help="Compare each pair of sets.")
 @option("--json", "json_file", metavar="FILE", help="Write the matrix as JSON (- is standard output).")
 @option("--markdown", "markdown_file", metavar="FILE", help="Write the table as Markdown (- is standard output).")
 def matrix(
@@ -32,9 +32,9 @@ def matrix(
     json_file: str | None,
     markdown_file: str | None,
 ) -> int:
-    """Compare many sets with one control: a row each, tests corrected for being many (Holm).
+    """Compare many sets with one control: one row per set, p-values corrected for multiple testing (Holm).
 
-    --rank, --step and --skip-first concern every set; --label names the sets in order.
+    --rank, --step and --skip-first apply to every set; --label is given once per set, in order.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Options in groups, so that ``--help`` shows what belongs together."""
+"""Options in groups, so that ``--help`` shows related options together."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SETS = "Which traces"
+SETS = "Trace selection"
 INSTEAD = "Instead of the usual output"
-JUDGING = "How strictly to judge"
+JUDGING = "Statistics and comparability"
 OUTPUT = "Output"
 OTHER = "Other"
 
 
 class GroupedOption(click.Option):
-    """An option that ``--help`` shows in a section of its own.
+    """An option that ``--help`` lists in the section of its group.
 
     Attributes:
         group: heading of the section.
@@ -29,10 +29,10 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose ``--help`` has a section for each group of its options."""
+    """A command whose ``--help`` has one section per group of options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections in the order of their first options, --help last."""
+        """Write the sections in the order of their first options, with --help last."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in sorted(self.get_params(ctx), key=lambda param: not isinstance(param, GroupedOption)):
             record = param.get_help_record(ctx)

@@ -1,6 +1,8 @@
-"""``tracediff compare … --where NAME``: the longest events of a name."""
+"""``tracediff compare … --where NAME``: the longest events with that name."""
 
 from __future__ import annotations
+
+from itertools import chain
 
 from rich.console import Console
 from rich.table import Table
@@ -15,26 +17,24 @@ from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
 
 
-def list_events(wheres: tuple[str, str], name: str, most: int) -> None:
-    """Print the ``most`` longest events called ``name`` of each set.
+def list_events(paths: tuple[str, str], name: str, limit: int) -> None:
+    """Print the ``limit`` longest events called ``name`` of each set.
 
     Raises:
-        TracediffError: no event of that name in either set, or a set is a snapshot.
+        TracediffError: neither set has such an event, or a set is a snapshot.
     """
     console = Console()
-    files = [find_traces(where) for where in wheres]
-    for file in (f for of in files for f in of):
+    files = [find_traces(path) for path in paths]
+    for file in chain.from_iterable(files):
         if is_snapshot(file):
-            raise TracediffError(str(file), "is a snapshot, which holds no events", "give the traces themselves")
-    found = [_longest(of, name, most) for of in files]
-    if not any(found):
-        raise TracediffError("--where", f"no event is called {name!r}", "look at the names with --top or in --json")
-    for label, events in zip(labels_for(wheres), found, strict=True):
+            raise TracediffError(str(file), "is a snapshot, which contains no events", "give the traces instead")
+    events_by_side = [_longest(side_files, name, limit) for side_files in files]
+    if not any(events_by_side):
+        raise TracediffError("--where", f"no event is called {name!r}", "find the name with --top 100 or in --json")
+    for label, events in zip(labels_for(paths), events_by_side, strict=True):
         console.print(
             Text(
-                printable(
-                    f"{label}: the longest events called {name}" if events else f"{label}: no event called {name}"
-                ),
+                printable(f"{label}: longest events called {name}" if events else f"{label}: no event called {name}"),
                 style="bold",
             )
         )
@@ -43,17 +43,17 @@ def list_events(wheres: tuple[str, str], name: str, most: int) -> None:
         console.print()
 
 
-def _longest(files: list[TraceFile], name: str, most: int) -> list[Found]:
-    events = [event for file in files for event in _events(file, name, most, alone=len(files) == 1)]
-    return sorted(events, key=lambda e: (-e.dur_ns, str(e.file), e.ts_ns))[:most]
+def _longest(files: list[TraceFile], name: str, limit: int) -> list[Found]:
+    events = [event for file in files for event in _events(file, name, limit, is_only=len(files) == 1)]
+    return sorted(events, key=lambda e: (-e.dur_ns, str(e.file), e.ts_ns))[:limit]
 
 
-def _events(file: TraceFile, name: str, most: int, alone: bool) -> list[Found]:
-    """Those of one file; one among several that is no trace has none."""
+def _events(file: TraceFile, name: str, limit: int, is_only: bool) -> list[Found]:
+    """The longest events of one file; none if it is not a trace and there are other files."""
     try:
-        return longest_events(read_trace(file), name, most)
+        return longest_events(read_trace(file), name, limit)
     except NotATrace:
-        if alone:
+        if is_only:
             raise
         return []
 
@@ -62,9 +62,9 @@ def _table(events: list[Found]) -> Table:
     table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False)
     table.add_column("name", ratio=3, no_wrap=True, overflow="ellipsis")
     unit = time_unit(e.dur_ns / 1000 for e in events)
-    table.add_column(f"dur {unit.name}", justify="right", no_wrap=True)
-    table.add_column("at ms", justify="right", no_wrap=True)
-    table.add_column("place", no_wrap=True)
+    table.add_column(f"duration {unit.name}", justify="right", no_wrap=True)
+    table.add_column("start ms", justify="right", no_wrap=True)
+    table.add_column("stream or thread", no_wrap=True)
     table.add_column("file", ratio=2, no_wrap=True, overflow="ellipsis")
     for e in events:
         table.add_row(

@@ -1,4 +1,4 @@
-"""The app: what happens when an address, a choice or a button changes."""
+"""The app and its callbacks: what happens when the URL, a control or a button changes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
-from tracediff_dashboards.page_context import Shown
+from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.pages import draw, page_at, timeline
-from tracediff_dashboards.rows import line
+from tracediff_dashboards.rows import find_row
 from tracediff_dashboards.security import protect
 from tracediff_dashboards.sets import Sets, is_choosable
-from tracediff_dashboards.step_inspector import Looking, is_kept, is_moved, window_of
-from tracediff_dashboards.url_state import CONTROLS, OTHERS, changed, moved_of, row_of, values_of
+from tracediff_dashboards.step_inspector import StepInspector, has_range, is_kept, window_of
+from tracediff_dashboards.url_state import CONTROLS, OTHERS, changed, changed_controls, row_of, values_of
 
 INDEX = """<!DOCTYPE html>
 <html lang="en">
@@ -44,8 +44,10 @@ CHOSEN_FROM = ("control", "test", "phase", "family", "module", "rank")
 
 
 class Dashboard:
-    """The parts of a running app. Attributes: sets, loader, comparisons, looking: see their classes. app: the Dash app;
-    ``app.server`` is what is served.
+    """A running app and its parts.
+
+    Attributes:
+        sets, loader, comparisons, step_inspector: see their classes. app: the Dash app; serve ``app.server``.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class Dashboard:
         self.sets = sets
         self.loader = Loader(sets, options)
         self.comparisons = Comparisons(self.loader, judging, force)
-        self.looking = Looking(self.loader.options.step_marker)
+        self.step_inspector = StepInspector(self.loader.options.step_marker)
         folder = Path(__file__).parent / "assets"
         self.app = Dash(
             __name__,
@@ -83,26 +85,26 @@ class Dashboard:
         protect(self.app.server, host, token, self.app.csp_hashes())
 
     def close(self) -> None:
-        """Stop what is being read, and remove dropped files."""
+        """Stop reading, and remove dropped files."""
         self.loader.close()
-        self.looking.close()
+        self.step_inspector.close()
         self.sets.uploads.close()
 
     def _register(self) -> None:
         app = self.app
         address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
-        around = [Input(key, "value") for key in CONTROLS]
-        here = [
+        set_controls = [Input(key, "value") for key in CONTROLS]
+        page_controls = [
             Input("tab", "value", allow_optional=True),
             Input("size", "value", allow_optional=True),
             Input("grid", "selectedRows", allow_optional=True),
         ]
-        here += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test")]
-        here += [
+        page_controls += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test")]
+        page_controls += [
             Input("window", "data", allow_optional=True),
             *(Input(key, "value", allow_optional=True) for key in ("columns", "pinned")),
         ]
-        here += [Input("grid", key, allow_optional=True) for key in ("columnState", "filterModel")]
+        page_controls += [Input("grid", key, allow_optional=True) for key in ("columnState", "filterModel")]
         buttons = [Input("swap", "n_clicks"), Input("clear", "n_clicks"), Input("dropped", "data")]
         choices = [*(Output(key, "value") for key in CONTROLS), *(Output(key, "options") for key in CHOSEN_FROM)]
         page = [
@@ -112,10 +114,12 @@ class Dashboard:
             Output("cancel", "hidden"),
             Output("shown", "data"),
         ]
-        # one callback: the address and the choices set each other
+        # one callback, because the URL and the controls set each other
         app.callback(
-            [Output("url", "search"), *choices, *page], [*address, *around, *here, *buttons], State("shown", "data")
-        )(self.show)
+            [Output("url", "search"), *choices, *page],
+            [*address, *set_controls, *page_controls, *buttons],
+            State("shown", "data"),
+        )(self.show_page)
         app.callback(
             [Output("status", "children"), Output("ready", "data"), Output("poll", "disabled", allow_duplicate=True)],
             [Input("poll", "n_intervals"), Input("again", "n_clicks", allow_optional=True)],
@@ -128,27 +132,33 @@ class Dashboard:
             Input("grid", "selectedRows"),
             [State("url", "search"), State("theme", "data")],
             prevent_initial_call=True,
-        )(self.tell)
-        look = [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")]
-        looked = [
+        )(self.show_details)
+        timeline_inputs = [
+            Input("at-control", "value"),
+            Input("at-test", "value"),
+            Input("chart-timeline", "relayoutData"),
+        ]
+        timeline_outputs = [
             Output("chart-timeline", "figure"),
             Output("chart-timeline", "style"),
             Output("caption-timeline", "children"),
             Output("window", "data"),
         ]
-        app.callback(looked, look, [State("url", "search"), State("theme", "data")])(self.look)
+        app.callback(timeline_outputs, timeline_inputs, [State("url", "search"), State("theme", "data")])(
+            self.draw_timeline
+        )
         app.callback(
             Output("followed", "children"),
             Input("chart-timeline", "clickData"),
             State("url", "search"),
             prevent_initial_call=True,
-        )(self.follow)
+        )(self.show_linked)
         app.callback(
             [Output("dropped", "data"), Output("notice", "children")],
             Input("upload", "contents"),
             State("upload", "filename"),
             prevent_initial_call=True,
-        )(self.drop)
+        )(self.add_dropped)
         app.clientside_callback(
             ClientsideFunction("theme", "choose"),
             [Output("theme", "data"), Output("theme-button", "children")],
@@ -169,26 +179,28 @@ class Dashboard:
             prevent_initial_call=True,
         )
 
-        counted = [Input("grid", "virtualRowData"), State("grid", "rowData"), State("rows", "title")]
+        row_count_inputs = [Input("grid", "virtualRowData"), State("grid", "rowData"), State("rows", "title")]
         app.clientside_callback(
-            ClientsideFunction("grid", "count"), Output("rows", "children"), counted, prevent_initial_call=True
+            ClientsideFunction("grid", "count"), Output("rows", "children"), row_count_inputs, prevent_initial_call=True
         )
 
-    def show(self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any) -> list[Any]:
-        """The page of an address, and the address of what was chosen on it; while sets are read, what is being done."""
-        *chosen, before = values
+    def show_page(
+        self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any
+    ) -> list[Any]:
+        """Draw the page of a URL, and update the URL when a control has changed."""
+        *control_values, before = values
         view, which = view_of(search), page_at(pathname)
-        moved = moved_of(ctx.triggered_prop_ids)
-        if moved and "url" not in moved:
-            view = changed(view, moved, dict(zip((*CONTROLS, *OTHERS), chosen, strict=True)))
-        elif not (view.control or view.test) and len(self.sets.given) > 1:  # where it starts
+        controls = changed_controls(ctx.triggered_prop_ids)
+        if controls and "url" not in controls:
+            view = changed(view, controls, dict(zip((*CONTROLS, *OTHERS), control_values, strict=True)))
+        elif not (view.control or view.test) and len(self.sets.given) > 1:  # the first page
             control, test = list(self.sets.given)[:2]
             view = replace(view, control=control, test=test)
         address = view.query() if view.query() != (search or "") else no_update
-        now = [pathname, view.drawn.query(), theme, ready, view.query()]
+        now = [pathname, view.page_state.query(), theme, ready, view.query()]
         if (
-            before and before[:4] == now[:4] and ("url" not in moved or before == now)
-        ):  # the table and the timeline change by themselves
+            before and before[:4] == now[:4] and ("url" not in controls or before == now)
+        ):  # the table and the timeline update themselves
             return [
                 address,
                 *[no_update] * len(CONTROLS),
@@ -214,36 +226,40 @@ class Dashboard:
         ]
 
     def _page(self, which: str | None, view: View, theme: str) -> tuple[Any, list[Any], bool]:
-        """(components, options of the filters, whether to ask again)."""
-        of = view.filters
-        kept = [
-            [{"label": str(v), "value": v} for v in chosen if is_choosable(str(v))]
-            for chosen in (of.phases, of.families, of.modules, of.ranks)
+        """(components, options of the filters, whether to poll again)."""
+        filters = view.filters
+        current_options = [
+            [{"label": str(v), "value": v} for v in selected if is_choosable(str(v))]
+            for selected in (filters.phases, filters.families, filters.modules, filters.ranks)
         ]
         if which is None:
-            return components.alert("There is no such page; choose one above."), kept, False
+            return components.alert("This page does not exist; choose one above."), current_options, False
         if not (view.control and view.test):
-            return _nothing_chosen(bool(self.sets.names())), kept, False
+            return _nothing_chosen(bool(self.sets.names())), current_options, False
         try:
             found = self.comparisons.whole(view)
             if isinstance(found, Load):
                 if found.finished.is_set() and found.error:
                     return (
                         components.alert(found.error, html.Button("Try again", id="again", type="button")),
-                        kept,
+                        current_options,
                         False,
                     )
-                return html.P("The page appears as soon as both sets are read.", className="missing"), kept, True
+                return (
+                    html.P("The page appears when both sets have been read.", className="missing"),
+                    current_options,
+                    True,
+                )
             part = self.comparisons.part(view)
             assert not isinstance(part, Load)
         except TracediffError as error:
-            return components.told(error), kept, False
+            return components.error_alert(error), current_options, False
         options = layout.filter_options(found[0], self.comparisons.ranks(view), view)
-        page = draw(which, Shown(part, found[0], found[1], view, theme))
+        page = draw(which, PageContext(part, found[0], found[1], view, theme))
         return page, [options[key] for key in ("phase", "family", "module", "rank")], False
 
-    def poll(self, intervals: int | None, again: int | None, search: str | None, ready: int) -> list[Any]:  # noqa: ARG002  # what has changed is in ctx
-        """What the load does; once it has ended, the page is asked for again."""
+    def poll(self, intervals: int | None, again: int | None, search: str | None, ready: int) -> list[Any]:  # noqa: ARG002  # ctx contains what has changed
+        """Show the progress of the load; when it has ended, redraw the page."""
         view = view_of(search)
         if ctx.triggered_id == "again":
             if not again:
@@ -256,59 +272,61 @@ class Dashboard:
         return [_progress(load), no_update, no_update]
 
     def cancel(self, clicks: int | None, search: str | None) -> None:
-        """Stop reading the sets of this address."""
+        """Cancel the load of the sets in the URL."""
         view = view_of(search)
         load = self.loader.find(view.control, view.test)
         if clicks and load is not None:
             load.cancel()
 
-    def tell(self, selected: Any, search: str | None, theme: str | None) -> Any:
-        """What is known of the chosen row."""
+    def show_details(self, selected: Any, search: str | None, theme: str | None) -> Any:
+        """The panel of the selected row."""
         view, key = view_of(search), row_of(selected)
         if not key or not (view.control and view.test):
             return no_update
         try:
             found, part = self.comparisons.whole(view), self.comparisons.part(view)
         except TracediffError as error:
-            return components.told(error)
+            return components.error_alert(error)
         if isinstance(found, Load) or isinstance(part, Load):
             return no_update
-        chosen = line(part, view.tab, key)
+        row = find_row(part, view.tab, key)
         return (
-            details(Shown(part, found[0], found[1], view, _known(theme)), chosen) if chosen is not None else no_update
+            details(PageContext(part, found[0], found[1], view, _known(theme)), row) if row is not None else no_update
         )
 
     def _compared(self, view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]] | None:
-        """The comparison of a view and its sets, None while there is none."""
+        """The comparison of a view and its sets, None while they are being read."""
         found = self.comparisons.whole(view) if view.control and view.test else None
         return None if isinstance(found, Load) else found
 
-    def look(
-        self, at_control: str | None, at_test: str | None, moved: Any, search: str | None, theme: str | None
+    def draw_timeline(
+        self, at_control: str | None, at_test: str | None, relayout: Any, search: str | None, theme: str | None
     ) -> Any:
-        """The timeline of the chosen steps, and of the part that was chosen of them."""
+        """The timeline of the selected steps, within the selected window."""
         view = view_of(search)
         found = self._compared(view)
         if found is None:
             return [no_update] * 4
         whole, sets = found
-        of = list(
+        sides = list(
             zip(sets, (at_control or "", at_test or ""), (whole.control.typical, whole.test.typical), strict=True)
         )
-        if all(is_kept(*each) for each in of) and not (view.window or is_moved(moved)):
-            for each in of:
-                self.looking.prepare(*each)
+        if all(is_kept(*each) for each in sides) and not (view.window or has_range(relayout)):
+            for each in sides:
+                self.step_inspector.prepare(*each)
             return [no_update] * 4
         try:
-            window = window_of(moved, timeline.unit_us([self.looking.length_us(*each) for each in of]), view.window)
-            steps = [self.looking.step(*each, window) for each in of]
+            window = window_of(
+                relayout, timeline.unit_us([self.step_inspector.length_us(*each) for each in sides]), view.window
+            )
+            steps = [self.step_inspector.step(*each, window) for each in sides]
         except TracediffError as error:
-            return [no_update, no_update, components.told(error), no_update]
-        drawn = timeline.closer(whole, steps, window, _known(theme))
-        return [drawn, {"height": f"{drawn.layout.height}px"}, timeline.told(steps), window]
+            return [no_update, no_update, components.error_alert(error), no_update]
+        figure = timeline.zoomed(whole, steps, window, _known(theme))
+        return [figure, {"height": f"{figure.layout.height}px"}, timeline.caption(steps), window]
 
-    def follow(self, clicked: Any, search: str | None) -> Any:
-        """What hangs together with the mark that was clicked."""
+    def show_linked(self, clicked: Any, search: str | None) -> Any:
+        """The table of the clicked event, its launch and the calls around it."""
         view = view_of(search)
         found = self._compared(view)
         which, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
@@ -318,12 +336,12 @@ class Dashboard:
         side = int(which)
         key, typical = (view.at_control, view.at_test)[side], (whole.control, whole.test)[side].typical
         try:
-            return timeline.followed(self.looking.follow(sets[side], key, typical, int(event)))
+            return timeline.linked_table(self.step_inspector.follow(sets[side], key, typical, int(event)))
         except TracediffError as error:
-            return components.told(error)
+            return components.error_alert(error)
 
-    def drop(self, contents: list[str] | None, names: list[str] | None) -> tuple[Any, Any]:
-        """Keep dropped files; the names of the sets that they are."""
+    def add_dropped(self, contents: list[str] | None, names: list[str] | None) -> tuple[Any, Any]:
+        """Store dropped files; returns the names of their sets, and an alert."""
         if not contents or not names or len(contents) != len(names):
             return no_update, no_update
         if len(contents) > 2:
@@ -333,7 +351,7 @@ class Dashboard:
         try:
             return [self.sets.uploads.add(name, content) for name, content in zip(names, contents, strict=True)], ""
         except TracediffError as error:
-            return no_update, components.told(error)
+            return no_update, components.error_alert(error)
 
 
 def make_app(
@@ -346,40 +364,41 @@ def make_app(
     judging: Judging | None = None,
     force: bool = False,
 ) -> Dashboard:
-    """The app over ``sets``.
+    """The app for ``sets``.
 
     Args:
-        host: what it will be bound to. token: what every request must know, None for none; see `security.protect`.
+        host: address it will be bound to. token: token that every request must contain, None for none; see
+            `security.protect`.
         theme: light, dark or auto. options: how sets are read.
-        judging: how strictly differences are judged. force: compare even what the preflight refuses.
+        judging: options of the statistics. force: compare even if the preflight refuses.
     """
     return Dashboard(sets, host=host, token=token, theme=theme, options=options, judging=judging, force=force)
 
 
 def _known(theme: str | None) -> str:
-    """Light or dark: the browser may have kept anything."""
+    """The theme if it is light or dark, else light: the browser may send anything."""
     return theme if theme in ("light", "dark") else "light"
 
 
 def _progress(load: Load) -> Any:
     if not load.files:
         return ["Looking for traces …"]
-    told = f"Read {load.done} of {load.files} file{'s' if load.files > 1 else ''} …"
+    text = f"Read {load.done} of {load.files} file{'s' if load.files > 1 else ''} …"
     return [
-        told,
+        text,
         html.Progress(value=str(load.done), max=str(load.files), **components.attributes(aria_label="files read")),
     ]
 
 
 def _nothing_chosen(any_set: bool) -> Any:
-    what = (
+    instruction = (
         "Choose a control and a test above"
         if any_set
-        else "No traces lie below the folder that the dashboard was started with: start it with another"
+        else "The folder that the dashboard was started with contains no traces: start it with another folder"
     )
     return html.Div(
         [
             html.H1("Compare two sets of traces"),
-            html.P(f"{what}, or drop two trace files on the page.", className="missing"),
+            html.P(f"{instruction}, or drop two trace files on the page.", className="missing"),
         ]
     )

@@ -1,4 +1,4 @@
-"""The columns of the changes: which each tab has, what they are called, and how a reader has arranged them."""
+"""The columns of the changes page: which columns each tab has, their headings, and the layout a user has chosen."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ HEADS = {
     "control_count": "count, control",
     "test_count": "count, test",
     "family": "family",
-    "level": "matched by",
+    "level": "match level",
     "module": "module",
-    "word": "tested",
+    "word": "significance",
     "category": "category",
     "phase": "phase",
     "call": "operator",
     "control_total": "total, control",
     "test_total": "total, test",
 }
-"""Column → its heading, in the order in which they stand."""
+"""Column → its heading, in order."""
 HIDDEN = ("control_total", "test_total", "category", "call", "phase")
-"""Columns that are there to be chosen."""
+"""Columns that are hidden by default."""
 TIMES = ("control_us", "test_us", "delta_us", "control_total", "test_total")
 NUMBERS = ("delta_us", "control_us", "test_us", "control_count", "test_count")
 OF_OPS = ("name", *NUMBERS, "family", "word", "category", "control_total", "test_total")
@@ -47,91 +47,89 @@ NUMBER_CONDITIONS = ("lessThan", "lessThanOrEqual", "greaterThan", "greaterThanO
 CONDITIONS = frozenset((*TEXT_CONDITIONS, *NUMBER_CONDITIONS))
 MOST_CONDITIONS = 5
 LONGEST = 200
-"""Characters that a filter looks for."""
+"""Maximum length of the text of a filter, in characters."""
 
 
-def usual(tab: str) -> tuple[str, ...]:
-    """The columns that a tab shows where nobody chose others."""
+def default_columns(tab: str) -> tuple[str, ...]:
+    """The columns that a tab shows by default."""
     return tuple(column for column in COLUMNS[tab] if column not in HIDDEN)
 
 
 @dataclass(frozen=True)
-class Arranged:
-    """How the table is arranged; what is empty is as usual.
+class TableLayout:
+    """Sort order, columns and filters of the table; an empty attribute is the default.
 
     Attributes:
-        sort: columns with asc or desc after a colon, the first first. shown, pinned: columns.
-        where: the grid's filters as JSON (`where_of`).
+        sort: columns followed by ``:asc`` or ``:desc``, in order of precedence. visible, pinned: columns.
+        where: the filters of the grid as JSON, see `where_of`.
     """
 
     sort: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     where: str = ""
 
     def order(self) -> dict[str, tuple[str, int]]:
-        """Column → (asc or desc, its rank)."""
-        return {one.partition(":")[0]: (one.partition(":")[2], k) for k, one in enumerate(self.sort)}
+        """Column → (asc or desc, its position in the sort order)."""
+        return {entry.partition(":")[0]: (entry.partition(":")[2], k) for k, entry in enumerate(self.sort)}
 
     def filters(self) -> dict[str, Any]:
-        """The grid's filter model."""
+        """The filter model of the grid."""
         found: dict[str, Any] = json.loads(self.where) if self.where else {}
         return found
 
 
-def arranged(sort: Sequence[str], shown: Sequence[str], pinned: Sequence[str], where: str) -> Arranged:
-    """What an address says of it; what no table has is passed over."""
-    sorts = [one for one in sort if one.partition(":")[0] in HEADS and one.partition(":")[2] in ORDERS]
-    columns = [tuple(one for one in dict.fromkeys(some) if one in HEADS) for some in (shown, pinned)]
+def parse_layout(sort: Sequence[str], visible: Sequence[str], pinned: Sequence[str], where: str) -> TableLayout:
+    """The layout in a URL; unknown columns and invalid filters are ignored."""
+    sorts = [entry for entry in sort if entry.partition(":")[0] in HEADS and entry.partition(":")[2] in ORDERS]
+    columns = [tuple(name for name in dict.fromkeys(names) if name in HEADS) for names in (visible, pinned)]
     try:
         model = json.loads(where) if where else None
     except (ValueError, RecursionError):
         model = None
-    return Arranged(
-        tuple({one.partition(":")[0]: one for one in sorts}.values()), columns[0], columns[1], where_of(model)
+    return TableLayout(
+        tuple({entry.partition(":")[0]: entry for entry in sorts}.values()), columns[0], columns[1], where_of(model)
     )
 
 
 def sort_of(state: Any) -> tuple[str, ...]:
-    """The order that the grid's ``columnState`` tells, as `Arranged` has it."""
+    """The sort order in the grid's ``columnState``, as `TableLayout.sort`."""
     sorted_by = [c for c in state or () if isinstance(c, dict) and c.get("sort") in ORDERS and c.get("colId") in HEADS]
     return tuple(f"{c['colId']}:{c['sort']}" for c in sorted(sorted_by, key=lambda c: c.get("sortIndex") or 0))
 
 
-def chosen_of(value: Any, as_usual: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a list of choices, empty where they are as usual."""
-    kept = tuple(column for column in HEADS if column in (value or ()))
-    return kept if set(kept) != set(as_usual) else ()
+def selected_columns(value: Any, default: Sequence[str]) -> tuple[str, ...]:
+    """The columns selected in a dropdown, empty if they are the default."""
+    selected = tuple(column for column in HEADS if column in (value or ()))
+    return selected if set(selected) != set(default) else ()
 
 
 def where_of(model: Any) -> str:
-    """The grid's ``filterModel`` as JSON, empty where it filters nothing; what is none of the grid's own conditions is
-    left out.
-    """
+    """The grid's ``filterModel`` as JSON, empty without filters; unknown conditions are left out."""
     if not isinstance(model, dict):
         return ""
-    kept = {column: condition for column in HEADS if (condition := _condition(model.get(column)))}
-    return json.dumps(kept, separators=(",", ":"), sort_keys=True) if kept else ""
+    conditions = {column: condition for column in HEADS if (condition := _condition(model.get(column)))}
+    return json.dumps(conditions, separators=(",", ":"), sort_keys=True) if conditions else ""
 
 
-def _condition(given: Any) -> dict[str, Any]:
-    """One condition of a column, or several joined."""
-    if not isinstance(given, Mapping) or not isinstance(given.get("conditions"), list):
-        return _single(given)
-    parts = [part for one in given["conditions"][:MOST_CONDITIONS] if (part := _single(one))]
-    joined = "OR" if given.get("operator") == "OR" else "AND"
+def _condition(model: Any) -> dict[str, Any]:
+    """The condition of a column: a single one, or several joined by AND or OR."""
+    if not isinstance(model, Mapping) or not isinstance(model.get("conditions"), list):
+        return _single(model)
+    parts = [part for condition in model["conditions"][:MOST_CONDITIONS] if (part := _single(condition))]
+    joined = "OR" if model.get("operator") == "OR" else "AND"
     return {"filterType": parts[0]["filterType"], "operator": joined, "conditions": parts} if parts else {}
 
 
-def _single(given: Any) -> dict[str, Any]:
+def _single(model: Any) -> dict[str, Any]:
     if (
-        not isinstance(given, Mapping)
-        or given.get("filterType") not in ("text", "number")
-        or str(given.get("type")) not in CONDITIONS
+        not isinstance(model, Mapping)
+        or model.get("filterType") not in ("text", "number")
+        or str(model.get("type")) not in CONDITIONS
     ):
         return {}
-    kind = str if given["filterType"] == "text" else (int, float)
-    values = {key: value for key in ("filter", "filterTo") if isinstance(value := given.get(key), kind)}
+    kind = str if model["filterType"] == "text" else (int, float)
+    values = {key: value for key in ("filter", "filterTo") if isinstance(value := model.get(key), kind)}
     if any(isinstance(value, str) and len(value) > LONGEST for value in values.values()):
         return {}
-    return {"filterType": given["filterType"], "type": str(given["type"]), **values}
+    return {"filterType": model["filterType"], "type": str(model["type"]), **values}

@@ -1,4 +1,4 @@
-"""What a view shows: its sets compared, and the chosen part of that; kept, since one page asks for it several times."""
+"""Compares the sets of a view and filters the result; both are cached, because a page needs them several times."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tracediff_dashboards.filters import View
 from tracediff_dashboards.loading import Load, Loader
 
 MOST_PAIRS, MOST_PARTS = 8, 24
-"""Comparisons kept, of pairs and of parts of their work."""
+"""Maximum numbers of cached comparisons: without and with filters."""
 
 
 class Comparisons:
-    """Comparisons of the pairs used last. Requests run in threads: two that want the same one make it once.
+    """Caches comparisons. Requests run in threads; concurrent requests for the same comparison compute it once.
 
     Attributes:
-        loader: what reads their sets. judging: how strictly differences are judged. force: compare all that the
-            preflight refuses, not only where the address asks for it.
+        loader: reads the sets. judging: options of the statistics. force: always compare what the preflight refuses,
+            not only if the URL says so.
     """
 
     def __init__(self, loader: Loader, judging: Judging | None = None, force: bool = False) -> None:
@@ -40,25 +40,25 @@ class Comparisons:
         self._condition = threading.Condition()
 
     def whole(self, view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]] | Load:
-        """The comparison of the view's sets, steps and ranks, and the sets; or the load that has to end first.
+        """The comparison of the view's sets, steps and ranks, and the sets; or the load in progress.
 
         Raises:
-            TracediffError: no such set, steps or ranks.
+            TracediffError: the set, the steps or the ranks do not exist.
         """
         with self._condition:
             known = self._whole.get(_pair_key(view))
-        if known is not None:  # even where its sets are no longer loaded
+        if known is not None:  # even if its sets are no longer loaded
             return known
         pair = self.loader.pair(view.control, view.test)
         return pair if isinstance(pair, Load) else self._compared(view, pair)
 
     def ranks(self, view: View) -> list[int]:
-        """The ranks that both sets of the view have, chosen or not; none where they are no longer kept."""
+        """All ranks that both sets of the view have; empty if the sets are not loaded."""
         pair = self.loader.pair(view.control, view.test)
         return [] if isinstance(pair, Load) else sorted(set(pair[0].ranks) & set(pair[1].ranks))
 
     def part(self, view: View) -> Comparison | Load:
-        """The chosen part of the work in it.
+        """The comparison of the work that the filters select; or the load in progress.
 
         Raises:
             TracediffError: as for `whole`.
@@ -70,7 +70,7 @@ class Comparisons:
         attrgetter("_whole"), key=lambda _self, view, _pair: _pair_key(view), condition=attrgetter("_condition")
     )
     def _compared(self, view: View, pair: tuple[TraceSet, TraceSet]) -> tuple[Comparison, tuple[TraceSet, TraceSet]]:
-        sets, filters = _told_apart(pair, (view.control, view.test)), view.filters
+        sets, filters = _with_distinct_labels(pair, (view.control, view.test)), view.filters
         if filters.steps or filters.ranks:
             control, test = (
                 narrowed(traces, filters.selection or traces.selection, frozenset(filters.ranks) or None)
@@ -86,8 +86,8 @@ class Comparisons:
         return only(whole, view.filters.part)
 
 
-def _told_apart(pair: tuple[TraceSet, TraceSet], names: Sequence[str]) -> tuple[TraceSet, TraceSet]:
-    """Sets of the same label under longer ones, out of their names."""
+def _with_distinct_labels(pair: tuple[TraceSet, TraceSet], names: Sequence[str]) -> tuple[TraceSet, TraceSet]:
+    """The sets; if their labels are equal, with longer labels from their names."""
     if pair[0].label != pair[1].label:
         return pair
     a, b = (replace(traces, label=label) for traces, label in zip(pair, labels_for(names), strict=True))

@@ -1,4 +1,4 @@
-"""Pieces of pages. Names out of traces are children of components, which the browser shows as text."""
+"""Components that several pages use. Names from traces are children of components, which browsers show as text."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from tracediff.diff.comparison import Comparison
     from tracediff.report.sections import Row
-    from tracediff_dashboards.page_context import Shown
+    from tracediff_dashboards.page_context import PageContext
 
 LONGEST = 600
-"""Characters of a name."""
+"""Maximum length of a name in characters."""
 MOST_ITEMS = 100
 GRAPH: dcc.Graph.Config = {
     "displaylogo": False,
@@ -32,12 +32,12 @@ GRAPH: dcc.Graph.Config = {
 
 
 def attributes(**values: str) -> dict[str, Any]:
-    """``aria_label="x"`` as the attribute ``aria-label``: dash's types know ``aria-*`` and ``data-*`` by no name."""
+    """Attributes such as ``aria-label``, from ``aria_label="x"``: dash's types have no parameters for them."""
     return {key.replace("_", "-"): value for key, value in values.items()}
 
 
 def name(value: str) -> Any:
-    """A name out of a trace: one line, in its own direction."""
+    """A name from a trace: on one line, shortened, and isolated from the direction of the text around it."""
     if len(value) > LONGEST:
         value = f"{value[: LONGEST // 2]} … {value[-LONGEST // 2 :]}"
     return html.Bdi(printable(value))
@@ -46,11 +46,10 @@ def name(value: str) -> Any:
 def chart(
     comparison: Comparison, which: str, theme: str, config: dcc.Graph.Config | None = None, **options: Any
 ) -> Any:
-    """The chart called ``which`` of `tracediff.charts` under its title; where it has nothing to show, the sentence that
-    says so.
+    """The chart ``which`` of `tracediff.charts` with its title; if it has no data, a sentence that says so.
 
     Args:
-        config: of plotly besides GRAPH. options: of the chart.
+        config: options of plotly in addition to GRAPH. options: keyword arguments of the chart.
     """
     return figure(getattr(charts, which)(comparison, theme=theme, **options), which, config)
 
@@ -76,27 +75,28 @@ def figure(drawn: go.Figure, key: str, config: dcc.Graph.Config | None = None) -
     )
 
 
-def of_all(shown: Shown, what: str) -> list[Any]:
-    """The sentence that ``what`` is told of all work, where only a part is chosen."""
-    return [html.P(f"{what} of all work, whatever is chosen above.", className="facts")] if shown.is_part else []
+def unfiltered(context: PageContext, subject: str, verb: str = "covers") -> list[Any]:
+    """A sentence that the filters do not apply to ``subject``; nothing if no work is filtered out."""
+    sentence = f"{subject} {verb} all work: the filters do not apply."
+    return [html.P(sentence, className="facts")] if context.is_filtered else []
 
 
-def other_step(shown: Shown) -> list[Any]:
-    """The sentence that a step is shown which is none of those chosen: memory is kept of one step a file."""
+def memory_of_other_step(context: PageContext) -> list[Any]:
+    """A sentence that the step shown is not one of the selected steps: memory is kept for one step per file."""
     sides = [
         (which, side)
-        for which, side in (("control", shown.whole.control), ("test", shown.whole.test))
+        for which, side in (("control", context.whole.control), ("test", context.whole.test))
         if side.typical and not side.whole_file
     ]
     others = [
-        f"step {s.typical.timeline.step} of the {which}"
+        f"step {s.typical.timeline.step} of {which}"
         for which, s in sides
         if s.typical and s.typical.timeline.step not in s.steps_used
     ]
     return (
         [
             html.P(
-                f"Shown is {' and '.join(others)}, none of the chosen steps: memory is kept of one step a file.",
+                f"The chart shows {' and '.join(others)}, not a selected step: memory is kept for one step per file.",
                 className="facts",
             )
         ]
@@ -105,41 +105,38 @@ def other_step(shown: Shown) -> list[Any]:
     )
 
 
-def without_events(shown: Shown) -> list[Any]:
-    """The sentence that one side has nothing to draw, where the other has."""
-    sides = [("control", shown.whole.control), ("test", shown.whole.test)]
-    lacking = [which for which, side in sides if side.typical is None]
-    said = (
-        f"The {' and the '.join(lacking)} is a snapshot, which holds no events: compare the traces themselves to "
-        f"see them here."
-    )
-    return [html.P(said, className="facts")] if len(lacking) == 1 else []
+def missing_events(context: PageContext) -> list[Any]:
+    """A sentence that one side has no events; nothing if both sides or neither side has them."""
+    sides = [("control", context.whole.control), ("test", context.whole.test)]
+    sides_without = [which for which, side in sides if side.typical is None]
+    sentence = f"The {' and '.join(sides_without)} is a snapshot without events: compare the traces to see them here."
+    return [html.P(sentence, className="facts")] if len(sides_without) == 1 else []
 
 
-def told(error: TracediffError) -> Any:
-    """An error in a line; without a remedy that is an option of the command line."""
+def error_alert(error: TracediffError) -> Any:
+    """An error as an alert; without the remedy if that is an option of the command line."""
     subject = "steps" if error.subject == "--step" else error.subject
     return alert(f"{subject}: {error.reason}" + (f"; {error.remedy}" if "--" not in error.remedy else ""))
 
 
 def alert(sentence: str, *more: Any) -> Any:
-    """What went wrong, in a line, and what can be done about it here."""
+    """An alert with one sentence, and components such as a button."""
     return html.Div([html.P(printable(sentence)), *more], className="alert", role="alert")
 
 
 def items(lines: Sequence[str]) -> Any:
-    """A list of plain texts."""
-    shown = [html.Li(printable(line)) for line in lines[:MOST_ITEMS]]
-    shown += (
-        [html.Li(f"and {len(lines) - MOST_ITEMS:,} more: `tracediff compare --json` has all")]
+    """A list of plain texts, at most MOST_ITEMS."""
+    entries = [html.Li(printable(line)) for line in lines[:MOST_ITEMS]]
+    entries += (
+        [html.Li(f"and {len(lines) - MOST_ITEMS:,} more: `tracediff compare --json` writes all of them")]
         if len(lines) > MOST_ITEMS
         else []
     )
-    return html.Ul(shown)
+    return html.Ul(entries)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None, kind: str = "sums") -> Any:
-    """A table whose first column names the rows."""
+    """A table; its first column contains the row headers."""
     header = html.Thead(html.Tr([html.Th(h, scope="col") for h in head]))
     body = html.Tbody([html.Tr([html.Th(row[0], scope="row"), *(html.Td(cell) for cell in row[1:])]) for row in rows])
     return html.Div(
@@ -148,19 +145,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None 
 
 
 def step_table(comparison: Comparison) -> Any:
-    """State by state, adding up to the step."""
+    """The table of the step time by state, which adds up to the step."""
     us, step = comparison.us, comparison.step_time
     rows = sections.step_rows(comparison)
     total = sections.Row("step", us(step.control), us(step.test), us(step.delta))
-    left = f"Adds up: {step.residual / comparison.scale:g} ns left over."
+    residual = f"The states add up to the step; residual: {step.residual / comparison.scale:g} ns."
     return html.Div(
-        [changes([*rows, total], "Where the step went", counted=False), html.P(left, className="facts")],
+        [changes([*rows, total], "Step time by state", counted=False), html.P(residual, className="facts")],
         className="closing",
     )
 
 
 def changes(rows: Sequence[Row], title: str, counted: bool = True) -> Any:
-    """Rows of a view: control, test and change with a bar."""
+    """A table of control, test and change per row, with a bar; times per step."""
     unit = time_unit([v for r in rows for v in (r.control_us, r.test_us)])
     largest = max((abs(r.delta_us) for r in rows), default=0.0)
     head = ["name", *(["count"] if counted else []), "control", "test", "change", ""]

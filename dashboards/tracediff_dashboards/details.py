@@ -1,4 +1,4 @@
-"""What is told of a chosen row: what it is, its steps, its partners, where it is called with which shapes."""
+"""The panel of a selected row: its numbers, the groups it is matched in, its steps, and its call sites with shapes."""
 
 from __future__ import annotations
 
@@ -20,60 +20,60 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
 from tracediff_dashboards import components
-from tracediff_dashboards.page_context import Shown
-from tracediff_dashboards.rows import Line
+from tracediff_dashboards.page_context import PageContext
+from tracediff_dashboards.rows import TableRow
 
 MOST_GROUPS = 6
 MOST_MEMBERS = 12
-MOST_PLACES = 12
+MOST_CALL_SITES = 12
 MATCHED = (*GPU_WORK, "cpu_op")
-"""Categories of work that is matched and stands in a call tree."""
-NO_PLACE = (
-    "Runtime calls, annotations and Python functions stand in no call tree: on the timeline a click on one "
-    "tells the operators around it."
+"""Categories of work that is matched and is part of the call tree."""
+NO_CALL_SITES = (
+    "Runtime calls, annotations and Python functions are not part of the call tree: on the timeline, click on one "
+    "to see the operators around it."
 )
 
 
-def details(shown: Shown, line: Line) -> list[Any]:
-    """The pieces of the panel beside the table."""
-    of = line.of
-    if isinstance(of, Op):
-        return _op(shown, of)
-    if isinstance(of, Group):
+def details(context: PageContext, row: TableRow) -> list[Any]:
+    """The components of the panel next to the table."""
+    item = row.item
+    if isinstance(item, Op):
+        return _op(context, item)
+    if isinstance(item, Group):
         return [
-            html.H2(components.name(of.name)),
-            *_group(shown, of),
-            *_steps(shown, of.items),
-            *_places(places_of(shown.whole, of), shown),
+            html.H2(components.name(item.name)),
+            *_group(context, item),
+            *_steps(context, item.items),
+            *_call_sites(places_of(context.whole, item), context),
         ]
-    return _sum(shown, of)
+    return _sum(context, item)
 
 
-def _op(shown: Shown, op: Op) -> list[Any]:
-    us, number = shown.comparison.us, shown.comparison.number
+def _op(context: PageContext, op: Op) -> list[Any]:
+    us, number = context.comparison.us, context.comparison.number
     facts = [
         ("recorded as", components.name(op.raw_name)),
         ("kind", f"{op.category}, {op.family}"),
         (
             "count",
             (
-                f"{counts(number(op.control_count), number(op.test_count))} a "
-                f"step{' (varies from step to step)' if op.counts_vary else ''}"
+                f"{counts(number(op.control_count), number(op.test_count))} per step"
+                f"{' (varies from step to step)' if op.counts_vary else ''}"
             ),
         ),
         ("self time", _times(us(op.control_self), us(op.test_self), us(op.delta))),
         ("total time", _times(us(op.control_total), us(op.test_total), us(op.total_delta))),
-        ("tested", _tested(op)),
+        ("significance", _significance(op)),
     ]
-    steps = tuple(per_step(traces, op.category, table_name(op.raw_name)) for traces in shown.sets)
+    steps = tuple(per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets)
     whole = (
-        [html.P("The steps are of all work of this name, whatever is chosen above.", className="facts")]
-        if shown.view.filters.part.has_place
+        [html.P("The chart covers all work of this name: the filters do not apply.", className="facts")]
+        if context.view.filters.part.has_place
         else []
     )
-    groups = [g for g in shown.comparison.work.groups if any(_is(m, op) for side in g.sides for m in side)]
+    groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for side in g.sides for m in side)]
     matched = (
-        [html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(shown, groups)]
+        [html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(context, groups)]
         if groups or op.category in MATCHED
         else []
     )
@@ -81,48 +81,53 @@ def _op(shown: Shown, op: Op) -> list[Any]:
         html.H2(components.name(op.name)),
         _facts(facts),
         *matched,
-        html.H3("Step by step"),
+        html.H3("Time per step"),
         *whole,
-        components.figure(name_steps((steps[0], steps[1]), theme=shown.theme), "steps"),
+        components.figure(name_steps((steps[0], steps[1]), theme=context.theme), "steps"),
         *(
-            _places(places(shown.comparison, op.category, op.raw_name), shown)
+            _call_sites(places(context.comparison, op.category, op.raw_name), context)
             if op.category in MATCHED
-            else [html.P(NO_PLACE, className="missing")]
+            else [html.P(NO_CALL_SITES, className="missing")]
         ),
     ]
 
 
-def _is(member: Member, op: Op) -> bool:
-    """Whether a group's member is work of ``op``, or launched by it."""
+def _belongs_to(member: Member, op: Op) -> bool:
+    """Whether a member of a group is work of ``op`` or was launched by it."""
     own = member.category == op.category and table_name(member.name) == table_name(op.raw_name)
     return own or (op.category == "cpu_op" and member.op == op.raw_name)
 
 
-def _tested(op: Op) -> str:
+def _significance(op: Op) -> str:
     if op.p_value is None or op.q_value is None:
-        return "no: that needs three runs a side or more, and time enough"
+        return "not tested: needs at least three runs per side, and a time above the noise floor"
     return f"{op.time_change} (p = {op.p_value:.2g}, q = {op.q_value:.2g})"
 
 
-def _steps(shown: Shown, items: Sequence[Sequence[Item]]) -> list[Any]:
-    """What work took in every used step."""
-    gpu = shown.whole.control.has_gpu or shown.whole.test.has_gpu
-    sides = zip(shown.sets, shown.whole.trees, items, strict=True)
-    control, test = (work_per_step(traces, tree, gpu, [item.work for item in of]) for traces, tree, of in sides)
+def _steps(context: PageContext, items: Sequence[Sequence[Item]]) -> list[Any]:
+    """The chart of the time of the work in each used step."""
+    gpu = context.whole.control.has_gpu or context.whole.test.has_gpu
+    sides = zip(context.sets, context.whole.trees, items, strict=True)
+    control, test = (
+        work_per_step(traces, tree, gpu, [item.work for item in side_items]) for traces, tree, side_items in sides
+    )
     return [
-        html.H3("Step by step"),
-        components.figure(name_steps((control, test), quantity="time", theme=shown.theme), "steps"),
+        html.H3("Time per step"),
+        components.figure(name_steps((control, test), quantity="time", theme=context.theme), "steps"),
     ]
 
 
-def _places(found: Sequence[Place], shown: Shown) -> list[Any]:
-    """Stacks, shapes, how often and how long."""
-    head = html.H3("Where it is called")
-    if not found:
-        return [head, html.P("The traces do not tell: it stands in no call tree.", className="missing")]
-    number, us = shown.comparison.number, shown.comparison.us
+def _call_sites(call_sites: Sequence[Place], context: PageContext) -> list[Any]:
+    """The table of call sites: stack, shapes, count and time."""
+    head = html.H3("Call sites")
+    if not call_sites:
+        return [
+            head,
+            html.P("Unknown: the traces contain no call of it in an operator or module.", className="missing"),
+        ]
+    number, us = context.comparison.number, context.comparison.us
     rows = []
-    for place in found[:MOST_PLACES]:
+    for place in call_sites[:MOST_CALL_SITES]:
         stack = [
             piece
             for k, call in enumerate(place.stack)
@@ -138,86 +143,91 @@ def _places(found: Sequence[Place], shown: Shown) -> list[Any]:
             ]
         )
     more = (
-        [html.P(f"and {len(found) - MOST_PLACES:,} more places", className="facts")] if len(found) > MOST_PLACES else []
+        [html.P(f"and {len(call_sites) - MOST_CALL_SITES:,} more call sites", className="facts")]
+        if len(call_sites) > MOST_CALL_SITES
+        else []
     )
-    return [head, components.table(["stack and shapes", "count", "time"], rows, kind="sums narrow"), *more]
+    return [head, components.table(["call stack and shapes", "count", "time"], rows, kind="sums narrow"), *more]
 
 
-def _sum(shown: Shown, of: Sum) -> list[Any]:
-    """A module or family: its numbers, and the groups that hold its work."""
-    us, number = shown.comparison.us, shown.comparison.number
-    view = VIEWS["module" if shown.view.tab == "modules" else "family"]
+def _sum(context: PageContext, total: Sum) -> list[Any]:
+    """The panel of a module or family: its numbers, the groups with its work, and its steps."""
+    us, number = context.comparison.us, context.comparison.number
+    view = VIEWS["module" if context.view.tab == "modules" else "family"]
     facts = [
-        ("count", f"{counts(number(of.control_count), number(of.test_count))} events a step"),
-        ("time", _times(us(of.control), us(of.test), us(of.delta))),
+        ("count", f"{counts(number(total.control_count), number(total.test_count))} events per step"),
+        ("time", _times(us(total.control), us(total.test), us(total.delta))),
     ]
-    groups = [g for g in shown.comparison.work.groups if any(view(m) == of.name for side in g.sides for m in side)]
-    spans = any(view(m) != of.name for g in groups for side in g.sides for m in side)
+    groups = [g for g in context.comparison.work.groups if any(view(m) == total.name for side in g.sides for m in side)]
+    spans = any(view(m) != total.name for g in groups for side in g.sides for m in side)
     whole = (
-        [html.P("A group tells all that was matched together, also what is not of this row.", className="facts")]
+        [html.P("Groups are shown whole, including work that does not belong to this row.", className="facts")]
         if spans
         else []
     )
-    items = [[item for g in groups for item in g.items[side] if view(item) == of.name] for side in (0, 1)]
-    matched = [html.H3(f"Matched in {plural(len(groups), 'group')}"), *whole, *_first_groups(shown, groups)]
-    return [html.H2(components.name(of.name)), _facts(facts), *matched, *_steps(shown, items)]
+    items = [[item for g in groups for item in g.items[side] if view(item) == total.name] for side in (0, 1)]
+    matched = [html.H3(f"Matched in {plural(len(groups), 'group')}"), *whole, *_first_groups(context, groups)]
+    return [html.H2(components.name(total.name)), _facts(facts), *matched, *_steps(context, items)]
 
 
-def _first_groups(shown: Shown, groups: Sequence[Group]) -> list[Any]:
+def _first_groups(context: PageContext, groups: Sequence[Group]) -> list[Any]:
     if not groups:
         return [
             html.P(
-                "None of the matched work is its own: it launches nothing, or is a runtime call or an annotation.",
+                "No matched work: it launches no GPU work, or is a runtime call or an annotation.",
                 className="missing",
             )
         ]
-    shown_groups = [
-        html.Details([html.Summary(_title(shown, g)), *_group(shown, g)], open=k == 0)
+    group_details = [
+        html.Details([html.Summary(_title(context, g)), *_group(context, g)], open=k == 0)
         for k, g in enumerate(groups[:MOST_GROUPS])
     ]
     more = (
-        [html.P(f"and {len(groups) - MOST_GROUPS:,} more with smaller changes", className="facts")]
+        [html.P(f"and {len(groups) - MOST_GROUPS:,} more groups with smaller changes", className="facts")]
         if len(groups) > MOST_GROUPS
         else []
     )
-    return [*shown_groups, *more]
+    return [*group_details, *more]
 
 
-def _title(shown: Shown, group: Group) -> list[Any]:
-    return [components.name(group.name), f" {signed_time(shown.comparison.us(group.delta))}, {group.level}"]
+def _title(context: PageContext, group: Group) -> list[Any]:
+    return [components.name(group.name), f" {signed_time(context.comparison.us(group.delta))}, {group.level}"]
 
 
-def _group(shown: Shown, group: Group) -> list[Any]:
-    comparison = shown.comparison
+def _group(context: PageContext, group: Group) -> list[Any]:
+    comparison = context.comparison
     by_count, by_mean = (float(part / (comparison.scale * 1000)) for part in group.parts)
     facts = [
-        ("matched by", printable(f"{group.level}: {WHY[group.level].format(call=group.call or 'an operator')}")),
-        ("where", components.name(f"{group.phase}{f', {group.module}' if group.module else ''}, {group.family}")),
+        ("match level", printable(f"{group.level}: {WHY[group.level].format(call=group.call or 'an operator')}")),
+        (
+            "phase, module, family",
+            components.name(f"{group.phase}{f', {group.module}' if group.module else ''}, {group.family}"),
+        ),
         ("time", _times(comparison.us(group.control_ns), comparison.us(group.test_ns), comparison.us(group.delta))),
-        ("of that", f"{signed_time(by_count)} by count, {signed_time(by_mean)} by mean duration"),
+        ("change by", f"count {signed_time(by_count)}, mean duration {signed_time(by_mean)}"),
     ]
     sides = [
-        html.Div([html.H4(side), _members(shown, members)])
+        html.Div([html.H4(side), _members(context, members)])
         for side, members in zip(("control", "test"), group.sides, strict=True)
     ]
     return [_facts(facts), html.Div(sides, className="sides")]
 
 
-def _members(shown: Shown, members: Sequence[Member]) -> Any:
+def _members(context: PageContext, members: Sequence[Member]) -> Any:
     if not members:
-        return html.P("nothing", className="missing")
-    lines = [html.Li(_member(shown, member)) for member in members[:MOST_MEMBERS]]
+        return html.P("none", className="missing")
+    lines = [html.Li(_member(context, member)) for member in members[:MOST_MEMBERS]]
     more = [html.Li(f"and {len(members) - MOST_MEMBERS:,} more")] if len(members) > MOST_MEMBERS else []
     return html.Ul([*lines, *more])
 
 
-def _member(shown: Shown, member: Member) -> list[Any]:
-    below = [" below ", components.name(member.op)] if member.op and member.op != member.name else []
+def _member(context: PageContext, member: Member) -> list[Any]:
+    operator = [" in ", components.name(member.op)] if member.op and member.op != member.name else []
     return [
-        f"{count(shown.comparison.number(member.count))} × ",
+        f"{count(context.comparison.number(member.count))} × ",
         components.name(display_name(member.name)),
-        *below,
-        f", {time(shown.comparison.us(member.ns))}",
+        *operator,
+        f", {time(context.comparison.us(member.ns))}",
     ]
 
 

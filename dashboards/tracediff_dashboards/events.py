@@ -1,6 +1,4 @@
-"""The events of files, to look at closer: read in processes of their own into files that are mapped, so that the system
-can take their memory back.
-"""
+"""Reads the events of traces in separate processes into memory-mapped files, whose memory the system can reclaim."""
 
 from __future__ import annotations
 
@@ -21,13 +19,13 @@ from tracediff.profile.context import Context
 from tracediff.profile.kernels.families import Families
 
 ALIGNED = 64
-"""Bytes: where an array may begin in a file."""
+"""Alignment of the arrays in a file, in bytes."""
 AT_ONCE = 2
-"""Files that are read at the same time."""
+"""Maximum number of files that are read at the same time."""
 
 
 class Events:
-    """What reads events; its files lie in a private folder while they are mapped."""
+    """Reads the events of traces; the mapped files are in a private folder while they are read."""
 
     def __init__(self) -> None:
         self._processes: set[Any] = set()
@@ -36,10 +34,10 @@ class Events:
         self._turn = threading.BoundedSemaphore(AT_ONCE)
 
     def read(self, file: TraceFile, step_marker: str | None, families: Families) -> Context:
-        """The events of ``file``; its arrays are not to be written to. See `tracediff.engine.read_context`.
+        """The events of ``file``, with read-only arrays; see `tracediff.engine.read_context`.
 
         Raises:
-            TracediffError: the file can no longer be read, or there is no room for its events.
+            TracediffError: the file can no longer be read, or there is no space for its events.
         """
         with self._turn:
             if size_of(file) < WORTH_A_PROCESS:
@@ -47,18 +45,20 @@ class Events:
             try:
                 folder = tempfile.mkdtemp(prefix="tracediff-events-")  # of mode 700
             except OSError as error:
-                raise _no_room(file, error) from None
+                raise _no_space(file, error) from None
             self._folders.add(folder)
             try:
                 return self._read(Path(folder) / "arrays", file, step_marker, families)
-            finally:  # what is mapped stays, though no folder lists it any more
+            finally:  # the mapping stays valid after the file is removed
                 shutil.rmtree(folder, ignore_errors=True)
                 self._folders.discard(folder)
 
     def _read(self, arrays: Path, file: TraceFile, step_marker: str | None, families: Families) -> Context:
-        context = multiprocessing.get_context("spawn")  # a copy of this process would hold locks of its other threads
+        context = multiprocessing.get_context("spawn")  # a fork would copy locks held by other threads
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_written, args=(sender, str(arrays), file, step_marker, families), daemon=True)
+        process = context.Process(
+            target=_write_events, args=(sender, str(arrays), file, step_marker, families), daemon=True
+        )
         process.start()
         self._processes.add(process)
         sender.close()
@@ -66,7 +66,9 @@ class Events:
             found: Any = receiver.recv()
         except (EOFError, OSError):
             raise TracediffError(
-                str(file), "the process that read its events has died", "it may need more memory than there is"
+                str(file),
+                "the process that read its events exited",
+                "free some memory, or use shorter traces: it may have run out",
             ) from None
         finally:
             receiver.close()
@@ -77,26 +79,28 @@ class Events:
         try:
             return _mapped(arrays, *found)
         except OSError as error:
-            raise _no_room(file, error) from None
+            raise _no_space(file, error) from None
 
     def close(self) -> None:
-        """Stop what is being read, and remove its files."""
+        """Stop the reading processes and remove their files."""
         for process in list(self._processes):
             process.kill()
         for folder in list(self._folders):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _no_room(file: TraceFile, error: BaseException) -> TracediffError:
+def _no_space(file: TraceFile, error: BaseException) -> TracediffError:
     return TracediffError(
         str(file),
-        f"its events cannot be kept ({str(error) or 'not enough memory'})",
-        "make room, or look at shorter traces",
+        f"its events cannot be stored ({str(error) or 'not enough memory'})",
+        "free some disk space or memory, or use shorter traces",
     )
 
 
-def _written(sender: Connection, arrays: str, file: TraceFile, step_marker: str | None, families: Families) -> None:
-    """What the process does: write the arrays, send the rest, and where each array lies."""
+def _write_events(
+    sender: Connection, arrays: str, file: TraceFile, step_marker: str | None, families: Families
+) -> None:
+    """Run in the process: write the arrays to a file; send the pickled rest and the position of each array."""
     try:
         buffers: list[pickle.PickleBuffer] = []
         rest = pickle.dumps(read_context(file, step_marker, families), protocol=5, buffer_callback=buffers.append)
@@ -106,12 +110,12 @@ def _written(sender: Connection, arrays: str, file: TraceFile, step_marker: str 
                 out.write(bytes(-out.tell() % ALIGNED))
                 places.append((out.tell(), buffer.raw().nbytes))
                 out.write(buffer.raw())
-            out.write(bytes(ALIGNED))  # nothing of no length can be mapped
+            out.write(bytes(ALIGNED))  # an empty file cannot be mapped
         sender.send((rest, places))
     except TracediffError as error:
         sender.send(error)
     except (MemoryError, OSError) as error:
-        sender.send(_no_room(file, error))
+        sender.send(_no_space(file, error))
 
 
 def _mapped(arrays: Path, rest: bytes, places: list[tuple[int, int]]) -> Context:

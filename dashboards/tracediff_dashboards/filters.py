@@ -1,4 +1,4 @@
-"""What a page shows, as its address says it: which sets, which part of the work, which tab and row."""
+"""The state of a page in its URL: sets, filters, tab, selected row, timeline and table."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from urllib.parse import parse_qs, urlencode
 
 from tracediff.diff.subset import Part
 from tracediff.profile.selection import Selection
-from tracediff_dashboards.columns import Arranged, arranged
+from tracediff_dashboards.columns import TableLayout, parse_layout
 
 LONGEST = 8000
-"""Characters of an address."""
+"""Maximum length of the query of a URL, in characters."""
 TABS = ("ops", "kernels", "scopes", "modules", "families", "groups")
 SIZES = ("work", "host", "count")
 Window = tuple[int, int]
 LATEST = 1 << 60
-"""ns; no step is as long."""
+"""Upper bound of the time within a step, in ns."""
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Which part of the comparison.
+    """The filters of a comparison.
 
     Attributes:
-        device: gpu or cpu, None for both. phases, families, modules: of the work, empty for all.
-        steps: ``A..B``, empty for those used by default. ranks: empty for all.
+        device: gpu or cpu, None for both. phases, families, modules: those of the work to show, empty for all.
+        steps: ``A..B``, empty for the default steps. ranks: ranks to use, empty for all.
     """
 
     device: str | None = None
@@ -38,29 +38,29 @@ class Filters:
 
     @property
     def part(self) -> Part:
-        """The chosen work."""
+        """The work that the filters select."""
         return Part(self.device, frozenset(self.phases), frozenset(self.families), frozenset(self.modules))
 
     @property
     def selection(self) -> Selection | None:
-        """The chosen steps, None for those used by default.
+        """The selected steps, None for the default.
 
         Raises:
-            TracediffError: they are no range.
+            TracediffError: ``steps`` is not a range.
         """
         return Selection.parse(self.steps) if self.steps else None
 
 
 @dataclass(frozen=True)
 class View:
-    """All that an address says besides the page's name.
+    """The state in the query of a URL.
 
     Attributes:
-        control, test: names of sets, empty where none is chosen. forced: compare even what the preflight refuses.
-        tab, row: of the changes. size: what the tree's boxes are as large as.
-        at_control, at_test: steps of the timeline, empty for the typical ones; see `looking.Place.key`.
-        window: [start, end) of them in ns after the beginning of the step, None for all.
-        table: how the changes are arranged.
+        control, test: names of the sets, empty if none is selected. forced: compare even if the preflight refuses.
+        tab, row: tab of the changes page, and key of its selected row. size: quantity that sizes the boxes of the tree.
+        at_control, at_test: steps of the timeline, empty for the typical ones; see `step_inspector.Place.key`.
+        window: [start, end) of the timeline in ns after the start of the step, None for the whole step.
+        table: layout of the table of changes.
     """
 
     control: str = ""
@@ -74,25 +74,25 @@ class View:
     at_control: str = ""
     at_test: str = ""
     window: Window | None = None
-    table: Arranged = field(default_factory=Arranged)
+    table: TableLayout = field(default_factory=TableLayout)
 
     @property
-    def drawn(self) -> View:
-        """What a page is drawn anew for: without what its table and its timeline change by themselves."""
-        return replace(self, row="", at_control="", at_test="", window=None, table=Arranged())
+    def page_state(self) -> View:
+        """The state that determines the page; the table and the timeline update themselves for the rest."""
+        return replace(self, row="", at_control="", at_test="", window=None, table=TableLayout())
 
     def query(self) -> str:
-        """The address' part from ``?`` on; what is as usual is left out. `view_of` reads it."""
-        of = self.filters
+        """The query of the URL, from ``?`` on, without defaults; `view_of` reads it."""
+        filters = self.filters
         fields: dict[str, str | Sequence[object]] = {
             "control": self.control,
             "test": self.test,
-            "device": of.device or "",
-            "phase": of.phases,
-            "family": of.families,
-            "module": of.modules,
-            "steps": of.steps,
-            "rank": of.ranks,
+            "device": filters.device or "",
+            "phase": filters.phases,
+            "family": filters.families,
+            "module": filters.modules,
+            "steps": filters.steps,
+            "rank": filters.ranks,
             "forced": "1" if self.forced else "",
             "tab": self.tab if self.tab != TABS[0] else "",
             "row": self.row,
@@ -101,7 +101,7 @@ class View:
             "at_test": self.at_test,
             "window": f"{self.window[0]}..{self.window[1]}" if self.window else "",
             "sort": self.table.sort,
-            "show": self.table.shown,
+            "show": self.table.visible,
             "pin": self.table.pinned,
             "where": self.table.where,
         }
@@ -110,15 +110,15 @@ class View:
 
 
 def view_of(search: str | None) -> View:
-    """What the address says; what it does not say, or says in a way that nothing has, is as usual."""
+    """The state in the query of a URL; missing and invalid values are the default."""
     try:
         found = parse_qs((search or "")[:LONGEST].removeprefix("?"), max_num_fields=300)
     except ValueError:
         return View()
-    device = _one(found, "device")
+    device = _first(found, "device")
     phases, families, modules = (tuple(dict.fromkeys(found.get(key, ()))) for key in ("phase", "family", "module"))
     ranks = {int(rank) for rank in found.get("rank", ()) if rank.isascii() and rank.isdigit() and len(rank) < 10}
-    steps = _one(found, "steps").strip()
+    steps = _first(found, "steps").strip()
     filters = Filters(
         device if device in ("gpu", "cpu") else None,
         phases=phases,
@@ -127,23 +127,23 @@ def view_of(search: str | None) -> View:
         steps=steps,
         ranks=tuple(sorted(ranks)),
     )
-    tab, size = _one(found, "tab"), _one(found, "size")
+    tab, size = _first(found, "tab"), _first(found, "size")
     return View(
-        _one(found, "control"),
-        _one(found, "test"),
+        _first(found, "control"),
+        _first(found, "test"),
         filters,
-        forced=_one(found, "forced") == "1",
+        forced=_first(found, "forced") == "1",
         tab=tab if tab in TABS else TABS[0],
-        row=_one(found, "row"),
+        row=_first(found, "row"),
         size=size if size in SIZES else SIZES[0],
-        at_control=_one(found, "at_control"),
-        at_test=_one(found, "at_test"),
-        window=_window(_one(found, "window")),
-        table=arranged(found.get("sort", ()), found.get("show", ()), found.get("pin", ()), _one(found, "where")),
+        at_control=_first(found, "at_control"),
+        at_test=_first(found, "at_test"),
+        window=_window(_first(found, "window")),
+        table=parse_layout(found.get("sort", ()), found.get("show", ()), found.get("pin", ()), _first(found, "where")),
     )
 
 
-def _one(found: Mapping[str, Sequence[str]], key: str) -> str:
+def _first(found: Mapping[str, Sequence[str]], key: str) -> str:
     return found.get(key, ("",))[0]
 
 

@@ -1,4 +1,4 @@
-"""What stands around every page: the way to the others, the choice of sets and of work, and what is being done."""
+"""The frame of every page: navigation, selection of sets, filters, and the status line."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tracediff_dashboards.uploads import MOST_BYTES, PREFIX
 
 POLL_MS = 400
 LIST_PX = 420
-"""Height of a list of choices."""
+"""Height of a dropdown list."""
 
 
 def shell(theme: str) -> Any:
-    """The layout; callbacks fill it.
+    """The layout of the app, which callbacks fill.
 
     Args:
-        theme: light, dark, or auto for what the reader's system says.
+        theme: light, dark, or auto for the setting of the user's system.
     """
     return html.Div(
         [
@@ -34,7 +34,7 @@ def shell(theme: str) -> Any:
             dcc.Store(id="ready", data=0),
             dcc.Store(id="shown"),
             dcc.Interval(id="poll", interval=POLL_MS, disabled=True),
-            html.A("To the page", href="#page", className="skip"),
+            html.A("Skip to the content", href="#page", className="skip"),
             html.Header(
                 [
                     html.Strong("tracediff"),
@@ -49,14 +49,14 @@ def shell(theme: str) -> Any:
                 className="status",
             ),
             html.Main(id="page", tabIndex=-1),
-            html.Div(dcc.Graph(), hidden=True),  # the browser fetches plotly.js while the sets are read
+            html.Div(dcc.Graph(), hidden=True),  # so that the browser loads plotly.js while the sets are read
         ]
     )
 
 
 def _sets() -> Any:
     drop = dcc.Upload(
-        "drop two traces here, or choose them",
+        "drop two traces here, or click to select them",
         id="upload",
         multiple=True,
         max_size=MOST_BYTES,
@@ -77,7 +77,7 @@ def _sets() -> Any:
             html.Div(
                 drop,
                 className="field upload",
-                title=f"At most {MOST_BYTES >> 20} MB each; one file takes the test's place",
+                title=f"Up to {MOST_BYTES >> 20} MB each; a single file replaces the test",
             ),
             html.Div(id="notice", role="alert"),
         ],
@@ -97,7 +97,7 @@ def _filters() -> Any:
             _labelled("module", "module", multi=True),
             html.Div([html.Label("steps", htmlFor="steps"), steps], className="field small"),
             _labelled("rank", "rank", multi=True),
-            html.Button("Clear", id="clear", type="button", title="Take back all filters"),
+            html.Button("Clear", id="clear", type="button", title="Clear all filters"),
         ],
         className="filters",
         **components.attributes(aria_label="Filters"),
@@ -105,7 +105,7 @@ def _filters() -> Any:
 
 
 def _labelled(key: str, label: str, **options: Any) -> Any:
-    """A choice under its label."""
+    """A dropdown with its label."""
     choice = dcc.Dropdown(
         id=key, maxHeight=LIST_PX, placeholder="all" if options.get("clearable", True) else "choose a set", **options
     )
@@ -113,7 +113,7 @@ def _labelled(key: str, label: str, **options: Any) -> Any:
 
 
 def links(current: str | None, view: View) -> list[Any]:
-    """The way to every page, with the same sets and filters."""
+    """Links to all pages, with the same sets and filters."""
     query = view.query()
     return [
         dcc.Link(
@@ -124,7 +124,7 @@ def links(current: str | None, view: View) -> list[Any]:
 
 
 def set_options(names: Sequence[str], view: View) -> list[dict[str, str]]:
-    """What can be chosen as a set: those known, and those that the address names."""
+    """The options of control and test: the known sets, and those that the URL names."""
     every = dict.fromkeys([*names, *(name for name in (view.control, view.test) if name)])
     return [{"label": _set_label(name), "value": name} for name in every if is_choosable(name)]
 
@@ -132,21 +132,23 @@ def set_options(names: Sequence[str], view: View) -> list[dict[str, str]]:
 def _set_label(name: str) -> str:
     if name.startswith(f"{PREFIX}:"):
         return f"{name.partition('/')[2]} ({PREFIX})"
-    return "(the folder itself)" if name == "." else name[:200]
+    return "(the whole folder)" if name == "." else name[:200]
 
 
 def filter_options(whole: Comparison, ranks: Sequence[int], view: View) -> dict[str, list[dict[str, str | int]]]:
-    """Filter → what can be chosen: all that the work of the comparison has, ``ranks``, and what the address names."""
+    """Filter → its options: the values that occur in the comparison, ``ranks``, and those that the URL names."""
     members = [m for g in whole.work.groups for side in g.sides for m in side]
     modules = {m.module for m in members if m.module}
-    above = {"/".join(parts[:k]) for module in modules for parts in [module.split("/")] for k in range(1, len(parts))}
-    of = view.filters
+    parent_modules = {
+        "/".join(parts[:k]) for module in modules for parts in [module.split("/")] for k in range(1, len(parts))
+    }
+    filters = view.filters
     found: dict[str, list[str]] = {
-        "phase": sorted({m.phase for m in members} | set(of.phases)),
-        "family": sorted({m.family for m in members} | {op.family for op in whole.ops} | set(of.families)),
-        "module": sorted(modules | above | set(of.modules)),
+        "phase": sorted({m.phase for m in members} | set(filters.phases)),
+        "family": sorted({m.family for m in members} | {op.family for op in whole.ops} | set(filters.families)),
+        "module": sorted(modules | parent_modules | set(filters.modules)),
     }
     chosen: dict[str, list[dict[str, str | int]]] = {
         key: [{"label": v[:200], "value": v} for v in values if is_choosable(v)] for key, values in found.items()
     }
-    return {**chosen, "rank": [{"label": str(r), "value": r} for r in sorted({*ranks, *of.ranks})]}
+    return {**chosen, "rank": [{"label": str(r), "value": r} for r in sorted({*ranks, *filters.ranks})]}

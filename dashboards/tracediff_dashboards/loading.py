@@ -1,6 +1,4 @@
-"""Reading sets in a process of their own: its progress is told, it can be cancelled, and a file that exhausts memory
-does not end the dashboard.
-"""
+"""Loads sets in separate processes: with progress, cancellable, and safe if a file exhausts the memory."""
 
 from __future__ import annotations
 
@@ -22,23 +20,23 @@ from tracediff.load_options import LoadOptions
 from tracediff_dashboards.sets import Sets
 
 MOST_SETS = 8
-"""Kept loaded: tables of some MB each."""
+"""Maximum number of loaded sets; each takes some MB."""
 AT_ONCE = threading.BoundedSemaphore(2)
-"""Loads that read at the same time; each takes all cores."""
-LOOK = 0.5
-"""Seconds after which it is seen whether the process still lives."""
-LONGEST_END = 5.0
-"""Seconds that the end of the dashboard waits for a load to stop."""
+"""Limits the loads that run at the same time; each uses all cores."""
+CHECK_SECONDS = 0.5
+"""Interval in seconds at which to check whether the process is alive."""
+CLOSE_SECONDS = 5.0
+"""Maximum time in seconds to wait for a load when the dashboard stops."""
 CANCELLED = "reading was cancelled"
 
 
 class Load:
-    """Some sets on their way.
+    """The loading of one or two sets, with its progress.
 
     Attributes:
-        names: of the sets. done, files: how many files are read, of how many; 0 of 0 before that is known.
-        error: one line on what went wrong, None where nothing did.
-        finished: set at the end, good or bad.
+        names: names of the sets. done, files: number of files read and in total, 0 and 0 while unknown.
+        error: error message, None if there is none.
+        finished: set when loading has ended, with or without an error.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -51,15 +49,13 @@ class Load:
         self._process: Any = None
 
     def read(self, wheres: Sequence[str], options: LoadOptions) -> list[TraceSet]:
-        """The sets, once they are read.
+        """Load the sets at the paths ``wheres``; returns when they are loaded.
 
         Raises:
             TracediffError: a file cannot be read, or the load was cancelled.
         """
         with AT_ONCE:
-            context = multiprocessing.get_context(
-                "spawn"
-            )  # a copy of this process would hold locks of its other threads
+            context = multiprocessing.get_context("spawn")  # a fork would copy locks held by other threads
             receiver, sender = context.Pipe(duplex=False)
             self._process = context.Process(target=_read, args=(sender, list(wheres), options))
             if not self._cancelled.is_set():
@@ -77,18 +73,20 @@ class Load:
         while True:
             try:
                 while not receiver.poll(
-                    LOOK
-                ):  # the pipe alone does not tell that it is gone: its own processes hold it open
+                    CHECK_SECONDS
+                ):  # the pipe stays open after the process exits, because its children have it open
                     if self._process.pid is None or (not self._process.is_alive() and not receiver.poll()):
                         raise EOFError
                 kind, value = receiver.recv()
             except (EOFError, OSError):
                 if self._cancelled.is_set():
-                    raise TracediffError(" and ".join(self.names), CANCELLED, "choose it again to start over") from None
+                    raise TracediffError(
+                        " and ".join(self.names), CANCELLED, "select the set again to restart"
+                    ) from None
                 raise TracediffError(
                     " and ".join(self.names),
-                    "the process that read it has died",
-                    "it may need more memory than there is",
+                    "the process that read it exited",
+                    "free some memory or select fewer ranks: it may have run out",
                 ) from None
             if kind == "progress":
                 self.done, self.files = value
@@ -104,27 +102,27 @@ class Load:
             self._kill()
 
     def _end(self) -> None:
-        """See that nothing is left of the process, however it ended."""
+        """Make sure that the process and its children have exited."""
         if self._process.pid is not None:
             self._kill()
             self._process.join()
 
     def _kill(self) -> None:
-        """End the process and those that it has started. It holds nothing that needs an orderly end."""
+        """Kill the process and its children; they have nothing to clean up."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except (
             AttributeError,
             ProcessLookupError,
             PermissionError,
-        ):  # no groups on this system, or it has not come to lead one
+        ):  # no process groups on this system, or not yet in its own
             self._process.kill()
 
 
 def _read(sender: Connection, wheres: list[str], options: LoadOptions) -> None:
-    """What the process does: tell its progress, then the sets or the error."""
+    """Run in the process: send the progress, then the sets or the error."""
     if hasattr(os, "setpgid"):
-        os.setpgid(0, 0)  # with the processes that it starts, so that all can be ended at once
+        os.setpgid(0, 0)  # a group with its children, so that all can be killed at once
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sets = load_sets(wheres, options, progress=lambda done, files: sender.send(("progress", (done, files))))
@@ -132,14 +130,15 @@ def _read(sender: Connection, wheres: list[str], options: LoadOptions) -> None:
     except TracediffError as error:
         sender.send(("error", error))
     except MemoryError:
-        sender.send(("error", TracediffError(wheres[0], "there is not enough memory to read it", "give fewer files")))
+        sender.send(("error", TracediffError(wheres[0], "not enough memory to read it", "give fewer files")))
 
 
 class Loader:
-    """Loaded sets, and those on their way; shared by all tabs, which only read them.
+    """Loads sets and caches them; all browser tabs share the cached sets, read-only.
 
     Attributes:
-        options: how all of them are read; what is used of each is said by ``sets``.
+        sets: which sets exist, and which of their steps and ranks are used.
+        options: how all sets are read.
     """
 
     def __init__(self, sets: Sets, options: LoadOptions | None = None) -> None:
@@ -150,10 +149,10 @@ class Loader:
         self._lock = threading.Lock()
 
     def pair(self, control: str, test: str) -> tuple[TraceSet, TraceSet] | Load:
-        """Both sets, or the load that was started to get them.
+        """Both sets if they are loaded, else the load that reads them.
 
         Raises:
-            TracediffError: there is no such set.
+            TracediffError: a set does not exist.
         """
         key = tuple(sorted({control, test}))
         with self._lock:
@@ -163,9 +162,7 @@ class Loader:
         if key in self._loads:
             return self._loads[key]
         missing = tuple(name for name in key if name not in known)
-        wheres = [
-            self.sets.where(name) for name in missing
-        ]  # before others wait: a slow disk is none of their business
+        wheres = [self.sets.where(name) for name in missing]  # outside the lock: the disk may be slow
         with self._lock:
             if key not in self._loads:
                 load = self._loads[key] = Load(missing)
@@ -173,25 +170,23 @@ class Loader:
             return self._loads[key]
 
     def find(self, control: str, test: str) -> Load | None:
-        """The load of a pair, None where none was started or it has ended well."""
+        """The load of a pair; None if none was started or it has succeeded."""
         return self._loads.get(tuple(sorted({control, test})))
 
     def forget(self, control: str, test: str) -> None:
-        """Let a load that failed be tried again."""
+        """Forget a failed load, so that the pair can be loaded again."""
         with self._lock:
             load = self._loads.get(tuple(sorted({control, test})))
             if load is not None and load.finished.is_set():
                 del self._loads[tuple(sorted({control, test}))]
 
     def close(self) -> None:
-        """Stop all that is being read, and wait until it has: a process that starts while this one ends would
-        complain.
-        """
+        """Cancel all loads and wait for them: a process that starts while this one exits would print an error."""
         loads = list(self._loads.values())
         for load in loads:
             load.cancel()
         for load in loads:
-            load.finished.wait(LONGEST_END)
+            load.finished.wait(CLOSE_SECONDS)
 
     def _run(self, key: tuple[str, ...], load: Load, wheres: Sequence[str]) -> None:
         try:
@@ -202,7 +197,7 @@ class Loader:
                 self._loads.pop(key, None)
         except TracediffError as error:
             load.error = str(error)
-        except Exception as error:  # whatever it is, a tab waits for it
-            load.error = f"{' and '.join(load.names)}: reading it failed ({type(error).__name__}); report this"
+        except Exception as error:  # any error must reach the browser tab that waits
+            load.error = f"{' and '.join(load.names)}: reading failed ({type(error).__name__}); report this as a bug"
         finally:
             load.finished.set()

@@ -1,4 +1,4 @@
-"""What a page is drawn from."""
+"""`PageContext`: the input of every page."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tracediff_dashboards.filters import View
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One view of one comparison.
+class PageContext:
+    """What a page shows: a comparison, its filtered part, and the state of the page.
 
     Attributes:
-        comparison: its chosen part. whole: all of it.
-        sets: control and test, of the chosen steps and ranks.
-        view: what the address says. theme: light or dark.
+        comparison: the work that the filters select. whole: the comparison without filters.
+        sets: control and test, with the selected steps and ranks.
+        view: the state in the URL. theme: light or dark.
     """
 
     comparison: Comparison
@@ -26,6 +26,6 @@ class Shown:
     theme: str
 
     @property
-    def is_part(self) -> bool:
-        """Whether some work is left out."""
+    def is_filtered(self) -> bool:
+        """Whether filters leave out some work."""
         return not self.view.filters.part.is_all

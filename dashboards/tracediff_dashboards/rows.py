@@ -1,4 +1,4 @@
-"""The rows of the changes: what each tab lists, and the row that an address names."""
+"""The rows of the changes page: the rows of each tab, and the row that a URL names."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tracediff.diff.views import Sum, summed
 from tracediff.errors import printable
 
 MOST = 10_000
-"""Rows of a tab; the largest changes."""
+"""Maximum number of rows of a tab: those with the largest changes."""
 LONGEST = 300
-"""Characters of a name in a cell."""
+"""Maximum length of a name in a cell, in characters."""
 TITLES = {
     "ops": "Operators and calls",
     "kernels": "Kernels and copies",
@@ -28,38 +28,41 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Line:
-    """One row. Attributes: key: what an address calls it. of: what it is. cells: column → value, times in µs, counts
-    per step.
+class TableRow:
+    """One row of a tab.
+
+    Attributes:
+        key: its identifier in the URL. item: the operator, group or sum. cells: column → value, times in µs, times and
+            counts per step.
     """
 
     key: str
-    of: Op | Group | Sum
+    item: Op | Group | Sum
     cells: dict[str, Any]
 
 
-def lines(comparison: Comparison, tab: str) -> list[Line]:
+def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
     """The rows of a tab, largest change first."""
-    taken: set[str] = set()
-    out = []
-    for identity, of, cells in LISTED[tab](comparison):
+    keys: set[str] = set()
+    rows = []
+    for identity, item, cells in TAB_ROWS[tab](comparison):
         key = _key(identity)
-        while key in taken:  # equal in all that can be named
+        while key in keys:  # another row has the same identity
             key = _key((key,))
-        taken.add(key)
-        out.append(Line(key, of, {"key": key, **{k: _cell(v) for k, v in cells.items()}}))
-        if len(out) == MOST:
+        keys.add(key)
+        rows.append(TableRow(key, item, {"key": key, **{k: _cell(v) for k, v in cells.items()}}))
+        if len(rows) == MOST:
             break
-    return out
+    return rows
 
 
-def line(comparison: Comparison, tab: str, key: str) -> Line | None:
-    """The row that an address names, None where it is not there (any more)."""
-    return next((one for one in lines(comparison, tab) if one.key == key), None) if key else None
+def find_row(comparison: Comparison, tab: str, key: str) -> TableRow | None:
+    """The row with the key of a URL, None if there is no such row."""
+    return next((row for row in table_rows(comparison, tab) if row.key == key), None) if key else None
 
 
-def row_called(comparison: Comparison, name: str) -> tuple[str, str] | None:
-    """(tab, key) of the operator, kernel or matched call that a finding names, None for none."""
+def row_named(comparison: Comparison, name: str) -> tuple[str, str] | None:
+    """(tab, key) of the operator, kernel or matched call that a finding names, None if it has no row."""
     for op in comparison.ops:
         if name in (op.name, op.raw_name):
             return _tab(op), _key((op.category, op.raw_name))
@@ -86,12 +89,12 @@ def _cell(value: Any) -> Any:
     return printable(value if len(value) <= LONGEST else f"{value[: LONGEST // 2]} … {value[-LONGEST // 2 :]}")
 
 
-Listed = Iterator[tuple[tuple[object, ...], Any, dict[str, Any]]]
-"""(what tells it apart, what it is, its cells)."""
+RowData = Iterator[tuple[tuple[object, ...], Any, dict[str, Any]]]
+"""(identity, item, cells) per row."""
 
 
-def _ops(tab: str) -> Callable[[Comparison], Listed]:
-    def listed(comparison: Comparison) -> Listed:
+def _ops(tab: str) -> Callable[[Comparison], RowData]:
+    def rows(comparison: Comparison) -> RowData:
         us, number = comparison.us, comparison.number
         for op in sorted(comparison.ops, key=lambda o: (-abs(o.delta), -(o.control_self + o.test_self), o.raw_name)):
             if _tab(op) == tab:
@@ -112,28 +115,32 @@ def _ops(tab: str) -> Callable[[Comparison], Listed]:
                 }
                 yield (op.category, op.raw_name), op, cells
 
-    return listed
+    return rows
 
 
-def _view(view: str) -> Callable[[Comparison], Listed]:
-    def listed(comparison: Comparison) -> Listed:
+def _view(view: str) -> Callable[[Comparison], RowData]:
+    def rows(comparison: Comparison) -> RowData:
         us, number = comparison.us, comparison.number
-        for of in summed(comparison.work, view):
+        for item in summed(comparison.work, view):
             yield (
-                (view, of.name),
-                of,
+                (view, item.name),
+                item,
                 {
-                    "name": of.name,
+                    "name": item.name,
                     **_numbers(
-                        number(of.control_count), number(of.test_count), us(of.control), us(of.test), us(of.delta)
+                        number(item.control_count),
+                        number(item.test_count),
+                        us(item.control),
+                        us(item.test),
+                        us(item.delta),
                     ),
                 },
             )
 
-    return listed
+    return rows
 
 
-def _groups(comparison: Comparison) -> Listed:
+def _groups(comparison: Comparison) -> RowData:
     us, number = comparison.us, comparison.number
     for group in comparison.work.groups:
         counts = [number(n) for n in (group.control_count, group.test_count)]
@@ -165,7 +172,7 @@ def _numbers(
     }
 
 
-LISTED: dict[str, Callable[[Comparison], Listed]] = {
+TAB_ROWS: dict[str, Callable[[Comparison], RowData]] = {
     "ops": _ops("ops"),
     "kernels": _ops("kernels"),
     "scopes": _ops("scopes"),

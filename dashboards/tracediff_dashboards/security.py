@@ -1,4 +1,4 @@
-"""What stands before every request: the token, the address it was sent to, and headers that keep the page to itself."""
+"""Checks of every request (host, origin, token), and security headers of every response."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from urllib.parse import quote, urlencode, urlsplit
 import flask
 
 COOKIE = "tracediff-token"
-"""With the port behind it: cookies know none, and two dashboards may run."""
+"""Prefix of the cookie's name; the port follows, because cookies are shared by all ports of a host."""
 LOCAL = ("127.0.0.1", "localhost", "::1")
 MOST_BYTES = 200 << 20
-"""Of a request: two dropped files as base64, and some room."""
+"""Maximum size of a request in bytes: two dropped files as base64, and a margin."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server bound to ``host``."""
+    """Whether a server bound to ``host`` is reachable from this machine only."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -25,13 +25,13 @@ def is_loopback(host: str) -> bool:
 
 
 def protect(server: flask.Flask, host: str, token: str | None, script_hashes: Sequence[str]) -> None:
-    """Let only those requests through that may see the traces, and give every answer its headers.
+    """Reject requests that are not allowed, and add security headers to every response.
 
     Args:
-        host: what the server is bound to. On a loopback address requests must name it so (else another site's name
-            could be pointed at it).
-        token: what every request must know, None for none.
-        script_hashes: of the inline scripts that the page needs.
+        host: address that the server is bound to. On a loopback address, the Host header must name it (against DNS
+            rebinding).
+        token: token that every request must contain, None for none.
+        script_hashes: hashes of the inline scripts that the page needs.
     """
     server.config["MAX_CONTENT_LENGTH"] = MOST_BYTES
     names = {*LOCAL, host.strip("[]")} if is_loopback(host) else None
@@ -40,11 +40,13 @@ def protect(server: flask.Flask, host: str, token: str | None, script_hashes: Se
     def before() -> flask.Response | None:
         request = flask.request
         if names is not None and _host_name(request.host) not in names:
-            return _refused(403, "This dashboard answers on this machine only, under 127.0.0.1 or localhost.")
+            return _refused(
+                403, "This dashboard accepts requests from this machine only: open it under 127.0.0.1 or localhost."
+            )
         origin = request.headers.get("Origin")
         if origin is not None and origin.partition("://")[2] != request.host:
-            return _refused(403, "Requests from other sites are not answered.")
-        return _asked_for(token) if token is not None else None
+            return _refused(403, "This dashboard does not accept requests from other sites.")
+        return _check_token(token) if token is not None else None
 
     def after(response: flask.Response) -> flask.Response:
         response.headers["Content-Security-Policy"] = policy
@@ -62,7 +64,7 @@ def protect(server: flask.Flask, host: str, token: str | None, script_hashes: Se
 
 
 def _policy(script_hashes: Sequence[str]) -> str:
-    """Nothing but what this server sends; plotly and the grid need inline styles."""
+    """Allow only content of this server; plotly and the grid need inline styles."""
     return (
         f"default-src 'none'; script-src 'self' {' '.join(script_hashes)}; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data: blob:; "
@@ -77,22 +79,20 @@ def _host_name(host: str) -> str:
         return ""
 
 
-def _asked_for(token: str) -> flask.Response | None:
-    """Nothing where the request knows the token. One that brings it in its address gets a cookie instead, so that links
-    do not carry it on.
-    """
+def _check_token(token: str) -> flask.Response | None:
+    """None if the request contains the token; a token in the URL moves to a cookie, so that links do not contain it."""
     request = flask.request
     given = request.args.get("token")
     if given is not None and _same(given, token):
         rest = urlencode({key: request.args.getlist(key) for key in request.args if key != "token"}, doseq=True)
-        path = quote(request.path.lstrip("/\\"))  # two slashes would name another site
+        path = quote(request.path.lstrip("/\\"))  # a path that starts with two slashes is a URL of another site
         response = flask.redirect(f"/{path}{'?' if rest else ''}{rest}", 303)
         response.set_cookie(_cookie(), token, httponly=True, samesite="Strict")
         return flask.make_response(response)
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
     if _same(request.cookies.get(_cookie(), ""), token) or _same(bearer, token):
         return None
-    return _refused(401, "This dashboard wants its token: open the address that it printed when it started.")
+    return _refused(401, "This dashboard requires a token: open the address that it printed when it started.")
 
 
 def _cookie() -> str:
@@ -100,7 +100,7 @@ def _cookie() -> str:
 
 
 def _same(given: str, token: str) -> bool:
-    """In a time that does not tell how much of it was right."""
+    """Compare in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
 
 

@@ -1,5 +1,5 @@
-"""Which sets may be read: those given by name, those below one folder, and files dropped on the page. Nothing else,
-whatever an address asks for.
+"""The sets that may be read: those given by name, those below one folder, and files dropped on the page; no others,
+whatever a URL asks for.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tracediff.load_options import SetOptions
 from tracediff_dashboards.uploads import Uploads
 
 MOST_SETS = 1000
-MOST_LOOKED_AT = 50_000
-"""Files below the folder that are looked at to find sets."""
-ELSEWHERE = "choose one of those listed, or start the dashboard with the folder that holds it"
+MOST_SEARCHED = 50_000
+"""Maximum number of files below the folder that are searched for sets."""
+REMEDY = "choose a listed set, or start the dashboard with the folder that contains it"
 
 
 class Sets:
     """The sets that the dashboard may read.
 
     Attributes:
-        given: name → whatever `load_sets` takes, said on the command line.
-        root: the folder below which sets may be chosen, None for none.
-        options: name → what is used of a set, where it is not `every`, which holds for all others.
+        given: name → path of the sets given on the command line, as for `load_sets`.
+        root: folder below which sets can be selected, None for none.
+        options: name → options of a given set. every: options of all other sets.
         uploads: files dropped on the page.
     """
 
@@ -46,22 +46,20 @@ class Sets:
         self.uploads = Uploads()
 
     def names(self) -> list[str]:
-        """What can be chosen: those given, then folders, snapshots and single files below the root, in order of
-        path.
-        """
+        """Names of the sets: those given, then folders, snapshots and single files below the root, sorted by path."""
         below = []
         for name in filter(is_choosable, _sets_below(self.root)) if self.root else ():
-            if name.isprintable():  # others cannot stand in an address
+            if name.isprintable():  # other names do not work in a URL
                 below.append(name)
             if len(below) == MOST_SETS:
                 break
         return [*self.given, *sorted(below)]
 
     def where(self, name: str) -> str:
-        """What `load_sets` takes for the set called ``name``.
+        """The path of the set called ``name``, as for `load_sets`.
 
         Raises:
-            TracediffError: there is none, or it would read files outside the folder.
+            TracediffError: there is no such set, or it would read files outside the folder.
         """
         if name in self.given:
             return self.given[name]
@@ -69,11 +67,11 @@ class Sets:
         if uploaded is not None:
             return str(uploaded)
         if self.root is None:
-            raise TracediffError(shown(name), "is no set of this dashboard", ELSEWHERE)
+            raise TracediffError(quoted(name), "no such set in this dashboard", REMEDY)
         return str(self._inside(name))
 
     def _inside(self, name: str) -> Path:
-        """The path of a set below the root, all of whose files are, too: links may lead out."""
+        """The path of a set below the root; checks that links do not lead to files outside."""
         assert self.root is not None
         plain = PurePosixPath(name)
         try:
@@ -82,14 +80,16 @@ class Sets:
         except (OSError, ValueError, RuntimeError):  # absent, a null byte, a loop of links
             path = None
         if path is None or not self._is_open(path) or not (path.is_dir() or path.is_file()):
-            raise TracediffError(shown(name), "there is no such set below the folder", ELSEWHERE)
+            raise TracediffError(quoted(name), "no such set below the folder", REMEDY)
         read = [file.path for file in find_traces(path)] + [os.path.join(path, "manifest.json")]
         if not all(self._is_open(Path(one).resolve()) for one in read):
-            raise TracediffError(shown(name), "a link in it leads out of the folder", "put the file itself there")
+            raise TracediffError(
+                quoted(name), "contains a link to a file outside the folder", "replace the link by the file"
+            )
         return path
 
     def _is_open(self, path: Path) -> bool:
-        """Whether a path without links lies below the root, in no hidden folder."""
+        """Whether a resolved path is below the root and not in a hidden folder."""
         assert self.root is not None
         return path.is_relative_to(self.root) and not any(
             part.startswith(".") for part in path.relative_to(self.root).parts
@@ -97,22 +97,18 @@ class Sets:
 
 
 def is_choosable(value: str) -> bool:
-    """Whether a value can stand in the browser's lists of choices: their index takes this one for something else, and
-    breaks the page.
-    """
+    """Whether a value can be an option of a dropdown; ``__proto__`` breaks its index in JavaScript."""
     return "__proto__" not in value
 
 
-def shown(name: str) -> str:
-    """A name out of an address, short enough for a sentence."""
+def quoted(name: str) -> str:
+    """A name from a URL, quoted and shortened for an error message."""
     return repr(name if len(name) <= 80 else f"{name[:80]}…")
 
 
 def _sets_below(root: Path) -> Iterator[str]:
-    """Names of sets: folders that hold traces (of runs the folder around them), and files that are or may be a set by
-    themselves.
-    """
-    seen, looked_at = set(), 0
+    """Names of the sets below ``root``: folders with traces (or run folders), and files that are sets themselves."""
+    seen, searched = set(), 0
     for parent, folders, names in os.walk(root):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         files = sorted(
@@ -129,6 +125,6 @@ def _sets_below(root: Path) -> Iterator[str]:
         for name in files:
             if (name not in traces or len(traces) > 1) and (folder / name).is_file():
                 yield (folder / name).relative_to(root).as_posix()
-        looked_at += len(names)
-        if looked_at > MOST_LOOKED_AT:
+        searched += len(names)
+        if searched > MOST_SEARCHED:
             return

@@ -1,6 +1,4 @@
-"""Looking closer at steps: their events are read again when they are asked for, and those of the files used last are
-kept.
-"""
+"""`StepInspector`: details of single steps, for which the events are read again; those of recent files are cached."""
 
 from __future__ import annotations
 
@@ -27,13 +25,17 @@ from tracediff_dashboards.events import Events
 from tracediff_dashboards.filters import LATEST, Window
 
 FILES = 6
-"""Traces whose events are kept: one a side, of some tabs."""
+"""Maximum number of traces whose events are cached: one per side, for some browser tabs."""
 SEPARATOR = "|"
 
 
 @dataclass(frozen=True)
 class Place:
-    """One step of one rank in one run. Attributes: profile: of its file. position: of the step in it."""
+    """One step of one rank of one run.
+
+    Attributes:
+        profile: profile of its file. position: position of the step in the file.
+    """
 
     run: str
     rank: int
@@ -43,17 +45,17 @@ class Place:
 
     @property
     def key(self) -> str:
-        """As an address says it."""
+        """Its identifier in the URL."""
         return f"{self.run}{SEPARATOR}{self.rank}{SEPARATOR}{self.step}"
 
     @property
     def period(self) -> int:
-        """In ns."""
+        """The period of the step in ns."""
         return int(self.profile.periods[self.position])
 
 
 def places(traces: TraceSet) -> list[Place]:
-    """Every step that a set's traces hold; none of snapshots, which have no events."""
+    """All steps in the traces of a set; none in snapshots, which have no events."""
     return [
         Place(run.name, rank, int(number), profile, k)
         for run in traces.runs
@@ -65,14 +67,14 @@ def places(traces: TraceSet) -> list[Place]:
 
 
 def is_used(traces: TraceSet, typical: TypicalStep) -> bool:
-    """Whether the step whose events were kept is one of those that the set uses."""
+    """Whether the typical step, whose events are kept, is a used step of the set."""
     return any(
         place.profile.origin.file == typical.file and place.step == typical.timeline.step for place in _used(traces)
     )
 
 
 def is_kept(traces: TraceSet, key: str, typical: TypicalStep | None) -> bool:
-    """Whether the step called ``key`` needs no reading: it is the ``typical`` one, or there is none."""
+    """Whether the step ``key`` can be shown without reading: it is the typical step, or there is none."""
     return typical is None or (not key and is_used(traces, typical))
 
 
@@ -82,7 +84,7 @@ def _used(traces: TraceSet) -> list[Place]:
 
 
 def _place(traces: TraceSet, key: str, typical: TypicalStep) -> Place:
-    """The step called ``key``, else ``typical`` where it is used, else the used one that is nearest to the median.
+    """The step ``key``; without a key the typical step if it is used, else the used step closest to the median.
 
     Raises:
         TracediffError: no such step.
@@ -91,22 +93,22 @@ def _place(traces: TraceSet, key: str, typical: TypicalStep) -> Place:
         found = [place for place in places(traces) if place.key == key]
         if not found:
             raise TracediffError(
-                key.replace(SEPARATOR, ", "), "is no step of this set", "choose another above the timeline"
+                key.replace(SEPARATOR, ", "), "no such step in this set", "choose another step above the timeline"
             )
         return found[0]
     used = _used(traces) or places(traces)
     median = np.median([place.period for place in used])
 
-    def far(place: Place) -> tuple[bool, float]:
+    def distance(place: Place) -> tuple[bool, float]:
         return (place.profile.origin.file, place.step) != (typical.file, typical.timeline.step), abs(
             place.period - median
         )
 
-    return min(used, key=far)
+    return min(used, key=distance)
 
 
-class Looking:
-    """What reads events again, of steps as ``step_marker`` marks them."""
+class StepInspector:
+    """Reads the events of single steps for the timeline; ``step_marker`` is that of the sets."""
 
     def __init__(self, step_marker: str | None = None) -> None:
         self._marker = step_marker
@@ -115,22 +117,22 @@ class Looking:
         self._events = Events()
 
     def close(self) -> None:
-        """Stop what is being read."""
+        """Stop reading."""
         self._events.close()
 
     def prepare(self, traces: TraceSet, key: str, typical: TypicalStep | None) -> None:
-        """Begin to read the events of that step, which will probably be asked for."""
+        """Start to read the events of a step in the background, because they will probably be needed."""
         if typical is None:
             return
 
         def read() -> None:
-            with suppress(TracediffError):  # whoever asks for them is told
+            with suppress(TracediffError):  # the error is reported when the events are needed
                 self._read(traces, _place(traces, key, typical).profile)
 
         threading.Thread(target=read, daemon=True).start()
 
     def length_us(self, traces: TraceSet, key: str, typical: TypicalStep | None) -> float | None:
-        """The period of the step called ``key``, None where there is none.
+        """The period of the step ``key`` in µs, None if the set has no events.
 
         Raises:
             TracediffError: no such step.
@@ -142,9 +144,9 @@ class Looking:
     def step(
         self, traces: TraceSet, key: str, typical: TypicalStep | None, window: Window | None
     ) -> TypicalStep | None:
-        """The step called ``key``; where it is empty ``typical``, or if that is none of the set's used steps the most
-        typical of those. Of a ``window`` of it
-        what can be told closer.
+        """The step ``key``; without a key the typical step, or if it is not used the used step closest to the median.
+
+        With a ``window``, only the events in it, at full resolution.
 
         Raises:
             TracediffError: no such step, or its file can no longer be read.
@@ -153,20 +155,20 @@ class Looking:
             return typical
         place = _place(traces, key, typical)
         context = self._read(traces, place.profile)
-        start, end = (int(at) for at in context.completions[place.position : place.position + 2])
+        start, end = (int(completion) for completion in context.completions[place.position : place.position + 2])
         low, high = window or (0, end - start)
-        shown = build_timeline(context, place.position, (start + low, start + max(high, low + 1)))
-        marks = replace(shown.marks, start=shown.marks.start + low, end=shown.marks.end + low)
-        memory = tuple(replace(m, at=m.at + low) for m in shown.memory)
+        timeline = build_timeline(context, place.position, (start + low, start + max(high, low + 1)))
+        marks = replace(timeline.marks, start=timeline.marks.start + low, end=timeline.marks.end + low)
+        memory = tuple(replace(m, at=m.at + low) for m in timeline.memory)
         return TypicalStep(
             place.run,
             place.rank,
             place.profile.origin.file,
-            replace(shown, start=start, end=end, marks=marks, memory=memory),
+            replace(timeline, start=start, end=end, marks=marks, memory=memory),
         )
 
     def follow(self, traces: TraceSet, key: str, typical: TypicalStep | None, event: int) -> list[Linked]:
-        """What hangs together with an event of that step.
+        """An event of the step, its launch and the calls around it.
 
         Raises:
             TracediffError: as for `step`.
@@ -183,7 +185,7 @@ class Looking:
             np.array_equal(context.completions, profile.completions)
             and np.array_equal(context.steps.numbers, profile.step_numbers)
         ):
-            raise TracediffError(str(file), "has changed since it was compared", "start the dashboard again")
+            raise TracediffError(str(file), "has changed since it was compared", "restart the dashboard")
         return context
 
     @cachedmethod(attrgetter("_contexts"), key=lambda _self, file, _families: file, condition=attrgetter("_condition"))
@@ -191,11 +193,12 @@ class Looking:
         return self._events.read(file, self._marker, families)
 
 
-def window_of(moved: Mapping[str, Any] | None, unit_us: float, before: Window | None) -> Window | None:
-    """The window that plotly's ``relayoutData`` says, whose axis is in units of ``unit_us`` µs; None for all of the
-    step, ``before`` where it says nothing.
+def window_of(relayout: Mapping[str, Any] | None, unit_us: float, before: Window | None) -> Window | None:
+    """The window in plotly's ``relayoutData``, whose axis has units of ``unit_us`` µs.
+
+    None is the whole step; ``before`` is returned if ``relayoutData`` contains no range.
     """
-    found = _axes(moved)
+    found = _axes(relayout)
     for axis in ("xaxis", "xaxis2"):
         ends = found.get(f"{axis}.range") or [found.get(f"{axis}.range[{k}]") for k in (0, 1)]
         if (
@@ -208,10 +211,10 @@ def window_of(moved: Mapping[str, Any] | None, unit_us: float, before: Window | 
     return None if found else before
 
 
-def is_moved(moved: Mapping[str, Any] | None) -> bool:
-    """Whether ``relayoutData`` tells of another window at all, and not only that the page's size has changed."""
-    return bool(_axes(moved))
+def has_range(relayout: Mapping[str, Any] | None) -> bool:
+    """Whether ``relayoutData`` contains a range of the time axis, and not only a new size of the page."""
+    return bool(_axes(relayout))
 
 
-def _axes(moved: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {key: value for key, value in (moved or {}).items() if key.startswith("xaxis")}
+def _axes(relayout: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {key: value for key, value in (relayout or {}).items() if key.startswith("xaxis")}

@@ -1,4 +1,4 @@
-"""What a choice on the page does to its address, and what the address says is chosen."""
+"""Conversion between the URL's state and the values of the controls on the page."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
-from tracediff_dashboards.columns import PINNED, Arranged, chosen_of, sort_of, usual, where_of
+from tracediff_dashboards.columns import PINNED, TableLayout, default_columns, selected_columns, sort_of, where_of
 from tracediff_dashboards.filters import SIZES, TABS, Filters, View, Window
 
 CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank")
-"""Those around every page."""
+"""Controls on every page."""
 OTHERS = (
     "tab",
     "size",
@@ -26,26 +26,26 @@ OTHERS = (
     "clear",
     "dropped",
 )
-"""Those of single pages, and buttons; of the grid the chosen row, and apart from it its order and filters."""
+"""Controls of single pages, and buttons; ``grid`` is its selected row, order and filters are separate."""
 
 
 def values_of(view: View) -> list[Any]:
-    """The values of CONTROLS."""
-    of = view.filters
+    """The values of CONTROLS for a view."""
+    filters = view.filters
     return [
         view.control or None,
         view.test or None,
-        of.device,
-        list(of.phases),
-        list(of.families),
-        list(of.modules),
-        of.steps,
-        list(of.ranks),
+        filters.device,
+        list(filters.phases),
+        list(filters.families),
+        list(filters.modules),
+        filters.steps,
+        list(filters.ranks),
     ]
 
 
 def row_of(selected: Any) -> str | None:
-    """The key of the row that the grid says is chosen: rows, or ids of rows, as they were set."""
+    """The key of the row selected in the grid, which reports rows or ids of rows."""
     if isinstance(selected, dict):
         ids = selected.get("ids") or [None]
         return str(ids[0]) if ids[0] else None
@@ -54,27 +54,27 @@ def row_of(selected: Any) -> str | None:
     return None
 
 
-def moved_of(triggered: Iterable[str]) -> set[str]:
-    """Which of the controls, ``url`` and others have changed, of the properties that Dash says have."""
-    return {one if one in OTHERS else one.split(".")[0] for one in triggered} - {""}
+def changed_controls(triggered: Iterable[str]) -> set[str]:
+    """The changed controls (and ``url``), from the properties that triggered a callback of Dash."""
+    return {name if name in OTHERS else name.split(".")[0] for name in triggered} - {""}
 
 
-def changed(view: View, moved: Set[str], values: Mapping[str, Any]) -> View:
-    """The view after the choices in ``moved``.
+def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:
+    """The view after changes of ``controls``.
 
-    All that the page says is read, not only what has moved: of quick choices the address holds the earlier ones later.
+    All values are read, not only the changed ones: after quick changes, the URL lags behind the page.
 
     Args:
-        values: of CONTROLS and OTHERS; None of those that are not on the page.
+        values: control of CONTROLS or OTHERS → value; None if it is not on the page.
     """
-    if not moved & {*CONTROLS, *OTHERS}:
+    if not controls & {*CONTROLS, *OTHERS}:
         return view
     before, view = view, _of_controls(view, values)
-    if "clear" in moved:
+    if "clear" in controls:
         view = replace(view, filters=Filters())
-    if "swap" in moved:
+    if "swap" in controls:
         return replace(view, control=view.test, test=view.control, at_control=view.at_test, at_test=view.at_control)
-    if "dropped" in moved and values["dropped"]:
+    if "dropped" in controls and values["dropped"]:
         names = [str(name) for name in values["dropped"]]
         view = replace(
             view,
@@ -86,11 +86,11 @@ def changed(view: View, moved: Set[str], values: Mapping[str, Any]) -> View:
     if values.get("size") in SIZES:
         view = replace(view, size=values["size"])
     at_control, at_test = (str(values.get(key) or "") for key in ("at-control", "at-test"))
-    if "at-control" in moved or at_control:
+    if "at-control" in controls or at_control:
         view = replace(view, at_control=at_control)
-    if "at-test" in moved or at_test:
+    if "at-test" in controls or at_test:
         view = replace(view, at_test=at_test)
-    if "window" in moved:
+    if "window" in controls:
         view = replace(view, window=_window(values["window"]))
     if (view.control, view.test) != (before.control, before.test):
         at_control, at_test = (
@@ -98,14 +98,16 @@ def changed(view: View, moved: Set[str], values: Mapping[str, Any]) -> View:
             view.at_test if view.test == before.test else "",
         )
         view = replace(view, at_control=at_control, at_test=at_test, window=None)
-    if values.get("tab") in TABS and values["tab"] != view.tab:  # the table on the page is that of the tab before
-        return replace(view, tab=values["tab"], row="", table=Arranged())
+    if (
+        values.get("tab") in TABS and values["tab"] != view.tab
+    ):  # the table on the page still belongs to the previous tab
+        return replace(view, tab=values["tab"], row="", table=TableLayout())
     row = row_of(values.get("grid"))
-    return replace(view, table=_arranged(view, values), row=view.row if row is None else row)
+    return replace(view, table=_layout(view, values), row=view.row if row is None else row)
 
 
 def _of_controls(view: View, values: Mapping[str, Any]) -> View:
-    """The view with the sets and filters that the controls around the page say."""
+    """The view with the sets and filters of the controls."""
     if not values.keys() >= set(CONTROLS):
         return view
     phases, families, modules = (tuple(map(str, values[key] or ())) for key in ("phase", "family", "module"))
@@ -136,12 +138,12 @@ def _window(value: Any) -> Window | None:
     )
 
 
-def _arranged(view: View, values: Mapping[str, Any]) -> Arranged:
+def _layout(view: View, values: Mapping[str, Any]) -> TableLayout:
     table = view.table
     if values.get("columns") is not None:
-        table = replace(table, shown=chosen_of(values["columns"], usual(view.tab)))
+        table = replace(table, visible=selected_columns(values["columns"], default_columns(view.tab)))
     if values.get("pinned") is not None:
-        table = replace(table, pinned=chosen_of(values["pinned"], PINNED))
+        table = replace(table, pinned=selected_columns(values["pinned"], PINNED))
     if values.get("grid.columnState"):
         table = replace(table, sort=sort_of(values["grid.columnState"]))
     if values.get("grid.filterModel") is not None:

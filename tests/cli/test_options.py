@@ -1,4 +1,4 @@
-"""The options that commands share, their groups in ``--help``, and what a wrong one is told."""
+"""The options that commands share, their groups in ``--help``, and the errors of wrong ones."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_commands_that_compare_and_no_others_take_the_judging_options(command):
 
 def test_what_replaces_the_usual_output_has_a_section_of_its_own():
     text = run("compare", "--help").output
-    section = text[text.index("Instead of the usual output:") : text.index("Which traces:")]
+    section = text[text.index("Instead of the usual output:") : text.index("Trace selection:")]
     assert all(name in section for name in ("--by", "--table", "--explain", "--where"))
     assert "--json" not in section
     assert "--json" in text[text.index("\nOutput:") :]
@@ -88,7 +88,7 @@ def test_a_snapshot_is_compared_by_the_steps_it_was_made_with(tmp_path):
     assert tracediff.load(base, steps=(4, 6)).steps_used == [4, 5, 6]
 
 
-def test_a_side_is_told_by_its_prefix(tmp_path):
+def test_a_prefix_limits_an_option_to_one_side(tmp_path):
     path, out = numbered(tmp_path), tmp_path / "out.json"
     sides = ("--step", "ctrl=2", "--step", "test=4..5", "--label", "test=new", "--label", "old")
     assert run("compare", path, path, *sides, "--json", out).exception is None
@@ -99,12 +99,12 @@ def test_a_side_is_told_by_its_prefix(tmp_path):
     assert "names one side of a pair" in error_of("dashboard", tmp_path, "--rank", "ctrl=0")
 
 
-def test_the_ranks_there_are_are_named(tmp_path):
+def test_the_error_of_a_missing_rank_lists_the_ranks(tmp_path):
     write_ranks(tmp_path)
     assert error_of("analyze", tmp_path, "--rank", "7").endswith("no file of rank 7; ranks in this set: 0–1")
 
 
-def test_a_wrong_command_or_option_is_told_the_nearest():
+def test_the_error_of_a_wrong_command_or_option_suggests_the_nearest():
     assert "did you mean compare?" in run("comparr", "a", "b").output
     assert all(name in run("frobnicate").output for name in COMMANDS)
     assert "--table" in run("compare", "a", "b", "--tabel", "x").output.splitlines()[-1]
@@ -151,11 +151,11 @@ def test_a_table_over_ranks_is_a_table_like_others(tmp_path):
     assert [schema.name for schema, _ in everything.analysis.tables] == list(NAMES)
 
 
-def test_a_table_that_cannot_be_made_is_said(tmp_path):
+def test_a_table_that_cannot_be_made_is_reported(tmp_path):
     ranks, base = write_ranks(tmp_path / "ranks"), tmp_path / "base.tdprof.gz"
-    assert "which a snapshot cannot hold" in error_of("snapshot", ranks, "--table", "stragglers", "-o", base)
+    assert "which a snapshot cannot contain" in error_of("snapshot", ranks, "--table", "stragglers", "-o", base)
     written = run("snapshot", ranks, "--table", "all", "-o", base).output
-    assert "cannot hold collective_waits, stragglers" in written
+    assert "without collective_waits, stragglers" in written
     both = tracediff.compare(base, ranks, tables=["stragglers", "launches"])
     notes = {
         side.label: {n.code: n.message for n in side.notes} for side in (both.comparison.control, both.comparison.test)

@@ -50,7 +50,7 @@ def test_the_library_takes_it(base):
 def test_it_holds_no_events(base):
     with pytest.raises(TracediffError) as caught:
         run("compare", COMPILED, base, "--where", "aten::mm")
-    assert str(caught.value) == f"{base}: is a snapshot, which holds no events; give the traces themselves"
+    assert str(caught.value) == f"{base}: is a snapshot, which contains no events; give the traces instead"
 
 
 def test_options(base, tmp_path):

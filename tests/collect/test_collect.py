@@ -125,7 +125,7 @@ def test_torch_compile_leaves_its_facts(tmp_path):
     assert any("cpp_fused" in name for p in compiled.profiles for name in p.names)
 
 
-def test_a_variant_that_fails_is_told_and_loses_no_other(tmp_path):
+def test_a_failed_variant_is_reported_and_the_others_are_kept(tmp_path):
     result = collect(
         tmp_path, "train.py:fails", "--variant", "compile", "--variant", "eager", "-o", "out", "--repeats", "2", *SHORT
     )
@@ -138,47 +138,47 @@ def test_a_variant_that_fails_is_told_and_loses_no_other(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["train.py", "--variant", "quick", "-o", "out"], "unknown variant 'quick'; known are eager, compile"),
+        (["train.py", "--variant", "quick", "-o", "out"], "unknown variant 'quick'; valid are eager, compile"),
         (
             ["train.py", "--variant", "compile:speed=2", "-o", "out"],
-            "unknown option 'speed' of compile; known are mode",
+            "unknown option 'speed' of compile; valid are mode",
         ),
         (["train.py", "--variant", "eager", "--variant", "eager", "-o", "out"], "eager@again"),
-        (["--workload", "nothing", "-o", "out"], "unknown workload; known are vit"),
-        (["-o", "out"], "one of the two"),
+        (["--workload", "nothing", "-o", "out"], "unknown workload; workloads: vit"),
+        (["-o", "out"], "needs either FILE.py:make_step or --workload NAME"),
         (["train.py"], "add -o DIR"),
-        (["train.py", "-o", "train.py"], "is a file"),
-        (["train.py", "-o", "full"], "is not empty; give another folder, or --overwrite"),
-        (["train.py", "-o", "full", "--overwrite"], "holds something else than a collection"),
+        (["train.py", "-o", "train.py"], "is a file, not a folder"),
+        (["train.py", "-o", "full"], "is not empty; give another folder, or replace its contents with --overwrite"),
+        (["train.py", "-o", "full", "--overwrite"], "is not a collection"),
     ],
 )
-def test_requests_that_cannot_be_served_are_one_line(tmp_path, arguments, said):
+def test_requests_that_cannot_be_served_are_one_line(tmp_path, arguments, message):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
     result = collect(tmp_path, *arguments)
     assert result.returncode == 2
     (line,) = result.stderr.splitlines()
-    assert said in line
+    assert message in line
     assert (tmp_path / "full" / "thesis.txt").exists()
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         ("missing.py:make_step", "no such file"),
-        ("train.py:nothing", "no function 'nothing' there"),
-        ("train.py:no_step", "returned int, which is no step"),
+        ("train.py:nothing", "no function 'nothing' in it"),
+        ("train.py:no_step", "returned int, which is not a step"),
     ],
 )
-def test_user_code_that_gives_no_step_is_told(tmp_path, target, said):
+def test_user_code_without_a_step_is_reported(tmp_path, target, message):
     result = collect(tmp_path, target, "-o", "out", "--repeats", "1", *SHORT)
     assert result.returncode == 1
-    assert said in result.stdout
+    assert message in result.stdout
 
 
-def test_cuda_asked_for_and_absent_is_told(tmp_path):
+def test_a_missing_cuda_device_is_reported(tmp_path):
     result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--device", "cuda", CUDA_VISIBLE_DEVICES="")
     assert result.returncode == 1
     assert "no CUDA or ROCm device" in result.stdout

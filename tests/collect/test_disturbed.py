@@ -1,4 +1,4 @@
-"""Which runs count as disturbed by other processes: told by known samples."""
+"""Which runs count as disturbed by other processes, from known samples."""
 
 import json
 

@@ -1,10 +1,10 @@
-"""The address is the state: what it says is read as it was written, and what nobody wrote does no harm."""
+"""The URL is the state: it is read as it was written, and invalid values do no harm."""
 
 import json
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tracediff_dashboards.columns import CONDITIONS, HEADS, ORDERS, Arranged, sort_of, usual, where_of
+from tracediff_dashboards.columns import CONDITIONS, HEADS, ORDERS, TableLayout, default_columns, sort_of, where_of
 from tracediff_dashboards.filters import SIZES, TABS, Filters, View, view_of
 from tracediff_dashboards.url_state import changed, row_of
 
@@ -25,7 +25,7 @@ conditions = st.fixed_dictionaries(
     {"filterType": st.just("text"), "type": st.sampled_from(sorted(CONDITIONS)), "filter": names}
 )
 wheres = st.dictionaries(st.sampled_from(list(HEADS)), conditions, max_size=3).map(where_of)
-tables = st.builds(Arranged, sorts, columns, columns, wheres)
+tables = st.builds(TableLayout, sorts, columns, columns, wheres)
 views = st.builds(
     View,
     names,
@@ -58,7 +58,7 @@ def test_any_address_is_a_view(search):
     assert view.tab in TABS
     assert view.filters.device in (None, "gpu", "cpu")
     assert all(isinstance(rank, int) for rank in view.filters.ranks)
-    assert set(view.table.order()) | set(view.table.filters()) | {*view.table.shown, *view.table.pinned} <= set(HEADS)
+    assert set(view.table.order()) | set(view.table.filters()) | {*view.table.visible, *view.table.pinned} <= set(HEADS)
     assert view_of(view.query()) == view
 
 
@@ -78,9 +78,9 @@ def test_what_the_grid_says_is_kept_as_an_address_says_it():
     assert sort_of(state) == ("delta_us:desc", "name:asc")
     view = View("a", "b", tab="ops", row="r")
     arranged = changed(view, {"columns", "pinned"}, {"columns": ["name", "family"], "pinned": []})
-    assert arranged.table == Arranged(shown=("name", "family"))
-    assert changed(arranged, {"columns"}, {"columns": list(usual("ops"))}).table == Arranged()
-    assert changed(arranged, {"tab"}, {"tab": "groups"}).table == Arranged()
+    assert arranged.table == TableLayout(visible=("name", "family"))
+    assert changed(arranged, {"columns"}, {"columns": list(default_columns("ops"))}).table == TableLayout()
+    assert changed(arranged, {"tab"}, {"tab": "groups"}).table == TableLayout()
 
 
 def test_choices_change_what_they_say_and_no_more():

@@ -20,10 +20,10 @@ def refused(*arguments):
 
 def test_what_cannot_be_served_is_refused_in_a_line(runs, tmp_path):
     assert "nosuch: no such file or folder" in refused(runs / "base", tmp_path / "nosuch")
-    assert "is no folder" in refused(runs / "base" / "trace.json")
+    assert "not a folder" in refused(runs / "base" / "trace.json")
     assert "3 sets were given" in refused(*[runs / "base"] * 3)
-    assert "--token that they must know" in refused(runs, "--host", "0.0.0.0")
-    assert "16 letters" in refused(runs, "--host", "0.0.0.0", "--token", "short")
+    assert "require a --token" in refused(runs, "--host", "0.0.0.0")
+    assert "16 or more letters" in refused(runs, "--host", "0.0.0.0", "--token", "short")
     assert "no trace in the folder" in refused(tmp_path, tmp_path) or "empty" in refused(tmp_path, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Reading in the background: shared, told, cancelled, and no fault of a file ends it."""
+"""Loading in the background: shared, with progress, cancellable, and safe from errors of files."""
 
 import os
 import signal

@@ -29,10 +29,10 @@ def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
     assert not one.complaints
 
 
-def test_the_overview_tells_the_verdict_and_leads_to_the_work(tab):
+def test_the_overview_shows_the_verdict_and_leads_to_the_work(tab):
     one = tab().go(f"/{PAIR}")
     assert "faster per step" in one.page.inner_text(".verdict")
-    assert "Adds up: 0 ns left over" in one.page.inner_text("#page")
+    assert "add up to the step; residual: 0 ns" in one.page.inner_text("#page")
     one.page.click("text=All changes")
     one.page.wait_for_selector(".ag-row")
     assert urlsplit(one.page.url).path == "/changes"
@@ -54,7 +54,7 @@ def test_filters_leave_out_and_live_in_the_address(tab):
     assert "family" not in urlsplit(other.page.url).query
     one.choose("device", "CPU")
     one.page.wait_for_selector("#page .missing")
-    assert "take back a filter" in one.page.inner_text("#page")
+    assert "clear a filter" in one.page.inner_text("#page")
     one.page.go_back()
     one.page.wait_for_selector(".ag-row")
     assert one.rows() == ["mm_kernel"]
@@ -90,20 +90,20 @@ def test_one_rank_after_another_is_chosen(tab):
     assert not one.complaints
 
 
-def test_a_row_tells_its_partners_steps_and_stack_and_its_link_restores_it(tab):
+def test_a_row_shows_its_matches_steps_and_stack_and_its_link_restores_it(tab):
     one = tab().go(f"/changes{PAIR}", ".ag-row")
     one.page.click(".ag-row [col-id=name] >> text=aten::mm")
     one.page.wait_for_selector("#details h2")
-    told = one.page.inner_text("#details")
-    for said in (
+    panel = one.page.inner_text("#details")
+    for text in (
         "aten::mm",
         "the same kernels below the same call",
         "mm_kernel",
         "[[2, 3]]",
-        "unknown" if "unknown" in told else "forward",
+        "unknown" if "unknown" in panel else "forward",
         "Median step",
     ):
-        assert said in told
+        assert text in panel
     one.page.wait_for_selector("#details .main-svg")
     one.page.wait_for_function("() => location.search.includes('row=')")
     other = tab().go(one.page.url.removeprefix(one.url), "#details h2")
@@ -112,7 +112,7 @@ def test_a_row_tells_its_partners_steps_and_stack_and_its_link_restores_it(tab):
     assert not one.complaints + other.complaints
 
 
-def test_every_tab_lists_and_tells(tab):
+def test_every_tab_lists_rows_and_shows_details(tab):
     one = tab()
     for name in ("ops", "kernels", "scopes", "families", "groups"):
         one.go(f"/changes{PAIR}&tab={name}", ".ag-row")
@@ -186,9 +186,9 @@ def test_sides_swap_sets_change_and_tabs_do_not_mix(tab):
 
 def test_a_bad_file_is_one_line_and_the_app_lives_on(tab):
     one = tab().go("/?control=base&test=bad", ".alert")
-    told = one.page.inner_text(".alert p")
-    assert "bad/trace.json" in told
-    assert "\n" not in told
+    message = one.page.inner_text(".alert p")
+    assert "bad/trace.json" in message
+    assert "\n" not in message
     assert "Traceback" not in one.page.content()
     one.page.click("#again")
     one.page.wait_for_selector(".alert")
@@ -197,7 +197,7 @@ def test_a_bad_file_is_one_line_and_the_app_lives_on(tab):
     assert not one.complaints
 
 
-def test_a_load_tells_what_it_does_and_is_cancelled(tab, monkeypatch, runs):
+def test_a_load_shows_its_progress_and_is_cancelled(tab, monkeypatch, runs):
     made = make_app(Sets(root=runs))
     server = bound(made, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -221,7 +221,7 @@ def test_what_cannot_be_compared_says_so_and_can_be_forced(tab):
     for page in PAGES:
         one.go(f"/{page}?control=base&test=host&family=gemm&phase=forward").settle()
     one.go("/?control=base&test=host", ".verdict.refused")
-    one.page.click("text=Compare all the same")
+    one.page.click("text=Compare anyway")
     one.page.wait_for_selector(".verdict:not(.refused)")
     assert "forced=1" in one.page.url
     one.go(f"/changes?{urlsplit(one.page.url).query}", ".ag-row")
@@ -250,7 +250,7 @@ def test_dropped_files_are_compared_and_bad_ones_refused(tab, runs, tmp_path):
     assert "trace.json (dropped)" in one.page.inner_text("#control")
     (tmp_path / "notes.txt").write_text("no trace")
     one.page.set_input_files("#upload input[type=file]", [tmp_path / "notes.txt"])
-    one.page.wait_for_selector("#notice >> text=is no trace by its name")
+    one.page.wait_for_selector("#notice >> text=not a trace or snapshot")
     assert tab().go(address, ".verdict")
     guessed = re.sub(r"dropped%3A[^%]+", "dropped%3Aabc", address)
     assert "no such set" in tab().go(guessed, ".alert").page.inner_text(".alert")
@@ -314,7 +314,7 @@ def test_the_tree_changes_its_size_and_zooms(tab):
 def test_the_keyboard_reaches_everything(tab):
     one = tab().go(f"/changes{PAIR}", ".ag-row")
     one.page.keyboard.press("Tab")
-    assert one.page.evaluate("document.activeElement.textContent") == "To the page"
+    assert one.page.evaluate("document.activeElement.textContent") == "Skip to the content"
     one.page.keyboard.press("Enter")
     assert one.page.evaluate("document.activeElement.id") == "page"
     one.page.focus("nav a >> nth=0")

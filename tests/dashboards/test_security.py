@@ -1,4 +1,4 @@
-"""What stands before every request."""
+"""The checks of every request."""
 
 import pytest
 from tracediff_dashboards.app import make_app

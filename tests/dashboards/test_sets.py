@@ -77,7 +77,7 @@ def test_nothing_outside_is_read(folder, name):
     (folder / "linked" / "manifest.json").symlink_to("/etc/passwd")
     write(folder / "linked" / "t.json", document(events()))
     sets = Sets(root=folder)
-    if name == "":  # the folder itself holds the link
+    if name == "":  # the folder itself contains the link
         name = "base"
     with pytest.raises(TracediffError) as caught:
         sets.where(name)
@@ -148,11 +148,11 @@ def test_a_dropped_files_name_leads_nowhere(name):
 
 def test_dropped_files_are_bounded(monkeypatch):
     kept = Uploads()
-    for name, content, said in (
-        ("t.exe", data(), "no trace by its name"),
-        ("t.json", "data:x;base64,%%%", "did not arrive whole"),
+    for name, content, message in (
+        ("t.exe", data(), "not a trace or snapshot, by its name"),
+        ("t.json", "data:x;base64,%%%", "upload is incomplete"),
     ):
-        with pytest.raises(TracediffError, match=said):
+        with pytest.raises(TracediffError, match=message):
             kept.add(name, content)
     monkeypatch.setattr(uploads, "MOST_BYTES", 1000)
     with pytest.raises(TracediffError, match="with its path instead"):

@@ -6,7 +6,7 @@ import pytest
 from build_trace import document, write
 from dashboard_runs import events
 from tracediff_dashboards.filters import view_of
-from tracediff_dashboards.step_inspector import Looking, is_used, places, window_of
+from tracediff_dashboards.step_inspector import StepInspector, is_used, places, window_of
 
 from tracediff.aggregate.assemble import narrowed
 from tracediff.diff.compare import compare_sets
@@ -30,17 +30,17 @@ def test_every_step_of_every_rank_can_be_chosen(runs):
 
 def test_a_chosen_step_and_a_part_of_it(runs):
     (control, _), whole = loaded(runs, "base", "slower")
-    looking, typical = Looking(), whole.control.typical
-    assert looking.step(control, "", typical, None) is typical
-    step = looking.step(control, "run 1|0|4", typical, None)
+    inspector, typical = StepInspector(), whole.control.typical
+    assert inspector.step(control, "", typical, None) is typical
+    step = inspector.step(control, "run 1|0|4", typical, None)
     assert step.timeline.step == 4
     length = step.timeline.end - step.timeline.start
-    part = looking.step(control, "run 1|0|4", typical, (length // 2, length // 2 + 20_000)).timeline
+    part = inspector.step(control, "run 1|0|4", typical, (length // 2, length // 2 + 20_000)).timeline
     assert (part.start, part.end) == (step.timeline.start, step.timeline.end)
     assert part.marks.start.min() >= length // 2
     assert part.marks.end.max() <= length // 2 + 20_000
-    with pytest.raises(TracediffError, match="is no step of this set"):
-        looking.step(control, "run 1|0|99", typical, None)
+    with pytest.raises(TracediffError, match="no such step in this set"):
+        inspector.step(control, "run 1|0|99", typical, None)
 
 
 def test_without_a_choice_it_is_a_step_that_is_used(runs):
@@ -50,33 +50,33 @@ def test_without_a_choice_it_is_a_step_that_is_used(runs):
     narrow = narrowed(control, Selection(first=other, last=other))
     assert is_used(control, kept)
     assert not is_used(narrow, kept)
-    assert Looking().step(narrow, "", kept, None).timeline.step == other
+    assert StepInspector().step(narrow, "", kept, None).timeline.step == other
 
 
 def test_what_a_process_reads_is_the_same_and_leaves_nothing(runs, monkeypatch, tmp_path):
     (control, _), whole = loaded(runs, "base", "slower")
-    near = Looking().step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
+    near = StepInspector().step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
     monkeypatch.setattr("tracediff_dashboards.events.WORTH_A_PROCESS", 0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    looking = Looking()
-    far = looking.step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
+    inspector = StepInspector()
+    far = inspector.step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
     assert [list(column) for column in vars(far.timeline.marks).values()] == [
         list(column) for column in vars(near.timeline.marks).values()
     ]
     event = int(far.timeline.marks.event.max())
-    assert looking.follow(control, "run 1|0|4", whole.control.typical, event) == Looking().follow(
+    assert inspector.follow(control, "run 1|0|4", whole.control.typical, event) == StepInspector().follow(
         control, "run 1|0|4", whole.control.typical, event
     )
     assert list(tmp_path.iterdir()) == []
-    looking.close()
+    inspector.close()
 
 
-def test_without_room_for_events_that_is_said(runs, monkeypatch):
+def test_without_space_for_events_the_error_says_so(runs, monkeypatch):
     (control, _), whole = loaded(runs, "base", "slower")
     monkeypatch.setattr("tracediff_dashboards.events.WORTH_A_PROCESS", 0)
     monkeypatch.setattr("tempfile.tempdir", "/nosuch")
-    with pytest.raises(TracediffError, match="its events cannot be kept"):
-        Looking().step(control, "run 1|0|4", whole.control.typical, None)
+    with pytest.raises(TracediffError, match="its events cannot be stored"):
+        StepInspector().step(control, "run 1|0|4", whole.control.typical, None)
 
 
 def test_a_file_that_has_changed_is_not_drawn(tmp_path):
@@ -86,20 +86,20 @@ def test_a_file_that_has_changed_is_not_drawn(tmp_path):
     for other in (document(events(3)), document(events(2, steps=3))):
         write(tmp_path / "a" / "t.json", other)
         with pytest.raises(TracediffError, match="has changed since it was compared"):
-            Looking().step(control, "run 1|0|2", whole.control.typical, None)
+            StepInspector().step(control, "run 1|0|2", whole.control.typical, None)
 
 
-def test_a_mark_leads_to_what_hangs_together_with_it(runs):
+def test_a_mark_leads_to_its_launch_and_the_calls_around_it(runs):
     (control, _), whole = loaded(runs, "base", "slower")
     marks = whole.control.typical.timeline.marks
     event = int(marks.event[marks.name.index("mm_kernel")])
-    found = Looking().follow(control, "", whole.control.typical, event)
+    found = StepInspector().follow(control, "", whole.control.typical, event)
     assert [(f.what, f.name) for f in found] == [
         ("GPU event", "mm_kernel"),
         ("launch", "cudaLaunchKernel"),
         ("around", "aten::mm"),
     ]
-    assert Looking().follow(control, "", whole.control.typical, 10**9) == []
+    assert StepInspector().follow(control, "", whole.control.typical, 10**9) == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_steps_live_in_the_address():
     assert view.window == (20_000, 60_000)
     assert view_of(view.query()) == view
     assert [
-        view_of(f"?window={said}").window for said in ("", "1", "2..1", "-1..2", "a..b", "1..2..3", f"1..{1 << 61}")
+        view_of(f"?window={text}").window for text in ("", "1", "2..1", "-1..2", "a..b", "1..2..3", f"1..{1 << 61}")
     ] == [None] * 7
 
 

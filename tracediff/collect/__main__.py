@@ -1,4 +1,4 @@
-"""``python -m tracediff.collect``: what ``tracediff collect`` does, with torch and the standard library only."""
+"""``python -m tracediff.collect``: the same as ``tracediff collect``, with torch and the standard library only."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _show_in_a_process(request: ShowRequest) -> None:
 
 def _show_elsewhere(request: ShowRequest) -> int:
     print(
-        f"to see the results, run `tracediff collect --show {request.out}` where tracediff is installed",
+        f"table not shown: tracediff is not installed here; run `tracediff collect --show {request.out}` where it is",
         file=sys.stderr,
     )
     return 2

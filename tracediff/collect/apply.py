@@ -1,4 +1,4 @@
-"""How a model is made to run as a variant asks."""
+"""Transform a model as a variant asks: memory format, capture, compilation."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ COMPILERS: dict[str, dict[str, str]] = {
     "aot_eager": {"backend": "aot_eager"},
     "cudagraphs": {"mode": "reduce-overhead"},
 }
-"""Parts that compile, and what each means for torch.compile; ``compile`` takes further options."""
+"""Variant part → its options of torch.compile; ``compile`` accepts further options."""
 
 CAPTURES = ("script", "trace", "export", "onnx")
 CHANGES = ("amp", "channels_last", "fx_fused")
 
 
-def applied(variant: str, parts: Collection[str], options: dict[str, Any], model: Any, example: tuple[Any, ...]) -> Any:
-    """``model`` changed, captured and compiled as ``parts`` of the ``variant`` say, in this order.
+def apply_variant(
+    variant: str, parts: Collection[str], options: dict[str, Any], model: Any, example: tuple[Any, ...]
+) -> Any:
+    """The model with memory format, capture and compilation applied in this order, as ``parts`` say.
 
     Args:
-        options: of torch.compile.
-        example: inputs of the model.
+        variant: text of the variant, for errors. options: keyword arguments of torch.compile.
+        example: example inputs of the model.
     """
     import torch
 
@@ -62,14 +64,14 @@ def _captured(variant: str, capture: str, model: Any, example: tuple[Any, ...]) 
 
 
 class OnnxModel:
-    """A model exported to ONNX and run by onnxruntime, with its own profiler on.
+    """A model exported to ONNX and run by onnxruntime, with onnxruntime's profiler enabled.
 
     Attributes:
-        made: all of this process.
+        instances: all such models of this process.
         session: the onnxruntime session.
     """
 
-    made: ClassVar[list[OnnxModel]] = []
+    instances: ClassVar[list[OnnxModel]] = []
 
     def __init__(self, variant: str, model: Any, example: tuple[Any, ...]) -> None:
         import torch
@@ -97,28 +99,28 @@ class OnnxModel:
             str(path), options, providers=["CUDAExecutionProvider" if cuda else "CPUExecutionProvider"]
         )
         self._names = [i.name for i in self.session.get_inputs()]
-        self.made.append(self)
+        self.instances.append(self)
 
     def __call__(self, *inputs: Any) -> Any:
-        """Run the session inside a scope of its own: torch sees nothing of what happens in it."""
+        """Run the session in a record_function scope, because torch records nothing inside the session."""
         import torch
 
         with torch.profiler.record_function("onnxruntime"):
-            out = self.session.run(
+            outputs = self.session.run(
                 None, {name: x.detach().cpu().numpy() for name, x in zip(self._names, inputs, strict=True)}
             )
-        return torch.from_numpy(out[0])
+        return torch.from_numpy(outputs[0])
 
     def save_profile(self, path: Path) -> None:
-        """End onnxruntime's profiler and keep its Chrome trace at ``path``."""
+        """Stop onnxruntime's profiler and move its Chrome trace to ``path``."""
         shutil.move(self.session.end_profiling(), path)
 
 
 def check_compiler(variant: str, options: dict[str, Any]) -> None:
-    """Raise where inductor on a CPU would find no C++ compiler.
+    """Check that inductor finds a C++ compiler if it compiles for the CPU.
 
     Raises:
-        TracediffError: there is none.
+        TracediffError: it finds none.
     """
     import torch
 
@@ -130,6 +132,6 @@ def check_compiler(variant: str, options: dict[str, Any]) -> None:
     if not any(c and shutil.which(c) for c in (*compilers, "g++", "clang++")):
         raise TracediffError(
             f"--variant {variant}",
-            "torch.compile finds no C++ compiler",
+            "torch.compile needs a C++ compiler and found none",
             "install g++ (Debian: apt-get install g++), or set CXX",
         )

@@ -1,4 +1,4 @@
-"""What torch.compile did: graphs, graph breaks with reason and line, recompiles with reason, caches."""
+"""Statistics of torch.compile: graphs, graph breaks with reason and line, recompilations with reason, caches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOGGERS = ("torch._dynamo.symbolic_convert.__graph_breaks", "torch._dynamo.guard
 
 
 class CompileLog(logging.Handler):
-    """Listens to torch.compile; attach it before anything is compiled.
+    """A log handler that records graph breaks and recompilations; attach it before anything is compiled.
 
     Attributes:
         graph_breaks: file name, line and reason of each distinct break.
@@ -26,7 +26,7 @@ class CompileLog(logging.Handler):
         self.recompiles: list[dict[str, Any]] = []
 
     def attach(self) -> None:
-        """Start to listen; torch's own printing of these messages is turned off."""
+        """Start recording; torch no longer prints these messages."""
         import torch
 
         torch._logging.set_logs(graph_breaks=True, recompiles=True)
@@ -36,27 +36,31 @@ class CompileLog(logging.Handler):
             logger.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep what a message says; called by logging."""
+        """Record the graph break or recompilation of a log message; called by logging."""
         text = record.getMessage()
-        at = BREAK_AT.search(text)
-        if at:
-            found = {"file": Path(at["file"]).name, "line": int(at["line"]), "reason": _reason(text)}
-            if found not in self.graph_breaks:
-                self.graph_breaks.append(found)
-        again = RECOMPILED.search(text)
-        if again:
+        break_match = BREAK_AT.search(text)
+        if break_match:
+            graph_break = {
+                "file": Path(break_match["file"]).name,
+                "line": int(break_match["line"]),
+                "reason": _reason(text),
+            }
+            if graph_break not in self.graph_breaks:
+                self.graph_breaks.append(graph_break)
+        recompile_match = RECOMPILED.search(text)
+        if recompile_match:
             reason = next((line.strip(" -") for line in text.splitlines() if line.strip().startswith("- ")), "")
             self.recompiles.append(
                 {
-                    "function": again["function"],
-                    "file": Path(again["file"]).name,
-                    "line": int(again["line"]),
+                    "function": recompile_match["function"],
+                    "file": Path(recompile_match["file"]).name,
+                    "line": int(recompile_match["line"]),
                     "reason": reason[:300],
                 }
             )
 
     def summary(self) -> dict[str, Any]:
-        """Everything known, for the manifest."""
+        """The statistics, as a dictionary for the manifest; times in seconds."""
         from torch._dynamo.utils import counters, get_compilation_metrics
 
         metrics = list(get_compilation_metrics())
@@ -75,8 +79,8 @@ class CompileLog(logging.Handler):
 
 
 def _reason(text: str) -> str:
-    """The first line that says what was unsupported."""
+    """The first line of a graph-break message that names the unsupported construct."""
     lines = [line.strip() for line in text.splitlines()[1:] if line.strip()]
-    said = [line.removeprefix("Graph Break Reason:").strip() for line in lines]
-    specific = [line for line in said if line and not line.startswith("Encountered graph break when attempting")]
-    return (specific or said or [""])[0][:300]
+    reasons = [line.removeprefix("Graph Break Reason:").strip() for line in lines]
+    specific = [line for line in reasons if line and not line.startswith("Encountered graph break when attempting")]
+    return (specific or reasons or [""])[0][:300]

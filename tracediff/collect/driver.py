@@ -1,5 +1,5 @@
-"""A collection: every variant and repeat in its own process, interleaved, into ``out/<variant>/run<k>/`` with a
-manifest a variant.
+"""A collection: each run of each variant in its own process, interleaved, written to ``out/<variant>/run<k>/`` with one
+manifest per variant.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from tracediff.errors import TracediffError
 MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
 CONTENDED = 0.03
-"""A CPU run that misses more than this part of its usual process time in either pass was disturbed."""
+"""A CPU run whose occupancy is lower than the median by more than this fraction, in either pass, was disturbed."""
 ATTEMPTS = 3
-"""How often a disturbed run is collected before the last attempt is kept, marked."""
+"""Attempts per run; if the last one is disturbed as well, it is kept and marked as contended."""
 
 
 @dataclass
 class Collection:
-    """What to collect, and what came of it.
+    """The settings of a collection, and its results so far.
 
     Attributes:
         out: folder of the collection.
-        variants: in the order given; the first is what the others are compared with.
-        settings: options that the worker takes (workload or target, size, device, steps, detail, …).
+        variants: in the order given; the others are compared with the first.
+        settings: options of the worker (workload or target, size, device, steps, detail, …).
         repeats: runs of each variant.
-        failed: variant → why it failed.
-        runs: variant → its runs' measurements in order.
+        failed: variant → reason of the failure.
+        runs: variant → the measurements of its runs, in order.
+        rank, world_size: of this process, from the environment of torchrun.
     """
 
     out: Path
@@ -52,39 +53,42 @@ class Collection:
     _caches: Path = Path()
 
     def collect(self) -> int:
-        """Run everything; returns the exit code: 0, or 1 where a variant failed.
+        """Collect all runs.
+
+        Returns:
+            The exit code: 0, or 1 if a variant failed.
 
         Raises:
-            TracediffError: the disk is full or the folder not writable.
+            TracediffError: the disk is full, or the folder is not writable.
         """
         with tempfile.TemporaryDirectory(prefix="tracediff-cache-") as caches:
             self._caches = Path(caches)
             return self._collect()
 
     def _collect(self) -> int:
-        self._write_collection()  # an interrupted collection has its table, too
+        self._write_collection()  # so that an interrupted collection has a table as well
         order = 0
         for run, variant in self._interleaved():
             if variant.text in self.failed:
                 continue
             order += 1
-            self._say(f"{variant.text}, run {run} of {self.repeats}")
+            self._log(f"{variant.text}, run {run} of {self.repeats}")
             measured = self._run(variant, run, order)
             if measured is not None:
                 self.runs.setdefault(variant.text, []).append(measured)
                 self._write_manifest(variant)
-        self._collect_disturbed_again(order)
+        self._repeat_disturbed_runs(order)
         self._write_collection()
         return 1 if self.failed else 0
 
     def _interleaved(self) -> Iterator[tuple[int, Variant]]:
-        """ABBA…: slow drifts of the machine meet all variants alike."""
+        """(run, variant) in the order ABBA…, so that slow drifts of the machine affect all variants equally."""
         for run in range(1, self.repeats + 1):
             for variant in self.variants if run % 2 else reversed(self.variants):
                 yield run, variant
 
     def _run(self, variant: Variant, run: int, order: int, attempt: int = 1) -> dict[str, Any] | None:
-        """One process. None where it failed, which is kept in `failed`, and nothing of the variant is left behind."""
+        """Collect one run in a process of its own; None if it failed: the variant's files are then removed."""
         trace = self.out / variant.folder / f"run{run}" / f"rank{self.rank}.pt.trace.json.gz"
         spec = {**self.settings, "variant": variant.text, "trace": str(trace), "rank": self.rank}
         with tempfile.TemporaryDirectory(prefix="tracediff-") as scratch:
@@ -105,16 +109,16 @@ class Collection:
         return {"run": run, "order": order, "attempts": attempt, "contended": False, **result}
 
     def _environment(self, variant: Variant, order: int) -> dict[str, str]:
-        """The worker's environment: set before torch is imported."""
+        """The environment of the worker: these variables must be set before torch is imported."""
         threads = str(self.settings["threads"])
         fixed = {
             "OMP_NUM_THREADS": threads,
             "MKL_NUM_THREADS": threads,
             "PYTHONHASHSEED": "0",
-            "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1",  # compiled CPU kernels have no events without it
+            "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1",  # without it, compiled CPU kernels have no events
             "TORCHINDUCTOR_CACHE_DIR": str(
                 self._caches / variant.folder
-            ),  # the first run compiles everything, whatever ran before
+            ),  # the first run compiles everything, independent of earlier runs
             "KINETO_LOG_LEVEL": "5",
         }
         package = str(Path(__file__).resolve().parents[2])
@@ -122,7 +126,7 @@ class Collection:
             os.pathsep
         )
         env = {**os.environ, **fixed, "PYTHONPATH": path}
-        if self.world_size > 1:  # each run is a process group of its own: the launcher's store serves only one
+        if self.world_size > 1:  # each run has its own process group, but the launcher's store serves only one
             env |= {
                 "TORCHELASTIC_USE_AGENT_STORE": "False",
                 "MASTER_PORT": str(int(os.environ.get("MASTER_PORT", "29500")) + order),
@@ -132,29 +136,30 @@ class Collection:
     def _fail(self, variant: Variant, reason: str, traceback: str) -> None:
         if traceback:
             sys.stderr.write(traceback)
-        self._say(f"{variant.text} failed: {reason}")
+        self._log(f"{variant.text} failed: {reason}")
         self.failed[variant.text] = reason
         self.runs.pop(variant.text, None)
         shutil.rmtree(self.out / variant.folder, ignore_errors=True)
 
-    def _collect_disturbed_again(self, order: int) -> None:
-        """Judged by process time against wall time, never by how long the steps took."""
+    def _repeat_disturbed_runs(self, order: int) -> None:
+        """Collect disturbed runs again; the criterion is process time per wall time, never the step time."""
         if self.settings["device"] != "cpu" or self.world_size > 1:
             return
         for variant in self.variants:
             runs = self.runs.get(variant.text, [])
             for i, measured in enumerate(runs):
                 attempt = 1
-                while (taken := _taken(runs, i)) > CONTENDED and attempt < ATTEMPTS:
+                while (lost := _lost_time(runs, i)) > CONTENDED and attempt < ATTEMPTS:
                     attempt, order = attempt + 1, order + 1
-                    self._say(
-                        f"{variant.text}, run {measured['run']} again: other processes took {taken:.0%} of its time"
+                    self._log(
+                        f"{variant.text}, run {measured['run']}: repeated, because other processes took {lost:.0%} of "
+                        f"its CPU time"
                     )
                     again = self._run(variant, measured["run"], order, attempt)
                     if again is None:
                         return
                     runs[i] = again
-                runs[i]["contended"] = taken > CONTENDED
+                runs[i]["contended"] = lost > CONTENDED
             if runs:
                 self._write_manifest(variant)
 
@@ -186,7 +191,7 @@ class Collection:
     def _write_collection(self) -> None:
         if self.rank:
             return
-        found = {
+        collection = {
             "schema": COLLECTION,
             "name": self.settings["workload"] or Path(self.settings["target"]).name,
             "size": self.settings["size"],
@@ -194,35 +199,35 @@ class Collection:
                 {"variant": v.text, "folder": v.folder, "failed": self.failed.get(v.text)} for v in self.variants
             ],
         }
-        write_json(self.out / "collection.json", found)
+        write_json(self.out / "collection.json", collection)
 
-    def _say(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         if not self.rank:
             print(text, file=sys.stderr, flush=True)
 
 
-def _taken(runs: list[dict[str, Any]], i: int) -> float:
-    """The part of its usual process time that run ``i`` missed, in the pass that missed more."""
-    parts = []
+def _lost_time(runs: list[dict[str, Any]], i: int) -> float:
+    """The fraction by which the occupancy of run ``i`` is below the median, in the pass in which it is larger."""
+    fractions = []
     for key in (
         "occupancy",
         "profiled_occupancy",
-    ):  # each against its own median: the profiler adds work of one thread, which changes what is usual
-        usual = statistics.median(r[key] for r in runs)
-        parts.append(1 - runs[i][key] / usual if usual else 0.0)
-    return max(parts)
+    ):  # each pass has its own median: the profiler adds single-threaded work
+        median = statistics.median(r[key] for r in runs)
+        fractions.append(1 - runs[i][key] / median if median else 0.0)
+    return max(fractions)
 
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "the process died without a word"
+    return lines[-1] if lines else "the process exited without output"
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write ``value`` whole or not at all.
+    """Write ``value`` as JSON, atomically.
 
     Raises:
-        TracediffError: the disk is full, or the folder not writable.
+        TracediffError: the disk is full, or the folder is not writable.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:

@@ -1,4 +1,4 @@
-"""What a step costs without a profiler: wall time, process time, interruptions, memory."""
+"""Measure steps without the profiler: wall time, process time, context switches, memory; and the environment."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tracediff.collect.variant import Step
 
 @dataclass(frozen=True)
 class Sample:
-    """One step.
+    """The measurements of one step.
 
     Attributes:
-        wall_us, cpu_us: perf_counter and process time in µs.
-        involuntary_switches: how often the system took the processor away.
+        wall_us, cpu_us: wall time and process time in µs.
+        involuntary_switches: number of involuntary context switches.
     """
 
     wall_us: float
@@ -30,7 +30,7 @@ class Sample:
 
 
 def synchronise(device: str) -> None:
-    """Wait for the GPU."""
+    """Wait until the GPU has finished; does nothing for the CPU."""
     if device.startswith("cuda"):
         import torch
 
@@ -38,7 +38,7 @@ def synchronise(device: str) -> None:
 
 
 def timed(step: Step, device: str) -> Sample:
-    """Run one step to the end of its GPU work."""
+    """Run and measure one step, including its GPU work."""
     switches, cpu, wall = _switches(), time.process_time_ns(), time.perf_counter_ns()
     step()
     synchronise(device)
@@ -46,7 +46,7 @@ def timed(step: Step, device: str) -> Sample:
 
 
 def timing_pass(step: Step, steps: int, device: str) -> list[dict[str, Any]]:
-    """``steps`` samples, as dictionaries."""
+    """Run ``steps`` steps and return their samples as dictionaries."""
     return [asdict(timed(step, device)) for _ in range(steps)]
 
 
@@ -55,13 +55,13 @@ def _switches() -> int:
 
 
 def occupancy(samples: list[dict[str, Any]], threads: int) -> float:
-    """Process time / (wall × threads): below its usual value where something else took the processor."""
+    """Process time / (wall time × threads): lower than in other runs if other processes took CPU time."""
     wall = sum(s["wall_us"] for s in samples)
     return float(sum(s["cpu_us"] for s in samples) / (wall * threads)) if wall else 0.0
 
 
 def peak_memory(device: str) -> dict[str, int | None]:
-    """Peak bytes of this process on the host, and of the allocator on the device."""
+    """Peak memory in bytes: resident on the host, and allocated on the device (None on the CPU)."""
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 if resource else None
     if not device.startswith("cuda"):
         return {"host": host, "device": None}
@@ -71,7 +71,7 @@ def peak_memory(device: str) -> dict[str, int | None]:
 
 
 def load_average() -> float | None:
-    """Runnable processes over the last minute."""
+    """The load average of the last minute; None if the system has none."""
     try:
         return os.getloadavg()[0]
     except (OSError, AttributeError):
@@ -79,7 +79,7 @@ def load_average() -> float | None:
 
 
 def gpu_clocks() -> dict[str, float] | None:
-    """Clocks (MHz) and power (W) of the first GPU, where nvidia-ml-py is installed."""
+    """Clocks (MHz) and power (W) of the first GPU; None without nvidia-ml-py or a driver."""
     try:
         import pynvml
 
@@ -90,12 +90,12 @@ def gpu_clocks() -> dict[str, float] | None:
             "memory_mhz": float(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_MEM)),
             "power_w": pynvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
         }
-    except Exception:  # no driver, no permission, no package: clocks are a bonus
+    except Exception:  # no driver, no permission, no package: clocks are optional
         return None
 
 
 def environment(device: str, threads: int) -> dict[str, Any]:
-    """Versions and hardware: nothing that names a person, a host or a path."""
+    """Versions and hardware, without names of users, hosts or paths."""
     import platform
 
     import torch

@@ -1,6 +1,4 @@
-"""Module names: the profiler's ``nn.Module: Linear_7`` ↔ the model's ``blocks.3.mlp.fc1``; and scopes for what has no
-events.
-"""
+"""Names of modules in the profiler and in the model, and record_function scopes for modules and FX nodes."""
 
 from __future__ import annotations
 
@@ -10,20 +8,21 @@ from typing import Any
 
 
 def names_in_call_order(model: Any, step: Callable[[], Any]) -> dict[str, str]:
-    """Profiler name (``Linear_7``) → qualified name, by one step with hooks: the profiler counts instances per class in
-    order of first call.
+    """Profiler name (``Linear_7``) → qualified name (``blocks.3.mlp.fc1``).
+
+    Runs one step with hooks: the profiler numbers the instances of a class in the order of their first calls.
     """
-    seen: dict[int, str] = {}
+    profiler_names: dict[int, str] = {}
     counts: Counter[str] = Counter()
     qualified = {id(module): name for name, module in model.named_modules()}
-    named: dict[str, str] = {}
+    names: dict[str, str] = {}
 
     def hook(module: Any, _inputs: Any) -> None:
-        if id(module) not in seen:
+        if id(module) not in profiler_names:
             kind = type(module).__name__
-            seen[id(module)] = f"{kind}_{counts[kind]}"
+            profiler_names[id(module)] = f"{kind}_{counts[kind]}"
             counts[kind] += 1
-            named[seen[id(module)]] = qualified[id(module)]
+            names[profiler_names[id(module)]] = qualified[id(module)]
 
     handles = [module.register_forward_pre_hook(hook) for module in model.modules()]
     try:
@@ -31,11 +30,11 @@ def names_in_call_order(model: Any, step: Callable[[], Any]) -> dict[str, str]:
     finally:
         for handle in handles:
             handle.remove()
-    return named
+    return names
 
 
 def annotate_modules(model: Any) -> None:
-    """Wrap every module's forward in a record_function named ``module:<qualified name>``."""
+    """Wrap the forward of each module in a record_function named ``module:<qualified name>``."""
     import torch
 
     for name, module in model.named_modules():
@@ -51,14 +50,14 @@ def _in_scope(name: str, function: Callable[..., Any], torch: Any) -> Callable[.
 
 
 def annotate_fx(model: Any) -> Any:
-    """The model as an FX graph whose every node runs in a record_function named ``fx:<node>``."""
+    """The model as an FX graph whose nodes each run in a record_function named ``fx:<node>``."""
     import torch
 
     class Scoped(torch.fx.Interpreter):
-        """Runs each node in a scope of its name."""
+        """Runs each node in a scope named after it."""
 
         def run_node(self, n: Any) -> Any:
-            """One node."""
+            """Run one node; called by the interpreter."""
             with torch.profiler.record_function(f"fx:{n.name}"):
                 return super().run_node(n)
 

@@ -1,4 +1,4 @@
-"""The options of ``tracediff collect``, in argparse: a GPU host may have nothing but torch."""
+"""The options of ``tracediff collect``; argparse, because a GPU host may have only torch."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ examples:
 
 @dataclass(frozen=True)
 class ShowRequest:
-    """The table of a collection that was asked for.
+    """A request to show the table of a collection.
 
     Attributes:
-        out: folder of the collection. json_file, markdown_file: where to write it, None for the screen.
+        out: folder of the collection. json_file, markdown_file: files to write, None to print the table.
     """
 
     out: Path
@@ -39,54 +39,61 @@ class ShowRequest:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The argument parser."""
+    """The argument parser of ``tracediff collect``."""
     p = argparse.ArgumentParser(
         prog="tracediff collect",
-        description="Run steps under torch.profiler, every variant and repeat in its own process, and write trace "
-        "sets to compare.",
+        description="Run steps under torch.profiler, each run of each variant in its own process,\n"
+        "and write one trace set per variant.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    own_code = "your own code: make_step(variant, …) returns a step to call, or an object with step()"
+    own_code = "run your own code: make_step(variant, …) returns a function that runs a step, or an object with step()"
     variants = (
-        "eager, amp, compile[:mode=…,backend=…,dynamic,fullgraph], …, joined by +; V@name repeats one under "
-        "another name"
+        "run this variant (repeatable): eager, amp, compile[:mode=…,backend=…,dynamic,fullgraph], …, joined by +; "
+        "VARIANT@NAME repeats one under another name (default: eager, or those of the workload)"
     )
     p.add_argument("target", nargs="?", metavar="FILE.py:make_step", help=own_code)
+    p.add_argument("--workload", metavar="NAME", help="run this built-in workload instead of your own code; see --list")
+    p.add_argument("--list", action="store_true", help="list the workloads with their default variants")
     p.add_argument(
-        "--workload", metavar="NAME", help="one of the workloads that --list prints, instead of your own code"
+        "--size",
+        choices=("tiny", "small", "full"),
+        default="small",
+        help="select the size of the workload (default: small)",
     )
-    p.add_argument("--list", action="store_true", help="print the workloads with their variants")
+    p.add_argument("--variant", action="append", metavar="VARIANT", help=variants)
+    p.add_argument("-o", "--out", type=Path, metavar="DIR", help="write the collection to this folder")
+    p.add_argument("--overwrite", action="store_true", help="replace the collection in DIR")
+    p.add_argument("--repeats", type=_positive, default=5, metavar="K", help="collect K runs per variant (default: 5)")
+    p.add_argument("--device", default=None, help="run on cpu or cuda (default: cuda if available)")
+    p.add_argument("--threads", type=_positive, default=1, metavar="N", help="use N CPU threads per run (default: 1)")
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="seed the random numbers of every run (default: 0)")
     p.add_argument(
-        "--size", choices=("tiny", "small", "full"), default="small", help="size of the workload (default: small)"
+        "--wait", type=int, default=1, metavar="N", help="run N steps before the profiler starts (default: 1)"
     )
-    p.add_argument("--variant", action="append", metavar="V", help=variants)
-    p.add_argument("-o", "--out", type=Path, metavar="DIR", help="folder of the collection")
-    p.add_argument("--overwrite", action="store_true", help="replace what is in DIR")
-    p.add_argument("--repeats", type=_positive, default=5, metavar="K", help="runs of each variant (default: 5)")
-    p.add_argument("--device", default=None, help="cpu or cuda (default: cuda where there is one)")
-    p.add_argument("--threads", type=_positive, default=1, metavar="N", help="CPU threads of a run (default: 1)")
-    p.add_argument("--seed", type=int, default=0, metavar="N", help="of every run (default: 0)")
-    p.add_argument("--wait", type=int, default=1, metavar="N", help="steps before the profiler starts (default: 1)")
     p.add_argument(
-        "--warmup", type=int, default=2, metavar="N", help="steps with the profiler running, not recorded (default: 2)"
+        "--warmup",
+        type=int,
+        default=2,
+        metavar="N",
+        help="run N warm-up steps of the profiler, which are not recorded (default: 2)",
     )
-    p.add_argument("--active", type=_positive, default=5, metavar="N", help="steps recorded (default: 5)")
+    p.add_argument("--active", type=_positive, default=5, metavar="N", help="record N steps (default: 5)")
     p.add_argument(
-        "--timed", type=_positive, default=10, metavar="N", help="steps timed without the profiler (default: 10)"
+        "--timed", type=_positive, default=10, metavar="N", help="time N steps without the profiler (default: 10)"
     )
     p.add_argument(
         "--detail",
         choices=("timing", "structure", "all"),
         default="timing",
-        help="shapes; and stacks and modules; and memory (default: timing)",
+        help="record shapes (timing); also stacks and modules (structure); also memory (all) (default: timing)",
     )
     p.add_argument(
-        "--show", type=Path, metavar="DIR", help="show the table of the collection in DIR instead of collecting"
+        "--show", type=Path, metavar="DIR", help="show the table of the collection in DIR, and collect nothing"
     )
     p.add_argument("--json", metavar="FILE", help="with --show: write the table as JSON (- is standard output)")
     p.add_argument("--markdown", metavar="FILE", help="with --show: write the table as Markdown (- is standard output)")
-    p.add_argument("--annotate", choices=("fx", "modules"), help="give every FX node or nn.Module a scope of its own")
+    p.add_argument("--annotate", choices=("fx", "modules"), help="record a scope for each FX node or nn.Module")
     return p
 
 
@@ -98,12 +105,12 @@ def _positive(text: str) -> int:
 
 
 def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
-    """What the command line asks to collect or to show; None where it asked for the list, which is printed.
+    """The request of a command line; None if it asks for the list of workloads, which is printed.
 
     Raises:
-        TracediffError: the request makes no sense, or the folder is not empty.
+        TracediffError: the arguments are invalid or contradict each other, or the folder is not empty.
     """
-    own, mark, rest = _split(list(arguments))
+    own, has_separator, rest = _split(list(arguments))
     options = parser().parse_args(own)
     if options.list:
         print(listing())
@@ -111,17 +118,17 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     if options.show:
         return ShowRequest(options.show, options.json, options.markdown)
     if options.json or options.markdown:
-        raise TracediffError("--json, --markdown", "are formats of a collection's table", "add --show DIR")
+        raise TracediffError("--json, --markdown", "only apply to the table of a collection", "add --show DIR")
     if (options.workload is None) == (options.target is None):
-        reason = "give your own FILE.py:make_step or --workload NAME, one of the two"
-        raise TracediffError("tracediff collect", reason, "`tracediff collect --list` prints the workloads")
-    if mark and options.workload:
-        raise TracediffError("--", "arguments behind -- go to make_step, and a workload takes none", "use --size")
+        reason = "needs either FILE.py:make_step or --workload NAME"
+        raise TracediffError("tracediff collect", reason, "give one of them; --list lists the workloads")
+    if has_separator and options.workload:
+        raise TracediffError("--", "a workload takes no arguments after --; they are passed to make_step", "use --size")
     if options.out is None:
-        raise TracediffError("-o", "where to put the traces is missing", "add -o DIR")
+        raise TracediffError("-o", "the folder to write to is missing", "add -o DIR")
     variants = _variants(options)
     device = options.device or _default_device()
-    if os.environ.get("RANK", "0") == "0":  # the others come to a folder that the first has begun to fill
+    if os.environ.get("RANK", "0") == "0":  # for other ranks, rank 0 has already started to fill the folder
         _prepare(options.out, options.overwrite)
     keys = ("workload", "target", "size", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
     settings: dict[str, Any] = {**{k: getattr(options, k) for k in keys}, "device": device, "arguments": rest}
@@ -131,11 +138,11 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
 
 
 def _split(arguments: list[str]) -> tuple[list[str], bool, list[str]]:
-    """What stands before and behind ``--``."""
+    """(arguments before ``--``, whether there is a ``--``, arguments after it)."""
     if "--" not in arguments:
         return arguments, False, []
-    at = arguments.index("--")
-    return arguments[:at], True, arguments[at + 1 :]
+    separator = arguments.index("--")
+    return arguments[:separator], True, arguments[separator + 1 :]
 
 
 def _variants(options: argparse.Namespace) -> list[Variant]:
@@ -145,9 +152,10 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
         chosen = workload(options.workload)
         own, texts = chosen.OWN, texts or list(chosen.VARIANTS)
     variants = [parse_variant(text, own) for text in texts or ["eager"]]
-    twice = [v.text for i, v in enumerate(variants) if v.folder in [w.folder for w in variants[:i]]]
-    if twice:
-        raise TracediffError(f"--variant {twice[0]}", "given twice", f"give the second another name: {twice[0]}@again")
+    duplicates = [v.text for i, v in enumerate(variants) if v.folder in [w.folder for w in variants[:i]]]
+    if duplicates:
+        duplicate = duplicates[0]
+        raise TracediffError(f"--variant {duplicate}", "given twice", f"name the second one, as in {duplicate}@again")
     return variants
 
 
@@ -159,20 +167,24 @@ def _default_device() -> str:
 
 def _prepare(out: Path, overwrite: bool) -> None:
     if out.exists() and not out.is_dir():
-        raise TracediffError(str(out), "is a file", "give a folder with -o")
+        raise TracediffError(str(out), "is a file, not a folder", "give a folder with -o")
     if out.exists() and any(out.iterdir()):
         if not overwrite:
-            raise TracediffError(str(out), "is not empty", "give another folder, or --overwrite to replace it")
+            raise TracediffError(
+                str(out), "is not empty", "give another folder, or replace its contents with --overwrite"
+            )
         if not (out / "collection.json").exists() and not list(out.glob("*/manifest.json")):
             raise TracediffError(
-                str(out), "holds something else than a collection", "remove it yourself, or give another folder"
+                str(out),
+                "is not a collection, so --overwrite does not replace it",
+                "remove it yourself, or give another folder",
             )
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
 
 
 def listing() -> str:
-    """The workloads, a line of what each is and a line of its variants."""
+    """The list of workloads: per workload a line with its description and a line with its default variants."""
     lines = []
     for name in NAMES:
         module = workload(name)

@@ -1,6 +1,4 @@
-"""Which original ops, modules and phase a compiled kernel comes from: read off inductor's graphs and its own record of
-what it fused.
-"""
+"""The original operators, modules and phase of compiled kernels, from inductor's graphs and record of fusions."""
 
 from __future__ import annotations
 
@@ -8,13 +6,12 @@ from typing import Any
 
 
 class Provenance:
-    """Collects, per inductor graph, its nodes (original op, module path, phase) and the nodes that each kernel
-    computes.
+    """Records the nodes of each inductor graph (original operator, module path, phase) and the nodes of each kernel.
 
     Attributes:
-        graphs: one a compiled graph, in order of compilation: ``{"id": 0, "phase": "forward", "nodes": […], "kernels":
-            {"cpp_fused_add_0:1": [node
-            names]}}``; the numbers behind kernels' names give their order in the graph.
+        graphs: one per compiled graph, in order of compilation: ``{"id": 0, "phase": "forward", "nodes": […],
+            "kernels": {"cpp_fused_add_0:1": [node names]}}``; the number after a kernel's name is its position in the
+            graph.
     """
 
     def __init__(self) -> None:
@@ -22,9 +19,7 @@ class Provenance:
         self._known: set[str] = set()
 
     def attach(self) -> None:
-        """Read every graph that inductor compiles from here on; where this torch has no such hook, nothing is
-        collected.
-        """
+        """Record every graph that inductor compiles from now on; does nothing if this torch has no such hook."""
         try:
             from torch._inductor import config
             from torch._inductor.custom_graph_pass import CustomGraphPass
@@ -33,10 +28,10 @@ class Provenance:
         graphs, known = self.graphs, self._known
 
         class Reader(CustomGraphPass):
-            """Reads, changes nothing."""
+            """A graph pass that records the graph and does not change it."""
 
             def __call__(self, graph: Any) -> None:
-                """One graph after inductor's own passes."""
+                """Record one graph; called after inductor's own passes."""
                 nodes = [_described(node) for node in graph.nodes if node.op == "call_function"]
                 backward = any(node.op == "placeholder" and node.name.startswith("tangents") for node in graph.nodes)
                 graphs.append(
@@ -46,16 +41,14 @@ class Provenance:
                 known.update(_recorded())
 
             def uuid(self) -> Any:
-                """The same for all graphs: caches stay valid."""
+                """A constant, so that inductor's caches stay valid."""
                 return "tracediff-provenance-1"
 
         config.post_grad_custom_post_pass = Reader()
         self._read_kernels()
 
     def _read_kernels(self) -> None:
-        """Have inductor keep which nodes it fuses into which kernel, and take that when it reports a graph as
-        compiled.
-        """
+        """Enable inductor's record of the nodes of each kernel, and read it when a graph has been compiled."""
         from torch._inductor import config, debug
 
         report = getattr(debug, "dump_inductor_provenance_info", None)
@@ -63,7 +56,7 @@ class Provenance:
             return
         config.trace.provenance_tracking_level = 1
 
-        def reported() -> Any:
+        def read_and_report() -> Any:
             from torch._inductor.virtualized import V
 
             if self.graphs and not self.graphs[-1]["kernels"]:
@@ -74,11 +67,11 @@ class Provenance:
                 graph["id"] = getattr(V.graph, "graph_id", None)
             return report()
 
-        debug.dump_inductor_provenance_info = reported
+        debug.dump_inductor_provenance_info = read_and_report
 
 
 def _recorded() -> dict[str, Any]:
-    """What inductor has recorded so far: kernel → nodes; backward graphs are added to those before."""
+    """Inductor's record so far, of all graphs: kernel → nodes."""
     from torch._inductor import debug
 
     return dict(getattr(debug, "_inductor_triton_kernel_to_post_grad_node_info", {}))

@@ -1,4 +1,4 @@
-"""`record_steps`: profile the steps of a loop; and `profiled`, the same for a step function."""
+"""`record_steps` profiles steps of a user's own loop and writes them as a run of a trace set."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tracediff.errors import TracediffError
 
 
 class Recorder:
-    """What `record_steps` yields.
+    """Counts the steps of a loop; yielded by `record_steps`.
 
     Attributes:
         path: the trace file that will be written.
-        steps: how often `step` was called.
+        steps: number of calls of `step`.
     """
 
     def __init__(self, profiler: Any, path: Path, first_recorded: int, metadata: dict[str, str]) -> None:
@@ -28,10 +28,10 @@ class Recorder:
         self._metadata = metadata
 
     def step(self) -> None:
-        """Say that a step has ended. Call it once a step, at its end."""
+        """Mark the end of a step; call it once at the end of each step."""
         self.steps += 1
         self._profiler.step()
-        if self.steps == self._first_recorded:  # earlier, torch drops metadata with a warning
+        if self.steps == self._first_recorded:  # before that, torch drops metadata with a warning
             for key, value in self._metadata.items():
                 self._profiler.add_metadata(key, value)
 
@@ -50,15 +50,15 @@ def record_steps(
 ) -> Iterator[Recorder]:
     """Record ``active`` steps of a loop as one run of the set ``out``.
 
-    The file is ``out/run<k>/rank<r>.pt.trace.json.gz``, k the first free number; it appears whole, when the last active
-    step ends.
+    The file is ``out/run<k>/rank<r>.pt.trace.json.gz`` with the first free number k. It is written atomically when the
+    last active step ends.
 
     Args:
-        out: folder of the set; runs of the same program go to the same folder.
-        wait, warmup: steps left out first, without and with the profiler running.
-        active: steps recorded.
-        record_shapes, with_stack, profile_memory: as for torch.profiler; give both sides of a comparison the same.
-        rank: of this process; by default torch.distributed's, else the environment's RANK, else 0.
+        out: folder of the set; use the same folder for runs of the same program.
+        wait, warmup: numbers of steps before the recorded ones, without and with the profiler running.
+        active: number of recorded steps.
+        record_shapes, with_stack, profile_memory: as for torch.profiler; use the same for both sides of a comparison.
+        rank: rank of this process; by default torch.distributed's, else the environment's RANK, else 0.
 
     Example:
         >>> with tracediff.record_steps("traces/before") as p:
@@ -67,8 +67,8 @@ def record_steps(
         ...         p.step()
 
     Raises:
-        TracediffError: torch is not installed, the loop ended before the last active step, or a recorded step holds no
-            operation.
+        TracediffError: torch is not installed, the loop ended before the last active step, or no operation was
+            recorded in a step.
     """
     torch = import_torch("record_steps")
     _show_compiled_kernels()
@@ -90,7 +90,7 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
 
     def write(profiler: Any) -> None:
         if recorder.steps < needed:
-            return  # a loop that ends early leaves an incomplete step
+            return  # the loop ended early, in an incomplete step
         empty.extend(_empty_steps(profiler))
         partial = path.with_name(f".{path.name.removesuffix('.gz')}.{os.getpid()}.json.gz")
         try:
@@ -109,40 +109,40 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
     with profiler:
         yield recorder
     if recorder.steps < needed:
-        reason = f"not written: the loop ended after {recorder.steps} of {needed} steps"
-        raise TracediffError(str(path), reason, "run more steps, or ask for fewer with wait, warmup and active")
+        reason = f"not written, because the loop ended after {recorder.steps} of {needed} steps"
+        raise TracediffError(str(path), reason, "run more steps, or reduce wait, warmup or active")
     if empty:
         raise TracediffError(
-            str(path), f"{', '.join(empty)} holds no operation", "does the loop run the step before each p.step()?"
+            str(path),
+            f"no operation was recorded in {', '.join(empty)}",
+            "run the step inside the loop, before p.step()",
         )
 
 
 def _show_compiled_kernels() -> None:
-    """Have kernels that are compiled from here on appear in CPU traces; without it their time is the compiled region's
-    own.
-    """
+    """Record CPU kernels compiled from now on; otherwise their time is self time of the compiled region."""
     os.environ.setdefault("TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE", "1")
     config = sys.modules.get("torch._inductor.config")
-    if config is not None:  # it has read the environment already
+    if config is not None:  # already imported: it no longer reads the environment
         config.cpp.enable_kernel_profile = True
 
 
 def _empty_steps(profiler: Any) -> list[str]:
-    """Names of recorded steps in which nothing begins."""
+    """Names of the recorded steps in which no event starts."""
     events = [(e.start_ns(), e.name()) for e in profiler.profiler.kineto_results.events() if e.duration_ns() >= 0]
     steps = sorted((start, name) for start, name in events if name.startswith("ProfilerStep"))
     starts = [start for start, _ in steps]
-    held = [0] * len(steps)
+    event_counts = [0] * len(steps)
     for start, name in events:
         if not name.startswith("ProfilerStep"):
-            at = sum(s <= start for s in starts) - 1
-            if at >= 0:
-                held[at] += 1
-    return [name for (_, name), n in zip(steps, held, strict=True) if not n]
+            position = sum(s <= start for s in starts) - 1
+            if position >= 0:
+                event_counts[position] += 1
+    return [name for (_, name), count in zip(steps, event_counts, strict=True) if not count]
 
 
 def import_torch(subject: str) -> Any:
-    """torch.
+    """Import torch and torch.profiler, and return torch.
 
     Raises:
         TracediffError: it is not installed.

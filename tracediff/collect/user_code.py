@@ -1,4 +1,4 @@
-"""A user's own ``make_step``: ``train.py:make_step`` or ``package.module:make_step``."""
+"""Load and call a user's ``make_step``, named as ``train.py:make_step`` or ``package.module:make_step``."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tracediff.errors import TracediffError
 
 
 def load_make_step(target: str) -> Callable[..., Any]:
-    """The function behind ``FILE.py:NAME`` or ``MODULE:NAME``; NAME is ``make_step`` where left out.
+    """The function named by ``FILE.py:NAME`` or ``MODULE:NAME``; NAME defaults to ``make_step``.
 
     Raises:
-        TracediffError: no such file, module or function. What the file itself raises goes through.
+        TracediffError: no such file, module or function. Exceptions of the file itself are not caught.
     """
-    place, _, name = target.rpartition(":") if ":" in target else (target, "", "make_step")
-    module = _from_file(target, Path(place)) if place.endswith(".py") else _from_module(target, place)
+    location, _, name = target.rpartition(":") if ":" in target else (target, "", "make_step")
+    module = _from_file(target, Path(location)) if location.endswith(".py") else _from_module(target, location)
     function = getattr(module, name, None)
     if not callable(function):
-        raise TracediffError(target, f"no function {name!r} there", "write def make_step(variant): … return step")
+        raise TracediffError(target, f"no function {name!r} in it", "write def make_step(variant): … return step")
     return function
 
 
@@ -49,16 +49,18 @@ def _from_module(target: str, name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name and name.startswith(error.name):
             raise TracediffError(
-                target, f"no module {name!r}", "give FILE.py:make_step, or a module that can be imported here"
+                target,
+                f"no module {name!r}",
+                "give FILE.py:make_step, or a module that is importable from the current folder",
             ) from None
         raise
 
 
 def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> Task:
-    """Call ``make_step(variant, *arguments)``.
+    """The task that ``make_step(variant, *arguments)`` returns.
 
     Raises:
-        TracediffError: see `load_make_step`; or it takes other arguments, or returns no step.
+        TracediffError: as for `load_make_step`; or it takes other arguments, or does not return a step.
     """
     make_step = load_make_step(target)
     try:
@@ -70,9 +72,7 @@ def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> T
 
 
 def git_commit(target: str) -> str | None:
-    """The commit of the checkout that the user's code lies in, with ``+changes`` where it is changed; None outside a
-    checkout.
-    """
+    """The git commit of the user's code, with ``+changes`` if files are modified; None outside a checkout."""
     path = Path(target.rpartition(":")[0] or target)
     folder = path.resolve().parent if path.suffix == ".py" else Path.cwd()
     try:

@@ -10,14 +10,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, applied
+from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant
 from tracediff.errors import TracediffError
 
 BUILT_IN = ("eager", *COMPILERS, *CAPTURES, *CHANGES)
 OPTIONS = {"mode": str, "backend": str, "dynamic": bool, "fullgraph": bool}
-"""Options of ``compile``: ``compile:mode=max-autotune,dynamic=true``; a bare word is the mode, or the name of a
-flag.
-"""
+"""Options of ``compile``, as in ``compile:mode=max-autotune,dynamic=true``; a word alone is a mode or a flag."""
 
 PART = re.compile(r"^(?P<name>[\w-]+)(?::(?P<options>[\w=,.-]+))?$")
 
@@ -27,9 +25,9 @@ class Variant:
     """One way to run a step.
 
     Attributes:
-        text: as given, with its ``@label``.
+        text: as given, including ``@label``.
         parts: the names joined by ``+``, in order.
-        options: of torch.compile.
+        options: keyword arguments of torch.compile.
     """
 
     text: str
@@ -38,7 +36,7 @@ class Variant:
 
     @property
     def folder(self) -> str:
-        """The name of its folder in a collection."""
+        """Name of the variant's folder in a collection."""
         return re.sub(r"[^\w@=.+-]", "_", self.text)
 
     def has(self, part: str) -> bool:
@@ -47,15 +45,15 @@ class Variant:
 
     @property
     def compiles(self) -> bool:
-        """Whether it runs through torch.compile."""
+        """Whether it uses torch.compile."""
         return any(part in COMPILERS for part in self.parts)
 
     def choice(self, *names: str) -> str:
-        """Which of a workload's own ways ``names`` this variant asks for: the first where it asks for none."""
+        """The one of a workload's own variants ``names`` that this variant selects, else the first."""
         return next((part for part in self.parts if part in names), names[0])
 
     def autocast(self, device: str) -> AbstractContextManager[Any]:
-        """The bf16 autocast context of ``amp``, else one that does nothing. Put forward and loss inside."""
+        """A context for forward and loss: bf16 autocast with ``amp``, else one without effect."""
         if not self.has("amp"):
             return nullcontext()
         import torch
@@ -64,25 +62,25 @@ class Variant:
         return context
 
     def __call__(self, model: Any, *example: Any) -> Any:
-        """``model`` (a module or function) as this variant runs it.
+        """``model`` (a module or function), transformed as this variant asks.
 
         Args:
-            example: inputs, needed by trace, export, onnx and fx_fused.
+            example: example inputs, needed by trace, export and onnx.
 
         Raises:
             TracediffError: the variant cannot capture this model without example inputs, or a package is missing.
         """
-        return applied(self.text, self.parts, dict(self.options), model, example)
+        return apply_variant(self.text, self.parts, dict(self.options), model, example)
 
 
 def parse_variant(text: str, own: Iterable[str] = ()) -> Variant:
-    """The variant behind ``text``.
+    """Parse a variant.
 
     Args:
-        own: names that the workload adds.
+        own: names of the workload's own variants.
 
     Raises:
-        TracediffError: an unknown name or option; the message lists the known ones.
+        TracediffError: a name or an option is unknown; the message lists the known ones.
     """
     own = tuple(own)
     parts: list[str] = []
@@ -94,12 +92,14 @@ def parse_variant(text: str, own: Iterable[str] = ()) -> Variant:
             raise TracediffError(
                 f"--variant {text}",
                 f"unknown variant {name!r}",
-                f"known are {', '.join((*BUILT_IN, *own))}, joined by +",
+                f"valid are {', '.join((*BUILT_IN, *own))}, joined by +",
             )
         if match["options"]:
             if name != "compile":
                 raise TracediffError(
-                    f"--variant {text}", f"{name} takes no options", "only compile does: compile:mode=max-autotune"
+                    f"--variant {text}",
+                    f"{name} takes no options",
+                    "give options to compile only, as in compile:mode=max-autotune",
                 )
             options |= dict(_option(text, option) for option in match["options"].split(","))
         options |= COMPILERS.get(name, {})
@@ -108,12 +108,12 @@ def parse_variant(text: str, own: Iterable[str] = ()) -> Variant:
 
 
 def _option(text: str, option: str) -> tuple[str, Any]:
-    name, mark, value = option.partition("=")
-    if not mark:
+    name, separator, value = option.partition("=")
+    if not separator:
         return (name, True) if OPTIONS.get(name) is bool else ("mode", name)
     if name not in OPTIONS:
         raise TracediffError(
-            f"--variant {text}", f"unknown option {name!r} of compile", f"known are {', '.join(OPTIONS)}"
+            f"--variant {text}", f"unknown option {name!r} of compile", f"valid are {', '.join(OPTIONS)}"
         )
     if OPTIONS[name] is bool:
         if value.lower() not in ("true", "false", "1", "0"):
@@ -127,32 +127,32 @@ Step = Callable[[], Any]
 
 @dataclass
 class Task:
-    """What a workload or a user's ``make_step`` gives to be measured.
+    """A step to measure, from a workload or a user's ``make_step``.
 
     Attributes:
-        step: runs one step; called without arguments.
-        model: the module behind it, for module names and annotations; may be None.
+        step: function without arguments that runs one step.
+        model: the module, for module names and annotations; may be None.
     """
 
     step: Step
     model: Any = None
 
 
-def task_of(made: Any, subject: str) -> Task:
-    """What ``make_step`` returned, as a task: a callable, or an object with ``step()`` and maybe ``model``.
+def task_of(returned: Any, subject: str) -> Task:
+    """The task of what ``make_step`` returned: a callable, or an object with ``step()`` and optionally ``model``.
 
     Raises:
-        TracediffError: it is neither.
+        TracediffError: ``returned`` is neither.
     """
-    if isinstance(made, Task):
-        return made
-    step = getattr(made, "step", None)
+    if isinstance(returned, Task):
+        return returned
+    step = getattr(returned, "step", None)
     if callable(step):
-        return Task(step, getattr(made, "model", None))
-    if callable(made):
-        return Task(made)
+        return Task(step, getattr(returned, "model", None))
+    if callable(returned):
+        return Task(returned)
     raise TracediffError(
         subject,
-        f"make_step returned {type(made).__name__}, which is no step",
+        f"make_step returned {type(returned).__name__}, which is not a step",
         "return a callable, or an object with step()",
     )

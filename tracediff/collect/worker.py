@@ -1,6 +1,4 @@
-"""One run of one variant, in a process of its own: build, first step, unprofiled steps, profiled steps, and what was
-learnt of them.
-"""
+"""One run of one variant in its own process: build, first step, steps without and with the profiler, measurements."""
 
 from __future__ import annotations
 
@@ -37,18 +35,20 @@ DETAIL = {
     "structure": {"record_shapes": True, "with_stack": True, "with_modules": True},
     "all": {"record_shapes": True, "with_stack": True, "with_modules": True, "profile_memory": True},
 }
-"""Profiler options of each ``--detail``."""
+"""``--detail`` → options of torch.profiler."""
 
 SETTLING = 3
-"""Steps after the first, before anything is measured."""
+"""Warm-up steps after the first step, before anything is measured."""
 
 
 def run(spec: dict[str, Any]) -> dict[str, Any]:
-    """Carry out ``spec`` (see driver.Collection.spec) and return what was measured; the trace is written to
-    ``spec["trace"]``.
+    """Run the steps that ``spec`` describes, write the trace to ``spec["trace"]`` and return the measurements.
+
+    Args:
+        spec: the settings of `Collection`, and variant, trace and rank.
 
     Raises:
-        TracediffError: the request cannot be served. What the step itself raises goes through.
+        TracediffError: the device, variant or workload is not available. Exceptions of the step are not caught.
     """
     import torch
 
@@ -58,20 +58,20 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         raise TracediffError(
             f"--device {spec['device']}",
             "torch finds no CUDA or ROCm device",
-            "collect with --device cpu, or on a GPU host",
+            "use --device cpu, or collect on a GPU host",
         )
     variant = parse_variant(spec["variant"], workload(spec["workload"]).OWN if spec["workload"] else ())
     log, provenance = CompileLog(), Provenance()
     if variant.compiles:
         log.attach()
         provenance.attach()
-    begun = time.perf_counter()
+    start = time.perf_counter()
     task = _task(spec, variant)
-    build_s = time.perf_counter() - begun
-    begun = time.perf_counter()
+    build_s = time.perf_counter() - start
+    start = time.perf_counter()
     task.step()
     synchronise(spec["device"])
-    first_step_s = time.perf_counter() - begun
+    first_step_s = time.perf_counter() - start
     for _ in range(SETTLING):
         task.step()
     unprofiled = timing_pass(task.step, spec["timed"], spec["device"])
@@ -117,7 +117,9 @@ def _task(spec: dict[str, Any], variant: Variant) -> Task:
 def _annotate(task: Task, how: str) -> None:
     if task.model is None:
         raise TracediffError(
-            f"--annotate {how}", "the step has no model to annotate", "return an object with step and model"
+            f"--annotate {how}",
+            "the step has no model to annotate",
+            "return an object with step and model from make_step",
         )
     if how == "modules":
         annotate_modules(task.model)
@@ -126,7 +128,7 @@ def _annotate(task: Task, how: str) -> None:
 
 
 def _profiled(spec: dict[str, Any], task: Task) -> list[dict[str, Any]]:
-    """The profiled pass; returns the samples of its recorded steps."""
+    """Run the steps under the profiler and return the samples of the recorded ones."""
     samples = []
     path = Path(spec["trace"])
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,22 +136,24 @@ def _profiled(spec: dict[str, Any], task: Task) -> list[dict[str, Any]]:
         for _ in range(spec["wait"] + spec["warmup"] + spec["active"]):
             samples.append(timed(task.step, spec["device"]))
             recorder.step()
-    for i, model in enumerate(OnnxModel.made):
+    for i, model in enumerate(OnnxModel.instances):
         model.save_profile(path.with_name(f"rank{spec['rank']}{f'-{i}' if i else ''}.onnxruntime.json"))
     return [vars(s) for s in samples[-spec["active"] :]]
 
 
 def _modules(task: Task, variant: Variant) -> dict[str, str]:
-    if task.model is None or variant.compiles:  # hooks would compile again; names come from the eager side
+    if (
+        task.model is None or variant.compiles
+    ):  # hooks would cause a recompilation; the names come from the eager variant
         return {}
     try:
         return names_in_call_order(task.model, task.step)
-    except Exception:  # a scripted or exported model takes no hooks
+    except Exception:  # a scripted or exported model has no hooks
         return {}
 
 
 def main() -> None:
-    """``python -m tracediff.collect.worker SPEC RESULT``: SPEC is a JSON file, RESULT one to write."""
+    """``python -m tracediff.collect.worker SPEC RESULT``: read the JSON file SPEC and write the JSON file RESULT."""
     spec = json.loads(Path(sys.argv[1]).read_text())
     try:
         result = run(spec)

@@ -1,10 +1,10 @@
-"""The pages: each module's ``page(shown)`` makes its components."""
+"""The pages: ``page(context)`` of each module returns the components."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tracediff_dashboards.page_context import Shown
+from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.pages import changes, health, memory, overview, ranks, timeline, tree
 
 PAGES = {
@@ -16,11 +16,11 @@ PAGES = {
     "memory": "Memory",
     "health": "Health",
 }
-"""Page → its title, in order; the first stands at the address ``/``."""
+"""Page → its title, in order; the first one is at ``/``."""
 
 
 def page_at(pathname: str | None) -> str | None:
-    """The page of an address, None where there is none."""
+    """The page of a URL path, None if there is none."""
     wanted = (pathname or "/").strip("/") or "overview"
     return wanted if wanted in PAGES else None
 
@@ -36,6 +36,6 @@ DRAWN = {
 }
 
 
-def draw(which: str, shown: Shown) -> list[Any]:
+def draw(which: str, context: PageContext) -> list[Any]:
     """The components of a page."""
-    return DRAWN[which](shown)
+    return DRAWN[which](context)

@@ -1,4 +1,4 @@
-"""Every operator, kernel, module, family and group in a table; what is chosen there is told beside it."""
+"""The page of all operators, kernels, modules, families and groups: a table, and a panel for the selected row."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dash_ag_grid import AgGrid
 
 from tracediff.formatting import Unit, time_unit
 from tracediff_dashboards import components
-from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, usual
+from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, default_columns
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View
-from tracediff_dashboards.page_context import Shown
-from tracediff_dashboards.rows import MOST, TITLES, Line, lines
+from tracediff_dashboards.page_context import PageContext
+from tracediff_dashboards.rows import MOST, TITLES, TableRow, table_rows
 
 WIDTHS = {
     "name": 230,
@@ -26,19 +26,19 @@ WIDTHS = {
     "word": 95,
 }
 
-TOLD = {
-    "word": "Whether the self time changed, tested over runs; empty where that needs more: three runs a side, and "
-    "time enough",
-    "level": "By what control and test were matched",
-    "delta_us": "test − control; sorted by size",
+TOOLTIPS = {
+    "word": "Whether the change of self time is significant; empty without a test, which needs three runs per side and "
+    "a time above the noise floor",
+    "level": "Why the work is considered the same on both sides; confidence decreases from exact to family",
+    "delta_us": "test − control; sorted by absolute value",
 }
-"""Column → more on its heading."""
+"""Column → tooltip of its heading."""
 
 
-def page(shown: Shown) -> list[Any]:
-    """The tabs, the grid of the chosen one, and what is chosen in it."""
-    tab = shown.view.tab
-    listed = lines(shown.comparison, tab)
+def page(context: PageContext) -> list[Any]:
+    """The components: tabs, the table of the selected tab, and the panel of the selected row."""
+    tab = context.view.tab
+    rows = table_rows(context.comparison, tab)
     tabs = dcc.RadioItems(
         id="tab",
         options=[{"label": title, "value": key} for key, title in TITLES.items()],
@@ -46,88 +46,88 @@ def page(shown: Shown) -> list[Any]:
         inline=True,
         className="tabs",
     )
-    head = [html.H1("Changes"), html.Div(tabs, role="group", **components.attributes(aria_label="What is listed"))]
-    if not listed:
-        return [*head, _empty(shown), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
-    chosen = next((one for one in listed if one.key == shown.view.row), None)
-    told = html.Aside(
-        _details(shown, chosen),
+    head = [html.H1("Changes"), html.Div(tabs, role="group", **components.attributes(aria_label="Kind of work"))]
+    if not rows:
+        return [*head, _empty(context), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
+    selected = next((row for row in rows if row.key == context.view.row), None)
+    panel = html.Aside(
+        _details(context, selected),
         id="details",
         className="details",
         tabIndex=-1,
-        **components.attributes(aria_label="The chosen row", aria_live="polite"),
+        **components.attributes(aria_label="Selected row", aria_live="polite"),
     )
     return [
         *head,
-        _tools(shown.view, listed),
-        html.Div([html.Div(_grid(shown, listed), className="gridbox"), told], className="beside"),
+        _tools(context.view, rows),
+        html.Div([html.Div(_grid(context, rows), className="gridbox"), panel], className="beside"),
     ]
 
 
-def _details(shown: Shown, chosen: Line | None) -> list[Any]:
-    if chosen is not None:
-        return details(shown, chosen)
-    gone = "The row that the address names is not among these: a filter leaves it out." if shown.view.row else ""
+def _details(context: PageContext, selected: TableRow | None) -> list[Any]:
+    if selected is not None:
+        return details(context, selected)
+    hidden = "The selected row is hidden by a filter: clear a filter above." if context.view.row else ""
     return [
         html.P(
-            gone or "Choose a row (click, or Space) to see its partners, its steps, and where it is called.",
+            hidden or "Select a row (click or Space) to see its matches, its time per step and its call sites.",
             className="missing",
         )
     ]
 
 
-def _empty(shown: Shown) -> Any:
-    if shown.whole.was_refused:
+def _empty(context: PageContext) -> Any:
+    if context.whole.was_refused:
         return html.P(
-            "The sides were not compared; the overview says why and lets you compare them all the same.",
+            "The sets were not compared; the overview gives the reasons and a link to compare them anyway.",
             className="missing",
         )
-    if shown.is_part:
-        return html.P("Nothing of this kind is left: take back a filter above.", className="missing")
-    why = {
-        "kernels": "The traces hold no GPU work.",
-        "modules": "The traces tell nothing of modules: record them with with_modules=True or with_stack=True.",
+    if context.is_filtered:
+        return html.P("The filters leave no work of this kind: clear a filter above.", className="missing")
+    reasons = {
+        "kernels": "The traces contain no GPU work.",
+        "modules": "The traces contain no modules: record them with with_modules=True or with_stack=True.",
     }
-    return html.P(why.get(shown.view.tab, "The traces hold nothing of this kind."), className="missing")
+    return html.P(reasons.get(context.view.tab, "The traces contain no work of this kind."), className="missing")
 
 
-def _tools(view: View, listed: list[Line]) -> Any:
+def _tools(view: View, rows: list[TableRow]) -> Any:
     options = [{"label": HEADS[key], "value": key} for key in COLUMNS[view.tab]]
-    shown, pinned = list(view.table.shown or usual(view.tab)), list(view.table.pinned or PINNED)
+    visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
     times = "self times" if view.tab in ("ops", "scopes") else "times"
-    more = f", the {MOST:,} largest changes" if len(listed) == MOST else ""
-    said = f"{len(listed):,} rows{more}; counts and {times} per step"
+    more = f", the {MOST:,} largest changes" if len(rows) == MOST else ""
+    caption = f"{len(rows):,} rows{more}; counts and {times} per step"
     return html.Div(
         [
-            html.Span(said, id="rows", title=said, className="facts"),
-            _chosen("columns", options, shown),
-            _chosen("pinned", options, pinned),
+            html.Span(caption, id="rows", title=caption, className="facts"),
+            _column_choice("columns", options, visible),
+            _column_choice("pinned", options, pinned),
             html.Button("Download CSV", id="csv", type="button"),
         ],
         className="tools",
     )
 
 
-def _chosen(key: str, options: list[dict[str, str]], value: list[str]) -> Any:
+def _column_choice(key: str, options: list[dict[str, str]], value: list[str]) -> Any:
     choice = dcc.Dropdown(id=key, options=options, value=value, multi=True, searchable=False, clearable=False)
     return html.Div([html.Label(key, htmlFor=key), choice])
 
 
-def _unit(shown: Shown, listed: list[Line]) -> Unit:
-    """That of all work: what a column's filter compares with keeps its meaning when a part is chosen."""
-    of_all = lines(shown.whole, shown.view.tab) if shown.is_part else listed
-    return time_unit(one.cells[key] for one in of_all for key in ("control_us", "test_us"))
+def _unit(context: PageContext, rows: list[TableRow]) -> Unit:
+    """The unit for all work, independent of filters, so that the numbers in column filters keep their meaning."""
+    all_rows = table_rows(context.whole, context.view.tab) if context.is_filtered else rows
+    return time_unit(row.cells[key] for row in all_rows for key in ("control_us", "test_us"))
 
 
-def _grid(shown: Shown, listed: list[Line]) -> Any:
-    view, unit = shown.view, _unit(shown, listed)
+def _grid(context: PageContext, rows: list[TableRow]) -> Any:
+    view, unit = context.view, _unit(context, rows)
     return AgGrid(
         id="grid",
         columnDefs=[column(key, unit, view) for key in COLUMNS[view.tab]],
         filterModel=view.table.filters(),
         rowData=[
-            {**one.cells, **{key: round(unit.scaled(one.cells[key]), 6) for key in TIMES if key in one.cells}}
-            for one in listed
+            {**row.cells, **{key: round(unit.scaled(row.cells[key]), 6) for key in TIMES if key in row.cells}}
+            for row in rows
         ],
         defaultColDef={
             "sortable": True,
@@ -156,29 +156,35 @@ def _grid(shown: Shown, listed: list[Line]) -> Any:
 
 
 def column(key: str, unit: Unit, view: View) -> dict[str, Any]:
-    """What the grid is told of a column of ``view``; times are in ``unit``."""
+    """The definition of a column for the grid; times are in ``unit``."""
     name = f"{HEADS[key]} ({unit.name})" if key in TIMES else HEADS[key]
-    hidden, pinned = key not in (view.table.shown or usual(view.tab)), key in (view.table.pinned or PINNED)
-    of: dict[str, Any] = {
+    hidden, pinned = key not in (view.table.visible or default_columns(view.tab)), key in (view.table.pinned or PINNED)
+    definition: dict[str, Any] = {
         "field": key,
         "headerName": name,
-        "headerTooltip": TOLD.get(key),
+        "headerTooltip": TOOLTIPS.get(key),
         "hide": hidden,
         "pinned": "left" if pinned else None,
     }
     order, rank = view.table.order().get(key, (None, None))
     if order:
-        of |= {"initialSort": order, "initialSortIndex": rank}
+        definition |= {"initialSort": order, "initialSortIndex": rank}
     if key in WIDTHS:
-        return {**of, "filter": "agTextColumnFilter", "width": WIDTHS[key], "tooltipField": key, "cellDataType": "text"}
-    shape = "count(params.value)" if "count" in key else f"number(params.value, {unit.decimals})"
+        return {
+            **definition,
+            "filter": "agTextColumnFilter",
+            "width": WIDTHS[key],
+            "tooltipField": key,
+            "cellDataType": "text",
+        }
+    formatter = "count(params.value)" if "count" in key else f"number(params.value, {unit.decimals})"
     number = {
         "type": "rightAligned",
         "filter": "agNumberColumnFilter",
         "width": 92,
         "cellDataType": "number",
-        "valueFormatter": {"function": shape},
+        "valueFormatter": {"function": formatter},
     }
     if key != "delta_us":
-        return {**of, **number}
-    return {**of, **number, "comparator": {"function": "bySize"}, "sortingOrder": ["desc", "asc", None]}
+        return {**definition, **number}
+    return {**definition, **number, "comparator": {"function": "bySize"}, "sortingOrder": ["desc", "asc", None]}

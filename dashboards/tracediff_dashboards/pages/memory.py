@@ -1,4 +1,4 @@
-"""Memory over a step."""
+"""The page of memory over a step."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from dash import html
 
 from tracediff_dashboards import components
-from tracediff_dashboards.page_context import Shown
+from tracediff_dashboards.page_context import PageContext
 
 
-def page(shown: Shown) -> list[Any]:
-    """Bytes allocated on every device over the typical step of both sides."""
-    told = [
-        *components.of_all(shown, "Memory is told"),
-        *components.other_step(shown),
-        *components.without_events(shown),
+def page(context: PageContext) -> list[Any]:
+    """The components: bytes allocated per device over the typical step of each side."""
+    notes = [
+        *components.unfiltered(context, "This page"),
+        *components.memory_of_other_step(context),
+        *components.missing_events(context),
     ]
-    return [html.H1("Memory"), *told, components.chart(shown.whole, "memory", shown.theme)]
+    return [html.H1("Memory"), *notes, components.chart(context.whole, "memory", context.theme)]

@@ -1,4 +1,4 @@
-"""Ranks, runs and steps: where the time of each went."""
+"""The page of ranks, runs and steps."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 from dash import html
 
 from tracediff_dashboards import components
-from tracediff_dashboards.page_context import Shown
+from tracediff_dashboards.page_context import PageContext
 
 
-def page(shown: Shown) -> list[Any]:
-    """Ranks by state, and the period of every used step."""
+def page(context: PageContext) -> list[Any]:
+    """The components: step time by state per rank, and the period of each used step."""
     return [
         html.H1("Ranks"),
-        *components.of_all(shown, "This is told"),
-        components.chart(shown.whole, "ranks", shown.theme),
+        *components.unfiltered(context, "This page"),
+        components.chart(context.whole, "ranks", context.theme),
         html.H2("Steps and runs"),
-        components.chart(shown.whole, "distributions", shown.theme),
+        components.chart(context.whole, "distributions", context.theme),
     ]

@@ -1,4 +1,4 @@
-"""What streams and threads did in a step of both sides."""
+"""The page with the timeline of one step per side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracediff.profile.analyses.launch_chain import Linked
 from tracediff.report.page.figures import remove_title
 from tracediff_dashboards import components
 from tracediff_dashboards.filters import Window
-from tracediff_dashboards.page_context import Shown
+from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.step_inspector import Place, places
 
 if TYPE_CHECKING:
@@ -26,55 +26,55 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 MOST_PLACES = 2000
-"""Steps that can be chosen on a side."""
+"""Maximum number of steps in a dropdown."""
 
 
-def page(shown: Shown) -> list[Any]:
-    """A step of each side, one above the other, on one axis of time; the typical ones where none is chosen."""
+def page(context: PageContext) -> list[Any]:
+    """The components: one step per side on a shared time axis (by default the typical ones), and the launches."""
     return [
         html.H1("Timeline"),
-        *components.of_all(shown, "A timeline tells"),
-        *components.without_events(shown),
+        *components.unfiltered(context, "The timeline"),
+        *components.missing_events(context),
         html.Div(
             [
-                _choice("at-control", "step of the control", shown.sets[0], shown.view.at_control),
-                _choice("at-test", "step of the test", shown.sets[1], shown.view.at_test),
+                _choice("at-control", "control step", context.sets[0], context.view.at_control),
+                _choice("at-test", "test step", context.sets[1], context.view.at_test),
             ],
             className="filters",
         ),
         html.P(
-            "Drag over a part of it to look closer, double click for the whole step; a click on a mark tells what "
-            "hangs together with it.",
+            "Drag to zoom in, double-click to zoom out to the whole step, click an event to see its launch and the "
+            "operators around it.",
             className="facts",
         ),
         components.chart(
-            shown.whole, "timeline", shown.theme, config={"doubleClick": "autosize"}
-        ),  # else it goes back to the range of the step drawn first
+            context.whole, "timeline", context.theme, config={"doubleClick": "autosize"}
+        ),  # otherwise it resets to the range of the first step
         html.Div(id="followed", role="status"),
-        dcc.Store(id="window", data=shown.view.window),
-        components.chart(shown.whole, "launches", shown.theme),
+        dcc.Store(id="window", data=context.view.window),
+        components.chart(context.whole, "launches", context.theme),
     ]
 
 
 def _choice(key: str, label: str, traces: TraceSet, value: str) -> Any:
-    options = [{"label": _called(place), "value": place.key} for place in places(traces)[:MOST_PLACES]]
+    options = [{"label": _label(place), "value": place.key} for place in places(traces)[:MOST_PLACES]]
     return html.Div(
-        [html.Label(label, htmlFor=key), dcc.Dropdown(options, value or None, id=key, placeholder="the typical one")],
+        [html.Label(label, htmlFor=key), dcc.Dropdown(options, value or None, id=key, placeholder="typical step")],
         className="field",
     )
 
 
-def _called(place: Place) -> str:
+def _label(place: Place) -> str:
     return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time(place.period / 1000)}"
 
 
 def unit_us(lengths: Sequence[float | None]) -> float:
-    """µs of the unit of the time axis of steps of these lengths (µs)."""
+    """The unit of the time axis, in µs, for steps of these lengths (µs)."""
     return time_unit(length for length in lengths if length is not None).size
 
 
-def closer(whole: Comparison, steps: Sequence[TypicalStep | None], window: Window | None, theme: str) -> go.Figure:
-    """The figure of ``steps`` of both sides, its axis on ``window``."""
+def zoomed(whole: Comparison, steps: Sequence[TypicalStep | None], window: Window | None, theme: str) -> go.Figure:
+    """The timeline of ``steps`` of both sides; the time axis shows ``window``."""
     sides = [replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True)]
     figure = charts.timeline(replace(whole, control=sides[0], test=sides[1]), theme=theme)
     remove_title(figure)
@@ -84,28 +84,36 @@ def closer(whole: Comparison, steps: Sequence[TypicalStep | None], window: Windo
     return figure
 
 
-def told(steps: Sequence[TypicalStep | None]) -> list[Any]:
-    """The caption of chosen steps."""
+def caption(steps: Sequence[TypicalStep | None]) -> list[Any]:
+    """The caption of the timeline of the selected steps."""
     sides = [(step, which) for step, which in zip(steps, ("control", "test"), strict=True) if step]
-    said = [
+    descriptions = [
         (
-            f"step {s.timeline.step} of {s.run[:60]}, rank {s.rank}: "
-            f"{time((s.timeline.end - s.timeline.start) / 1000)} in the {which}"
+            f"{which}: step {s.timeline.step} of {s.run[:60]}, rank {s.rank}, "
+            f"{time((s.timeline.end - s.timeline.start) / 1000)}"
         )
         for s, which in sides
     ]
-    return [html.Strong(printable("; ".join(said))), html.Span("Short events are put together; hover tells how many.")]
+    return [
+        html.Strong(printable("; ".join(descriptions))),
+        html.Span("Short events are merged; hover to see how many."),
+    ]
 
 
-def followed(found: Sequence[Linked]) -> list[Any]:
-    """A table of events that hang together."""
-    if not found:
-        return [html.P("A state is no event: click a mark of a stream or a thread.", className="facts")]
-    first = min(event.start for event in found)
+def linked_table(events: Sequence[Linked]) -> list[Any]:
+    """The table of an event, its launch and the calls around it."""
+    if not events:
+        return [html.P("Click an event of a stream or thread; states have no details.", className="facts")]
+    first = min(event.start for event in events)
     rows = [
         (components.name(e.name), e.what, e.place, time(e.dur / 1000), f"+{time((e.start - first) / 1000)}")
-        for e in found
+        for e in events
     ]
     return [
-        components.table(("name", "what", "where", "duration", "begins"), rows, "What hangs together with it", "words")
+        components.table(
+            ("name", "kind", "stream or thread", "duration", "start"),
+            rows,
+            "Event, launch and surrounding calls",
+            "words",
+        )
     ]

@@ -1,11 +1,13 @@
-"""Workloads: what the field's tutorials measure, in plain PyTorch with random weights. One file each.
+"""Built-in workloads: models and steps that published tutorials measure, in plain PyTorch with random weights.
+
+One file per workload.
 
 A workload module has
 
-    TITLE     one line: what runs
+    TITLE     one line that describes the step
     SIZES     {"tiny": {...}, "small": {...}, "full": {...}}, keyword arguments of `make`
-    OWN       names of its own variants ("loop", "vmap"), () where it has none
-    VARIANTS  the variants that are measured by default, the first is what the others are compared with
+    OWN       names of the workload's own variants ("loop", "vmap"), () if it has none
+    VARIANTS  the default variants; the others are compared with the first
     make      (variant: Variant, device: str, **size) -> Task
 """
 
@@ -43,8 +45,8 @@ def workload(name: str) -> Any:
     """The module of the workload ``name``.
 
     Raises:
-        TracediffError: there is none; the message lists them.
+        TracediffError: there is none; the message lists the workloads.
     """
     if name not in NAMES:
-        raise TracediffError(f"--workload {name}", "unknown workload", f"known are {', '.join(NAMES)}")
+        raise TracediffError(f"--workload {name}", "unknown workload", f"workloads: {', '.join(NAMES)}")
     return import_module(f"tracediff.collect.workloads.{name.replace('-', '_')}")

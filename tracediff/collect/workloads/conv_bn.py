@@ -28,7 +28,7 @@ def make(variant: Variant, device: str, image: int, width: int, depth: int, batc
         )
     )
     images = torch.randn(batch, 3, image, image)
-    model(images)  # running statistics that do something
+    model(images)  # so that the running statistics are not trivial
     model, images = model.to(device).eval(), images.to(device)
     forward = variant(model, images)
 

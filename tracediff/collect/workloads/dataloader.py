@@ -1,4 +1,4 @@
-"""Training a small convolutional net on images that the CPU has to prepare: with or without worker processes."""
+"""Training a small convolutional network on images that the CPU preprocesses, with or without worker processes."""
 
 from __future__ import annotations
 
@@ -23,35 +23,33 @@ SIZES: dict[str, dict[str, Any]] = {
 OWN = ("workers0", "workers4")
 VARIANTS = ("workers0", "workers4")
 BATCHES = 10_000
-"""Batches of an epoch: more than a measurement takes, so that no step restarts the loader."""
+"""Batches per epoch: more than a measurement needs, so that no step restarts the loader."""
 
-AS_THEY_COME: dict[str, Any] = {"in_order": False} if "in_order" in signature(DataLoader).parameters else {}
-"""In order, a step that gets a batch too early would unpack two and a later one none. Torch 2.6 has this option."""
+UNORDERED: dict[str, Any] = {"in_order": False} if "in_order" in signature(DataLoader).parameters else {}
+"""In order, one step can unpack two batches and a later one none. The option exists since torch 2.6."""
 
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """Raw images that are converted, brightened, scaled down and normalised when asked for; the same ones in every
-    batch.
-    """
+    """Raw images that are converted, brightened, resized and normalised on access; every batch has the same ones."""
 
     def __init__(self, raw: int, image: int, batch: int) -> None:
         self.raw = torch.randint(0, 256, (batch, 3, raw, raw), dtype=torch.uint8)
         self.image = image
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of images per epoch."""
         return BATCHES * len(self.raw)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        """The image and its label."""
-        which = index % len(self.raw)
-        pixels = self.raw[which].float().div(255).pow(0.8)
+        """The preprocessed image [3, h, w] and its label."""
+        label = index % len(self.raw)
+        pixels = self.raw[label].float().div(255).pow(0.8)
         scaled = interpolate(pixels[None], size=(self.image, self.image), mode="bilinear", antialias=True)[0]
-        return (scaled - scaled.mean()) / scaled.std(), which
+        return (scaled - scaled.mean()) / scaled.std(), label
 
 
 def make(variant: Variant, device: str, raw: int, image: int, width: int, batch: int) -> Task:
-    """The training step, which begins with getting a batch."""
+    """The training step, including the fetch of a batch."""
     model = ResNet((1, 1, 1, 1), bottlenecks=False, width=width).to(device)
     workers = 4 if variant.choice(*OWN) == "workers4" else 0
     images = Images(raw, image, batch)
@@ -61,7 +59,7 @@ def make(variant: Variant, device: str, raw: int, image: int, width: int, batch:
         num_workers=workers,
         persistent_workers=workers > 0,
         pin_memory=device.startswith("cuda"),
-        **AS_THEY_COME,
+        **UNORDERED,
     )
     batches = chain.from_iterable(repeat(loader))
     forward = variant(model, torch.randn(batch, 3, image, image, device=device))

@@ -18,8 +18,8 @@ SIZES: dict[str, dict[str, int]] = {
 }
 OWN: tuple[str, ...] = ()
 VARIANTS = ("eager", "compile", "compile:dynamic", "compile:dynamic=false")
-SHARES = (1.0, 0.5, 0.75, 0.875)
-"""The lengths as shares of the longest: any four steps in a row have each once."""
+FRACTIONS = (1.0, 0.5, 0.75, 0.875)
+"""Sequence lengths as fractions of the longest; any four consecutive steps use each once."""
 
 
 class Encoder(nn.Module):
@@ -38,12 +38,12 @@ class Encoder(nn.Module):
 def make(variant: Variant, device: str, width: int, depth: int, heads: int, batch: int, longest: int) -> Task:
     """The inference step."""
     model = Encoder(width, depth, heads).to(device).eval()
-    sequences = [torch.randn(batch, int(share * longest), width, device=device) for share in SHARES]
+    sequences = [torch.randn(batch, int(fraction * longest), width, device=device) for fraction in FRACTIONS]
     forward = variant(model, sequences[0])
-    turns = cycle(sequences)
+    batches = cycle(sequences)
 
     def step() -> Tensor:
-        x = next(turns)
+        x = next(batches)
         with torch.no_grad(), variant.autocast(device):
             return forward(x)
 

@@ -23,7 +23,7 @@ VARIANTS = ("loop", "vmap", "vmap+compile")
 
 
 def make(variant: Variant, device: str, models: int, batch: int, **size: Any) -> Task:
-    """The inference step: each model has a minibatch of its own, or with `same` all have the same one."""
+    """The inference step: each model has its own minibatch; with ``same`` all models share one."""
     members = nn.ModuleList(perceptron(**size) for _ in range(models)).to(device).eval()
     minibatches = torch.randn(models, batch, size["inputs"], device=device)
     same = variant.choice("different", "same") == "same"

@@ -1,4 +1,4 @@
-"""Inference of a multi-layer perceptron: the model that every way of capturing takes."""
+"""Inference of a multi-layer perceptron, which every capture method supports."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def make(variant: Variant, device: str, image: int, width: int, batch: int) -> T
                 cross_entropy(forward(image[None]), label[None]) for image, label in zip(images, labels, strict=True)
             ]
             samples = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
-            return [torch.stack(of_one) for of_one in zip(*samples, strict=True)]
+            return [torch.stack(sample_gradients) for sample_gradients in zip(*samples, strict=True)]
 
     def step() -> list[Tensor]:
         with variant.autocast(device):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[nn.Module]:
-    """A convolution that keeps the size, but for its stride, and a batch norm."""
+    """A convolution with padding that keeps the size (divided by the stride), and a batch norm."""
     return [nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs)]
 
 

@@ -19,7 +19,7 @@ def sum_of_squares(x: Tensor) -> Tensor:
 
 
 def make(variant: Variant, device: str, side: int) -> Task:
-    """The step. The mean stays outside of what is compiled."""
+    """The step; the mean is outside the compiled function."""
     x = torch.randn(side, side, device=device)
     function = variant(sum_of_squares, x)
 

@@ -52,27 +52,23 @@ class WithLoss(nn.Module):
 
 
 def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
-    """The training step. ``compile`` compiles the model alone, `loss_compiled` the loss too, `one_graph` both as
-    one.
-    """
-    way = variant.choice(*OWN)
-    if way == "loss_compiled" and not variant.compiles:
-        raise TracediffError(
-            f"--variant {variant.text}", "loss_compiled compiles nothing by itself", "write compile+loss_compiled"
-        )
+    """The training step; ``compile`` compiles the model, ``loss_compiled`` also the loss, ``one_graph`` both as one."""
+    compiled_part = variant.choice(*OWN)
+    if compiled_part == "loss_compiled" and not variant.compiles:
+        raise TracediffError(f"--variant {variant.text}", "loss_compiled needs compile", "write compile+loss_compiled")
     model = Vit(**size).to(device)
     images = torch.randn(batch, 3, size["image"], size["image"], device=device)
     teacher = 4 * torch.randn(batch, size["classes"], device=device)
     labels = torch.randint(0, size["classes"], (batch,), device=device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    if way == "one_graph":
+    if compiled_part == "one_graph":
         forward = variant(WithLoss(model), images, teacher, labels)
     else:
         logits = variant(model, images)
-        loss_of = variant(distillation) if way == "loss_compiled" else distillation
+        loss_function = variant(distillation) if compiled_part == "loss_compiled" else distillation
 
         def forward(images: Tensor, teacher: Tensor, labels: Tensor) -> Tensor:
-            return loss_of(logits(images), teacher, labels)
+            return loss_function(logits(images), teacher, labels)
 
     def step() -> Tensor:
         optimizer.zero_grad(set_to_none=True)
