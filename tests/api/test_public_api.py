@@ -102,7 +102,7 @@ def test_a_snapshot_compares_like_its_traces(samples, diff, tmp_path):
 def test_collect_is_a_function_and_a_package():
     assert callable(tracediff.collect)
     assert importlib.import_module("tracediff.collect.record") is not None
-    with pytest.raises(tracediff.TracediffError, match="one of the two"):
+    with pytest.raises(tracediff.TracediffError, match="give one of them"):
         tracediff.collect(out="nowhere")
 
 

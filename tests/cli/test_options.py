@@ -165,7 +165,7 @@ def test_a_table_that_cannot_be_made_is_reported(tmp_path):
     assert len(both.table("launches")) == 1
     with pytest.raises(TracediffError, match="table stragglers: was not loaded"):
         both.table("stragglers")
-    with pytest.raises(TracediffError, match=r"did you mean stragglers\? tables are launches"):
+    with pytest.raises(TracediffError, match=r"did you mean stragglers\? tables: launches"):
         both.table("straggler")
     alone = tracediff.analyze(ranks / "rank0.json", tables=["all"])
     assert "stragglers" not in alone.to_json()

@@ -46,7 +46,7 @@ def test_a_run_disturbed_in_either_pass_is_collected_again_and_marked(monkeypatc
     runs = collected(monkeypatch, tmp_path, [(CALM, CALM)], [disturbed], [(CALM, CALM)])
     assert [r.contended for r in runs] == [False, True, False]
     assert [r.attempts for r in runs] == [1, ATTEMPTS, 1]
-    assert capsys.readouterr().err.count("eager, run 2 again: other processes took") == ATTEMPTS - 1
+    assert capsys.readouterr().err.count("eager, run 2: repeated, because other processes took") == ATTEMPTS - 1
     assert (runs[1].occupancy, runs[1].profiled_occupancy) == tuple(
         pytest.approx(sum(shares) / 3) for shares in disturbed
     )

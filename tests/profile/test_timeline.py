@@ -162,8 +162,8 @@ def test_a_snapshot_has_no_timeline_and_the_chart_says_so(tmp_path):
     diff = tracediff.compare(snapshot, path)
     assert diff.comparison.control.typical is None
     assert diff.comparison.test.typical.timeline.step == 1
-    assert "A snapshot holds no events" in diff.charts.timeline().layout.title.text.replace("<br>", " ")
-    assert "A snapshot holds no events" in tracediff.compare(snapshot, snapshot).charts.timeline().layout.annotations[
+    assert "A snapshot contains no events" in diff.charts.timeline().layout.title.text.replace("<br>", " ")
+    assert "A snapshot contains no events" in tracediff.compare(snapshot, snapshot).charts.timeline().layout.annotations[
         0
     ].text.replace("<br>", " ")
 

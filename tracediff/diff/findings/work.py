@@ -76,11 +76,11 @@ def fused(comparison: Comparison) -> list[Finding]:
     noun = "kernels" if comparison.gpu_time.groups else "operators"
     numbers = [count(comparison.number(n)) for n in counts]
     title = (
-        f"fusion replaced {numbers[0]} {noun} per step with {numbers[1]}"
+        f"fusion replaced {numbers[0]} {noun} with {numbers[1]} per step"
         if into
-        else f"without fusion, {numbers[0]} {noun} per step became {numbers[1]}"
+        else f"without fusion, {numbers[0]} {noun} became {numbers[1]} per step"
     )
-    title += f": {collapsed(change(us(control), us(test)))} per step"
+    title += f": {collapsed(change(us(control), us(test)))}"
     detail = f"{plural(len(groups), 'group')} of fused kernels and the operators that they compute."
     if not into:
         detail += " Read which operators are not fused."
