@@ -55,7 +55,7 @@ class Walk:
         )
         for g in self.gpu:
             g["launch"] = calls.get(g["args"].get("correlation"))
-        self.told = [e["ts"] for e in self.events if e["cat"] in CALLS and e["name"] == "cudaStreamWaitEvent"]
+        self.stream_waits = [e["ts"] for e in self.events if e["cat"] in CALLS and e["name"] == "cudaStreamWaitEvent"]
         self.awaited = [w for c in self.ops if c["cat"] in CALLS for w in self.awaited_by(c)]
         self.completions = [windows[0][1]]
         for _, start, end in windows:
@@ -149,8 +149,8 @@ class Walk:
         if any(e["launch"] and sum(x["launch"] is e["launch"] for x in self.gpu) > 1 for e in (g, o)):
             return since <= g["launch"]["ts"]
         low = before["launch"]["ts"] if before and before["launch"] else -(1 << 62)
-        told = [t for t in self.told if low <= t < g["launch"]["ts"]]
-        return bool(told) and since < max(told)
+        waits_before = [t for t in self.stream_waits if low <= t < g["launch"]["ts"]]
+        return bool(waits_before) and since < max(waits_before)
 
     def add(self, s: int, label: tuple[str, str], start: int, end: int, low: int, of: Event | None = None) -> int:
         start = max(start, low)

@@ -8,8 +8,8 @@ import pytest
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     """In a worker: tell the controller how many."""
-    told = getattr(items[0].config, "workeroutput", {})
-    told["deselected"] = told.get("deselected", 0) + len(items)
+    output = getattr(items[0].config, "workeroutput", {})
+    output["deselected"] = output.get("deselected", 0) + len(items)
 
 
 @pytest.hookimpl(optionalhook=True)

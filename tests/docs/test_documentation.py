@@ -66,7 +66,7 @@ def prose(text):
 
 
 def first_cells(page):
-    """What stands in the first column of a page's tables, one text per name."""
+    """The texts in the first column of a page's tables, one text per name."""
     rows = [line.split("|")[1] for line in (DOCS / page).read_text().splitlines() if line.startswith("| ")]
     return {re.sub(r"^\[(.*)\]\(.*\)$", r"\1", name.strip()).strip("`*") for row in rows for name in row.split(",")}
 
