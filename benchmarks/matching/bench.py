@@ -31,7 +31,7 @@ TRACES = Path(os.environ.get("TRACEDIFF_TRACES") or ROOT.parent / "shared" / "tr
 SAMPLES = ROOT / "sample_traces"
 
 COUNTED = ("exact", "op", "module", "fusion", "sequence")
-APART = ("sequence~family", "family")
+APART = ("sequence~family", "family", "same module", "same family")
 
 PAIRS: tuple[tuple[str, Path, Path, int | None], ...] = (
     ("bertsmall h100 → mi300", TRACES / "bertsmall_h100", TRACES / "bertsmall_mi300", 95),
