@@ -29,13 +29,13 @@ LIMITS = "Limits"
     "--max-regression",
     group=LIMITS,
     metavar="PERCENT",
-    help="Allow the step time to grow by this percentage [default: 5%].",
+    help="Fail if the step time grows by more than this percentage [default: 5%].",
 )
 @option(
     "--min-delta",
     group=LIMITS,
     metavar="TIME",
-    help="Allow the step time to grow by this much, such as 50us or 1ms [default: 0us].",
+    help="Ignore growth of the step time below this amount, such as 50us or 1ms [default: 0us].",
 )
 @option(
     "--limit",
@@ -50,7 +50,7 @@ LIMITS = "Limits"
     group=LIMITS,
     multiple=True,
     metavar="CODE",
-    help="Accept this caution, such as gpu or single-run (repeatable).",
+    help="Judge in spite of this comparability caution, such as gpu or single-run (repeatable).",
 )
 @option(
     "--config",
@@ -89,9 +89,9 @@ def check(
 ) -> int:
     """Gate CI: fail if TEST exceeds a limit relative to CONTROL.
 
-    A limit is exceeded if both its relative and its absolute part are. Times are judged by their 95 % confidence
-    interval, counts and memory exactly. SUBJECT is state:NAME, family:NAME, op:PATTERN, kernels, memory or
-    graph-breaks.
+    A limit fails if the growth exceeds both its percentage and its absolute amount. For times, the whole 95 %
+    confidence interval has to exceed it; counts and memory are compared exactly. SUBJECT is state:NAME, family:NAME,
+    op:PATTERN, kernels, memory or graph-breaks.
 
     Exit code: 0 pass, 1 regression, 2 error, 3 inconclusive or not comparable.
 

@@ -63,7 +63,12 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Do not flag operators whose time changed by less.",
     )
-    @option("--force", group=JUDGING, is_flag=True, help="Compare even if the preflight refuses.")
+    @option(
+        "--force",
+        group=JUDGING,
+        is_flag=True,
+        help="Compare sets that are judged not comparable (exit code 3 otherwise).",
+    )
     @wraps(command)
     def with_judging(
         paired: bool, assume_run_cv: float | None, equivalence_band: float, noise_floor: float, **others: Any

@@ -86,7 +86,7 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
 
 def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
     checks = (
-        ("gpu", "different GPUs: times differ for this reason alone", _gpus),
+        ("gpu", "different GPUs: times would differ even with identical code", _gpus),
         ("gpu-count", "different numbers of GPUs in a file: the work per GPU differs", _gpu_counts),
         ("world-size", "different world sizes: the work per rank differs", _world_sizes),
         ("ranks", "different ranks are compared", _ranks),

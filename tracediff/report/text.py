@@ -10,16 +10,16 @@ from tracediff.formatting import change, counts, percent, plural, time_unit
 
 
 def evidence_line(evidence: Evidence) -> str:
-    """``98 → 2, 6.95 → 0.04 ms  aten::copy_``."""
+    """``98 → 2 ×, 6.95 → 0.04 ms  aten::copy_``."""
     figures = evidence_figures(evidence)
     return f"{figures}  {evidence.name}" if figures else evidence.name
 
 
 def evidence_figures(evidence: Evidence) -> str:
-    """``98 → 2, 6.95 → 0.04 ms``: counts and times, as far as there are any."""
+    """``98 → 2 ×, 6.95 → 0.04 ms``: counts and times per step, as far as there are any."""
     parts = []
     if evidence.control_count is not None and evidence.test_count is not None:
-        parts.append(counts(evidence.control_count, evidence.test_count))
+        parts.append(f"{counts(evidence.control_count, evidence.test_count)} ×")
     if evidence.control_us is not None and evidence.test_us is not None:
         parts.append(change(evidence.control_us, evidence.test_us))
     return ", ".join(parts)

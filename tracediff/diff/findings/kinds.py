@@ -62,7 +62,7 @@ EXPOSED_COMMUNICATION = FindingKind(
 )
 SYNCHRONISATION = FindingKind(
     "synchronisation",
-    "the host waits for the idle GPU for ≥ 25 % of the step; only `analyze`",
+    "the host is in a synchronising call while the GPU is idle, for ≥ 25 % of the step; only `analyze`",
     "state synchronising",
     "look for calls that read from the device",
     section="timeline",
@@ -116,7 +116,7 @@ CUDNN_CHOICE = FindingKind(
     "cudnn-choice",
     "convolutions run other kernels and take as long as before (< 15 % of their time)",
     "groups of level op, by family",
-    "nothing: it is no cause",
+    "nothing: it does not explain the change",
 )
 SLOWER_KERNEL = FindingKind(
     "slower-kernel",
@@ -219,7 +219,8 @@ CUDA_GRAPH = FindingKind(
 )
 STRAGGLER = FindingKind(
     "straggler",
-    "waiting in communication differs between ranks by ≥ 10 % of the step: the rank that waits least arrives last",
+    "waiting in communication differs between ranks by ≥ 10 % of the step: the rank with the shortest wait arrives "
+    "last",
     "communication kernels by rank",
     "look at what that rank does before its collectives",
     section="ranks",
@@ -229,7 +230,7 @@ SPILLED_KERNELS = FindingKind(
     "spilled-kernels",
     "GPU events were launched before the capture began",
     "GPU events whose launch is not in the file",
-    "do not use sums over whole files; numbers per step leave these events out",
+    "do not compare totals over whole traces; per-step numbers exclude these events",
     section="health",
     page="health",
 )
@@ -238,7 +239,7 @@ OFF_PATH = FindingKind(
     "the time of a kernel, operator or call changed by ≥ 1 % of the step, and at most a tenth of that on the critical "
     "path; only with the table `critical`",
     "the [critical path](tables/critical.md) of both sides",
-    "nothing: it is no reason for the step's change",
+    "nothing: it is off the critical path and does not explain the change",
     section="tables",
     page="timeline",
 )

@@ -60,7 +60,7 @@ def cuda_graphs(comparison: Comparison) -> list[Finding]:
         detail += f"; host time of the step: {collapsed(change(*host))} ({signed_percent(host[1] / host[0] - 1)})"
     detail += "."
     if abs(step.delta) < 0.02 * max(step.control, 1):
-        detail += " No speed-up: the host ran ahead of the GPU before, too."
+        detail += " No speed-up: the step was already bound by the GPU."
     return [Finding(kinds.CUDA_GRAPH, title, detail, weight_us=us(step.delta), evidence=_evidence(comparison, ops))]
 
 
@@ -155,7 +155,7 @@ def straggler_of(side: Side, step_us: float, name: str) -> list[Finding]:
     title = f"rank {late} of {name} is a straggler: other ranks wait up to {time(waits[early] - waits[late])} per step"
     detail = (
         f"Rank {late} spends {time(waits[late])} per step in communication kernels, rank {early} {time(waits[early])}: "
-        f"the rank that waits least arrives last. Look at what it does before its collectives."
+        f"rank {late} enters the collectives last. Look at its work before each collective."
     )
     evidence = tuple(
         Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1])
@@ -170,7 +170,10 @@ def spilled(comparison: Comparison) -> list[Finding]:
         return []
     title = f"GPU events launched before the capture: {counts(events.control_count, events.test_count)}"
     times = collapsed(change(events.control_ns / 1000, events.test_ns / 1000))
-    detail = f"They take {times} in the whole files. Numbers per step leave them out: do not use sums over whole files."
+    detail = (
+        f"They total {times} over the whole trace and are excluded from all per-step numbers: totals over whole traces "
+        "are not comparable."
+    )
     return [Finding(kinds.SPILLED_KERNELS, title, detail)]
 
 

@@ -30,7 +30,7 @@ ALTERNATING = 0.5
 
 
 BUSY_HOST = "It hardly counts: speed up the host."
-WAITING_HOST = "It counts as well, because the host waits for the GPU: speed up the host, or synchronise less."
+WAITING_HOST = "GPU time matters as well, because the host waits for the GPU: speed up the host, or synchronise less."
 
 
 def bound(comparison: Comparison) -> list[Finding]:

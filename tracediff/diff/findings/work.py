@@ -135,8 +135,8 @@ def swapped(comparison: Comparison) -> list[Finding]:
                 )
             )
         elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
-            title = f"convolution kernels were replaced by equally fast ones: {times}"
-            detail = f"{replaced}: the library chose other algorithms. This is not a cause."
+            title = f"other convolution algorithms at similar cost: {times}"
+            detail = f"{replaced}. This does not explain the change of the step."
             found.append(
                 Finding(
                     kinds.CUDNN_CHOICE,
@@ -181,9 +181,9 @@ def same_kernels(comparison: Comparison) -> list[Finding]:
             f"{name} is {part(abs(delta), control)} {'slower' if delta > 0 else 'faster'}: "
             f"{change(us(control), us(test))} per step"
         )
-        places = "place" if len(groups) == 1 else f"{len(groups):,} places"
+        places = "call site" if len(groups) == 1 else f"{len(groups):,} call sites"
         detail = (
-            f"It runs in the same {places} on both sides. Check clocks, concurrent memory traffic and the hardware."
+            f"It runs at the same {places} on both sides. Check clocks, concurrent memory traffic and the hardware."
         )
         evidence = tuple(_evidence(comparison, g, g.call or g.name) for g in _largest(groups))
         found.append(
@@ -241,7 +241,10 @@ def copies(comparison: Comparison) -> list[Finding]:
         ):
             title = f"{op.name}: {count(number(op.control_count))} → {count(number(op.test_count))} copies per step"
             times = collapsed(change(us(op.control_total), us(op.test_total)))
-            detail = f"They take {times} per step. Look for `.to()`, `.cpu()` and offloading."
+            where = (
+                "`clone()`, `contiguous()`, `copy_()`" if op.name.endswith("DtoD") else "`.to()`, `.cpu()`, offloading"
+            )
+            detail = f"They take {times} per step. Look for {where}."
             found.append(
                 Finding(
                     kinds.NEW_COPIES,
