@@ -159,6 +159,10 @@ def test_a_snapshot_says_the_same(tmp_path, ranks, selection):
 @needs_traces
 def test_of_real_sets():
     assert load(FOLDER / "dlrm_8ranks").notes == (
-        Note("spilled-kernels", "GPU events were launched before the capture began (or their launch is missing)", 128),
+        Note(
+            "spilled-kernels",
+            "GPU events have no launch in the file (launched before the capture, or the launch is missing)",
+            128,
+        ),
     )
     assert gaps(load(FOLDER / "hta_sampled")) == {"missing-ranks": 126}

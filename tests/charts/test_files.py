@@ -46,7 +46,7 @@ def test_each_chart_is_a_page_and_json(folders, tmp_path):
     out = tmp_path / "charts"
     done = run(*folders, "--charts", str(out), "--chart-theme", "dark")
     assert done.returncode == 0, done.stderr
-    assert f"wrote {2 * len(charts.NAMES)} files of charts to {out}" in done.stdout
+    assert f"wrote {2 * len(charts.NAMES)} chart files to {out}" in done.stdout
     assert sorted(p.name for p in out.iterdir()) == sorted(
         ["plotly.min.js", *(f"{n}.{e}" for n in charts.NAMES for e in ("html", "json"))]
     )

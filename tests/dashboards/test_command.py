@@ -70,5 +70,5 @@ def test_it_serves_until_it_is_interrupted(runs, guarded, asked, status):
         process.send_signal(asked)
     out, err = process.communicate(timeout=60)
     assert process.returncode == status, err
-    assert ("ended" in out) is (status == 0)
+    assert ("stopped" in out) is (status == 0)
     assert err.startswith("warning: other machines can reach 0.0.0.0") if guarded else not err

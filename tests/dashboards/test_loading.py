@@ -189,7 +189,7 @@ def test_nothing_is_left_of_a_load_that_ends_early(large, how):
     else:
         os.kill(load._process.pid, signal.SIGKILL)
     assert load.finished.wait(10)
-    assert (CANCELLED if how == "cancelled" else "has died") in load.error
+    assert (CANCELLED if how == "cancelled" else "exited") in load.error
     for _ in range(100):
         left = [
             pid

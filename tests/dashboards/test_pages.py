@@ -97,7 +97,7 @@ def test_a_row_shows_its_matches_steps_and_stack_and_its_link_restores_it(tab):
     panel = one.page.inner_text("#details")
     for text in (
         "aten::mm",
-        "the same kernels below the same call",
+        "the same kernels launched by the same call",
         "mm_kernel",
         "[[2, 3]]",
         "unknown" if "unknown" in panel else "forward",
@@ -304,7 +304,7 @@ def test_the_theme_is_kept_and_reaches_charts(tab):
 def test_the_tree_changes_its_size_and_zooms(tab):
     one = tab().go(f"/tree{PAIR}", "g.slice")
     one.page.click("#size label >> text=calls")
-    one.page.wait_for_selector("figcaption >> text=calls of operators")
+    one.page.wait_for_selector("figcaption >> text=operator calls")
     assert "size=count" in one.page.url
     one.page.click("g.slice >> nth=1")
     one.page.wait_for_selector("g.pathbar g, .pathbar")

@@ -243,7 +243,7 @@ def test_the_critical_path_is_that_of_the_second_step() -> None:
 
 
 def test_an_unknown_section_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(TracediffError, match="roofline: no such analysis of HTA's; choose from breakdowns, idle"):
+    with pytest.raises(TracediffError, match="roofline: unknown HTA analysis; choose from breakdowns, idle"):
         sections(two_steps(tmp_path), ["idle", "roofline"])
 
 
