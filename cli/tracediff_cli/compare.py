@@ -24,7 +24,12 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @click.command(cls=GroupedCommand)
 @click.argument("control", metavar="CONTROL")
 @click.argument("test", metavar="TEST")
-@option("--by", group=INSTEAD, type=click.Choice(VIEWS), help="Print only the changes, summed by this.")
+@option(
+    "--by",
+    group=INSTEAD,
+    type=click.Choice(VIEWS),
+    help="Print the work of the step summed by this column, and no other table.",
+)
 @option(
     "--explain",
     "explained_name",
@@ -49,7 +54,11 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     "--top", type=click.IntRange(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total]."
 )
 @option(
-    "--sort", type=click.Choice(SORTS), default="change", show_default=True, help="Sort the tables of changes by this."
+    "--sort",
+    type=click.Choice(SORTS),
+    default="change",
+    show_default=True,
+    help="Order of the tables of changes: by the size of the change, its direction, time, count or name.",
 )
 @option(
     "--device",

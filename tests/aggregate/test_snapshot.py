@@ -206,7 +206,7 @@ def test_a_snapshot_is_known_by_its_content_and_is_a_set_by_itself(tmp_path):
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        ("tracediff.snapshot/2", "a snapshot of version 2; this tracediff reads version 1"),
+        ("tracediff.snapshot/3", "a snapshot of version 3; this tracediff reads version 2"),
         ("tracediff.diff/1", "not a snapshot"),
         ("tracediff.snapshot/" + "9" * 5000, "not a snapshot"),
         (7, "damaged"),
@@ -256,9 +256,9 @@ def test_damaged_files(tmp_path):
 def test_a_bomb_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(snapshot, "MOST_BYTES", 1 << 20)
     path = tmp_path / "x.tdprof.gz"
-    path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/1","label":"' + b" " * (2 << 20)))
+    path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/2","label":"' + b" " * (2 << 20)))
     fails(path, "unpacks to more than 1 MB")
-    path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/1","x":' + b"[" * 500_000))
+    path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/2","x":' + b"[" * 500_000))
     fails(path, "damaged")
     small(tmp_path / "set")
     monkeypatch.setattr(snapshot, "MOST_BYTES", 100)

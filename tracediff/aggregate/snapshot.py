@@ -22,7 +22,7 @@ from tracediff.profile.model import Profile
 from tracediff.profile.selection import Selection
 from tracediff.write import write_bytes
 
-VERSION = 1
+VERSION = 2
 SCHEMA = f"tracediff.snapshot/{VERSION}"
 SUFFIX = ".tdprof.gz"
 OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')

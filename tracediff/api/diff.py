@@ -6,6 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tracediff.api.charted import Charted
 from tracediff.api.frames import frame_of, known_view, table_frame, written
 from tracediff.charts.accessor import Charts
 from tracediff.diff.comparison import Comparison
@@ -50,7 +51,7 @@ VIEW_COLUMNS = ("name", "control_count", "test_count", "control_us", "test_us", 
 PARTNER_COLUMNS = ("operator", "shapes", "control_kernels", "test_kernels")
 
 
-class Diff:
+class Diff(Charted):
     """The result of `tracediff.compare`: tables are DataFrames in µs and counts per step.
 
     Attributes:
@@ -168,26 +169,6 @@ class Diff:
         them.
         """
         return Charts(self.comparison)
-
-    def chart_fragment(self, name: str, **arguments: Any) -> str:
-        """A chart as a ``<div>`` with its script, for a page that has loaded plotly.js; its id is ``name``.
-
-        Args:
-            arguments: those of the chart, such as ``theme="dark"``.
-        """
-        from tracediff.report.charts_files import fragment
-
-        return fragment(getattr(self.charts, name)(**arguments), name)
-
-    def chart_image(self, name: str, image_format: str = "png", **arguments: Any) -> bytes:
-        """A chart as PNG, SVG or PDF (needs the extra ``images`` and an installed Chromium).
-
-        Raises:
-            TracediffError: no browser is found, or it cannot draw.
-        """
-        from tracediff.report.charts_files import image
-
-        return image(getattr(self.charts, name)(**arguments), image_format)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The JSON document (schema tracediff.diff/1); also written to ``path`` where given."""

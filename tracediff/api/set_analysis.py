@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tracediff.analysis.analysis import Analysis
+from tracediff.api.charted import Charted
 from tracediff.api.frames import frame_of, known_view, table_frame, written
 from tracediff.charts.accessor import Charts
 from tracediff.diff.findings.finding import Finding
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class SetAnalysis:
+class SetAnalysis(Charted):
     """The result of `tracediff.analyze`: tables are DataFrames in µs, counts and bytes per step.
 
     Attributes:
@@ -76,26 +77,6 @@ class SetAnalysis:
     def findings(self) -> tuple[Finding, ...]:
         """What is worth looking at, the most important first: code, title, detail, delta_us (µs per step), evidence."""
         return self.analysis.findings
-
-    def chart_fragment(self, name: str, **arguments: Any) -> str:
-        """A chart as a ``<div>`` with its script, for a page that has loaded plotly.js; its id is ``name``.
-
-        Args:
-            arguments: those of the chart, such as ``theme="dark"``.
-        """
-        from tracediff.report.charts_files import fragment
-
-        return fragment(getattr(self.charts, name)(**arguments), name)
-
-    def chart_image(self, name: str, image_format: str = "png", **arguments: Any) -> bytes:
-        """A chart as PNG, SVG or PDF (needs the extra ``images`` and an installed Chromium).
-
-        Raises:
-            TracediffError: no browser is found, or it cannot draw.
-        """
-        from tracediff.report.charts_files import image
-
-        return image(getattr(self.charts, name)(**arguments), image_format)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The JSON document (schema tracediff.profile/1); also written to ``path`` where given."""

@@ -22,13 +22,13 @@ MOST = 4000
 def name_steps(
     steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, quantity: str = "self time", theme: str = "light"
 ) -> go.Figure:
-    """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every measured step of control
+    """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control
     and test, a dot per step.
     """
     import plotly.graph_objects as go
 
     if not any(step.count for side in steps for step in side):
-        return empty(theme, "It did not run in any measured step.")
+        return empty(theme, "It did not run in any used step.")
     colours = palette(theme)
     unit = time_unit(step.ns / 1000 for side in steps for step in side)
     figure = go.Figure()

@@ -98,7 +98,7 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
         ("steps", "different numbers of used steps: means over few steps are noisier", _steps),
         (
             "compile-in-window",
-            "torch.compile ran during the measured steps, so they are not steady state: record more warm-up steps",
+            "torch.compile ran during the used steps, so they are not steady state: record more warm-up steps",
             _compiling,
         ),
         ("warm-up", "the first used step is much slower than the others: leave it out with --skip-first", _warming_up),

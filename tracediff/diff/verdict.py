@@ -40,7 +40,8 @@ class Verdict:
 
     Attributes:
         result: faster, slower, same or inconclusive.
-        sentence: the result in words: how the sides differ, and whether that is significant.
+        difference: how the sides differ, in words. conclusion: whether that is significant; empty if the sides
+            were not compared.
         control_us, test_us, delta_us, ratio: the step account's means; ratio = test / control.
         median_control_us, median_test_us: median over runs of the median period.
         ci95_us: 95 % interval of the change of the median. p_value. min_detectable_us: the detectable change. All three
@@ -52,7 +53,8 @@ class Verdict:
     """
 
     result: str
-    sentence: str
+    difference: str
+    conclusion: str
     control_us: float
     test_us: float
     delta_us: float
@@ -67,6 +69,11 @@ class Verdict:
     min_detectable_us: float | None
     method: str = "none"
     within_runs_us: tuple[float, float] | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The result in words: how the sides differ, and whether that is significant."""
+        return "; ".join(part for part in (self.difference, self.conclusion) if part)
 
     def __repr__(self) -> str:
         return f"<Verdict {self.result}: {self.sentence}>"
@@ -96,15 +103,8 @@ def judge(
     result = _result(found, judging.equivalence_band)
     return Verdict(
         result=result,
-        sentence=_sentence(
-            labels,
-            means=means,
-            medians=medians,
-            found=found,
-            result=result,
-            runs=(len(control.runs), len(test.runs)),
-            judging=judging,
-        ),
+        difference=_difference(labels, means, medians),
+        conclusion=_conclusion(found, result, (len(control.runs), len(test.runs)), judging),
         control_us=means[0],
         test_us=means[1],
         delta_us=step_time.delta / (scale * 1000),
@@ -129,11 +129,11 @@ def refused(
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
     ratio = step_time.test / step_time.control if step_time.control else None
     medians = _median_us(control), _median_us(test)
-    sentence = f"{labels[0]} and {labels[1]} cannot be compared"
     counts = len(control.runs), len(test.runs)
     return Verdict(
         result="inconclusive",
-        sentence=sentence,
+        difference=f"{labels[0]} and {labels[1]} cannot be compared",
+        conclusion="",
         control_us=means[0],
         test_us=means[1],
         delta_us=step_time.delta / (scale * 1000),
@@ -183,20 +183,10 @@ def _result(found: Estimate, band: float) -> str:
     return "inconclusive"
 
 
-def _sentence(
-    labels: tuple[str, str],
-    *,
-    means: tuple[float, float],
-    medians: tuple[float, float],
-    found: Estimate,
-    result: str,
-    runs: tuple[int, int],
-    judging: Judging,
-) -> str:
-    """How test differs from control; a semicolon; whether that is significant."""
-    conclusion = _conclusion(found, result, runs, judging)
+def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tuple[float, float]) -> str:
+    """How test differs from control, by the mean, and by the median where it disagrees."""
     if not means[0]:
-        return f"{labels[0]} has no step time to compare with; {conclusion}"
+        return f"{labels[0]} has no step time to compare with"
     change = means[1] / means[0] - 1
     difference = (
         f"shows no difference per step (within {SAME_SENTENCE * 100:.1f} %)"
@@ -208,7 +198,7 @@ def _sentence(
         abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)
     ):
         difference += f" by the mean, {change_text(by_median)} by the median"
-    return f"{labels[1]} {difference}; {conclusion}"
+    return f"{labels[1]} {difference}"
 
 
 def _conclusion(found: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:

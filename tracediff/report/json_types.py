@@ -46,7 +46,7 @@ class Set(Struct):
     files: Annotated[list[str], Meta(description="names of the trace files, without folders")]
     runs: Annotated[int, Meta(description="number of runs")]
     ranks: Annotated[list[int], Meta(description="ranks, ascending")]
-    steps_used: Annotated[list[int], Meta(description="numbers of the measured steps, ascending")]
+    steps_used: Annotated[list[int], Meta(description="numbers of the used steps, ascending")]
     gpu: Annotated[list[str], Meta(description="names of the GPUs; empty without GPU events")]
     torch: Annotated[str | None, Meta(description="version of torch; null where it was not recorded")]
     unprofiled_us: Annotated[
@@ -122,7 +122,7 @@ class State(Struct):
 
 
 class ForeignGpuTime(Struct):
-    """GPU time launched outside the measured steps, µs per step."""
+    """GPU time launched outside the used steps, µs per step."""
 
     control: Microseconds
     test: Microseconds
@@ -137,7 +137,7 @@ class StepTime(Struct):
     states: Annotated[list[State], Meta(description="states in order of precedence")]
     foreign_gpu_us: Annotated[
         ForeignGpuTime,
-        Meta(description="part of the GPU states in which all work was launched outside the measured steps"),
+        Meta(description="part of the GPU states in which all work was launched outside the used steps"),
     ]
     residual_us: Annotated[float, Meta(description="part of the change that the states do not explain: 0")]
 
@@ -210,7 +210,7 @@ class TensorCoreShare(Struct):
 
 
 class OtherEvents(Struct):
-    """GPU events that belong to no measured step: totals of the whole set."""
+    """GPU events that belong to no used step: totals of the whole set."""
 
     control_count: EventCount
     control_us: SetMicroseconds

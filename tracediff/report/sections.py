@@ -10,6 +10,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
+from tracediff.diff.step_time import State
 from tracediff.diff.views import summed
 from tracediff.formatting import part, percents, plural, signed_percent
 from tracediff.ingest.health import Note
@@ -28,6 +29,8 @@ SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
 
 SMALL_FAMILY = 0.005
 """Families of operators below this fraction of the step share one row."""
+SMALL_STATE = 0.0005
+"""States below this fraction of the step share one row: each would read as 0.0."""
 ONE_SIDED = "added or removed"
 
 
@@ -45,29 +48,31 @@ class Row:
 
 
 def step_rows(comparison: Comparison) -> list[Row]:
-    """The states that take any time on either side; families of operators the largest first, the smallest of them
-    in one row.
+    """The states that take any time on either side; families of operators the largest first. The smallest families
+    share a row, and so do the smallest states.
     """
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
-    us = comparison.us
     states = [s for s in comparison.step_time.states if s.control or s.test]
-    rows = [Row(state_label(s.name, has_gpu), us(s.control), us(s.test), us(s.delta)) for s in states]
-    named = [row for s, row in zip(states, rows, strict=True) if not s.name.startswith("op:")]
-    families = sorted((row for row in rows if row not in named), key=lambda r: -max(r.control_us, r.test_us))
-    threshold = SMALL_FAMILY * max(us(comparison.step_time.control), us(comparison.step_time.test))
-    small = [row for row in families if max(row.control_us, row.test_us) < threshold]
-    if len(small) > 1:
-        families = families[: -len(small)]
-        sums = (
-            sum(s.control for s in states if _among(s.name, small)),
-            sum(s.test for s in states if _among(s.name, small)),
-        )
-        families.append(Row(f"op: {len(small)} smaller families", us(sums[0]), us(sums[1]), us(sums[1] - sums[0])))
-    return families + named
+    families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -max(s.control, s.test))
+    others = [s for s in states if s not in families]
+    return [
+        *_with_small_in_one(comparison, families, SMALL_FAMILY, "op: {} smaller families", has_gpu),
+        *_with_small_in_one(comparison, others, SMALL_STATE, "{} smaller states", has_gpu),
+    ]
 
 
-def _among(state: str, rows: list[Row]) -> bool:
-    return any(row.name == state_label(state, False) for row in rows)
+def _with_small_in_one(
+    comparison: Comparison, states: list[State], least: float, name: str, has_gpu: bool
+) -> list[Row]:
+    """A row per state; the states below the fraction ``least`` of the step on both sides, if several, in a last one."""
+    step, us = comparison.step_time, comparison.us
+    small = [s for s in states if max(s.control, s.test) < least * max(step.control, step.test)]
+    shown = [s for s in states if s not in small] if len(small) > 1 else states
+    rows = [Row(state_label(s.name, has_gpu), us(s.control), us(s.test), us(s.delta)) for s in shown]
+    if len(shown) < len(states):
+        control, test = sum(s.control for s in small), sum(s.test for s in small)
+        rows.append(Row(name.format(len(small)), us(control), us(test), us(test - control)))
+    return rows
 
 
 def devices(comparison: Comparison, device: str | None) -> list[str]:
@@ -179,7 +184,7 @@ def health_lines(comparison: Comparison) -> list[str]:
     lines = []
     for code, message in notes:
         control, test = (_count(side.notes, code, message) for side in (comparison.control, comparison.test))
-        lines.append(f"{message} ({code}: {control:,} → {test:,})")
+        lines.append(f"{code} ({control:,} → {test:,}): {message}")
     return lines
 
 
@@ -190,4 +195,4 @@ def _count(notes: tuple[Note, ...], code: str, message: str) -> int:
 def caution_lines(comparison: Comparison) -> list[str]:
     """The reasons of the preflight, one line each, those that refuse the comparison first."""
     reasons = sorted(comparison.comparability.reasons, key=lambda r: r.level != "refused")
-    return [f"{r.message} ({r.code}: {r.control} → {r.test})" for r in reasons]
+    return [f"{r.code} ({r.control} → {r.test}): {r.message}" for r in reasons]

@@ -52,7 +52,7 @@ def _steps(side: Side) -> str:
     if side.whole_file:
         return "the whole file as one step"
     used = ranges(side.steps_used)
-    recorded = "" if side.steps_used == side.steps_recorded else f" of {ranges(side.steps_recorded)}"
+    recorded = "" if side.steps_used == side.steps_recorded else f" (recorded: {ranges(side.steps_recorded)})"
     return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{recorded}"
 
 
@@ -70,11 +70,10 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     verdict = comparison.verdict
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
-        return f"{verdict.sentence}: {'; '.join(reasons)}{remedy}"
+        return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
     unit = time_unit([verdict.control_us, verdict.test_us])
-    result, _, rest = verdict.sentence.partition(";")
     figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"
     steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]
     if len(steps) > 2:
         figures += f" (median {unit.plain(verdict.median_control_us)} → {unit.plain(verdict.median_test_us)})"
-    return f"{result}: {figures};{rest}" if rest else f"{result}: {figures}"
+    return f"{verdict.difference}: {figures}; {verdict.conclusion}"

@@ -164,7 +164,7 @@ def health_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def step_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """The measured steps of both sides; with several ranks, each step's slowest."""
+    """The used steps of both sides; with several ranks, each step's slowest."""
     for side, summary in zip(SIDES, (comparison.control, comparison.test), strict=True):
         for run, steps in summary.steps.items():
             for step in steps:

@@ -83,7 +83,7 @@ def reasons_of(reasons: Iterable[Reason]) -> list[json_types.Reason]:
 
 def verdict_of(verdict: Verdict) -> json_types.Verdict:
     """How the step time differs."""
-    return json_types.Verdict(**vars(verdict))
+    return json_types.Verdict(**{name: getattr(verdict, name) for name in json_types.Verdict.__struct_fields__})
 
 
 def notes_of(notes: Iterable[Note]) -> list[json_types.HealthNote]:

@@ -147,7 +147,7 @@ def _step_table(comparison: Comparison) -> RenderableType:
     foreign = us(step.foreign_control), us(step.foreign_test)
     if not any(foreign):
         return Group(_no_wider(table, rows), Text())
-    note = f"GPU time launched outside the measured steps: {change(*foreign)}"
+    note = f"GPU time launched outside the used steps: {change(*foreign)}"
     return Group(_no_wider(table, rows), Padding(Text(note, style="dim"), (0, 2)), Text())
 
 
@@ -184,13 +184,19 @@ def _gpu_account(comparison: Comparison) -> str:
     gpu = comparison.gpu_time
     row = sections.gpu_summary(comparison)
     unit = time_unit([row.control_us, row.test_us])
-    parts = [
-        f"{name} {unit.signed(comparison.us(n))}"
-        for name, n in (("matched", gpu.matched), ("added", gpu.added), ("removed", gpu.removed))
-        if n
-    ]
+    parts = {
+        "matched": gpu.matched,
+        "in the same module or family": gpu.placed,
+        "added": gpu.added,
+        "removed": gpu.removed,
+        "not attributed": gpu.unattributed,
+    }
     total = f"GPU time {change(row.control_us, row.test_us)} in {counts(row.control_count, row.test_count)} events"
-    return f"{total} ({', '.join(parts)})" if parts else total
+    named = {name: unit.signed(comparison.us(n)) for name, n in parts.items() if n}
+    if len(named) == 1:
+        return f"{total}, all {next(iter(named))}"
+    sums = " + ".join(f"({figure}) {name}" for name, figure in named.items())
+    return f"{total}; {unit.signed(row.delta_us)} = {sums}" if named else total
 
 
 def _no_wider(table: Table, rows: list[Row]) -> RenderableType:

@@ -1,4 +1,4 @@
-"""The periods of all measured steps, run by run."""
+"""The periods of all used steps, run by run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEWEST = 25
 
 
 def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
-    """The periods of the measured steps of every run on both sides (or of one set): a box per run, a dot per step. With
+    """The periods of the used steps of every run on both sides (or of one set): a box per run, a dot per step. With
     several ranks, each step's slowest rank.
     """
     import plotly.graph_objects as go
@@ -32,7 +32,7 @@ def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go
     sides = sides_of(subject)
     runs = [(which, name, steps) for which, side in enumerate(sides) for name, steps in side.steps.items() if steps]
     if not runs:
-        return empty(theme, "No measured step on either side.")
+        return empty(theme, "No used step on either side.")
     colours = palette(theme)
     unit = time_unit(step.period_ns / 1000 for _, _, steps in runs for step in steps)
     names = side_names(subject)

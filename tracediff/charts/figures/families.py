@@ -25,7 +25,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     colours = palette(theme)
     parts = _parts(comparison, len(colours.parts))
     if not parts:
-        return empty(theme, not_compared(comparison) or "The traces contain no work in the measured steps.")
+        return empty(theme, not_compared(comparison) or "The traces contain no work in the used steps.")
     us = comparison.us
     whole = us(sum(p.control for p in parts)), us(sum(p.test for p in parts))
     unit = time_unit(whole)

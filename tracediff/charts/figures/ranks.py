@@ -80,7 +80,7 @@ def _cells(side: Side) -> Cells:
 
 
 def _slowest(side: Side) -> Counter[int]:
-    """Rank → the number of measured steps in which it was the slowest."""
+    """Rank → the number of used steps in which it was the slowest."""
     return Counter(step.rank for steps in side.steps.values() for step in steps)
 
 

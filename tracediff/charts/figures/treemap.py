@@ -32,7 +32,7 @@ def treemap(comparison: Comparison, by: str | None = None, *, theme: str = "ligh
     by = by or _best(comparison)
     boxes = [] if refused else pruned(joined(_nested(comparison, by)))
     if len(boxes) < 2:
-        return empty(theme, refused or "The traces contain no work in the measured steps.")
+        return empty(theme, refused or "The traces contain no work in the used steps.")
     figure = go.Figure(go.Treemap(**box_arguments(comparison, boxes, theme, True), maxdepth=4))
     figure.update_traces(root_color="rgba(0,0,0,0)", sort=True, tiling_pad=2)
     title = f"{'Work by module' if by == 'module' else 'Work by family'} ({work_title(comparison)} per step)"

@@ -94,7 +94,7 @@ NEW_SYNC = FindingKind(
 )
 OUTLIER_STEP = FindingKind(
     "outlier-step",
-    "a measured step is more than 5 robust standard deviations from its run's median; only runs of five steps or more",
+    "a used step is more than 5 robust standard deviations from its run's median; only runs of five steps or more",
     "step periods",
     "look at that step; it counts in the mean, not in the median",
     section="distributions",
@@ -195,7 +195,7 @@ GRAPH_BREAKS = FindingKind(
 )
 COMPILE_IN_WINDOW = FindingKind(
     "compile-in-window",
-    "torch.compile ran during the measured steps",
+    "torch.compile ran during the used steps",
     "scopes `(dynamo_timed)`",
     "record more warm-up steps",
     section="changes",

@@ -101,7 +101,7 @@ def _breaks_of_one_side(comparison: Comparison, counts: list[float]) -> list[Fin
 
 
 def compiling(comparison: Comparison) -> list[Finding]:
-    """compile-in-window and recompile-in-window: torch.compile ran during the measured steps, or recompiled versions of
+    """compile-in-window and recompile-in-window: torch.compile ran during the used steps, or recompiled versions of
     regions run.
     """
     found = []
@@ -111,7 +111,7 @@ def compiling(comparison: Comparison) -> list[Finding]:
         ]
         if ops:
             total = sum((op.control_self, op.test_self)[which] for op in ops)
-            title = f"torch.compile ran during the measured steps of {name}: {time(comparison.us(total))} per step"
+            title = f"torch.compile ran during the used steps of {name}: {time(comparison.us(total))} per step"
             detail = "These steps are not steady state: record more warm-up steps."
             found.append(
                 Finding(

@@ -122,31 +122,18 @@ def swapped(comparison: Comparison) -> list[Finding]:
         replaced = f"{operators} {'runs' if len(groups) == 1 else 'run'} other kernels than before"
         evidence = tuple(_evidence(comparison, g, _swap_name(g)) for g in _largest(groups))
         if _matters(comparison, delta):
+            kind = kinds.ALGORITHM_SWAP
             title = f"{family} kernels were replaced: {times} ({signed_time(us(delta))})"
             detail = f"{replaced}. Check dtype, layout and library versions."
-            found.append(
-                Finding(
-                    kinds.ALGORITHM_SWAP,
-                    title,
-                    detail,
-                    delta_us=us(delta),
-                    weight_us=_weight(comparison, delta),
-                    evidence=evidence,
-                )
-            )
         elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
+            kind = kinds.CUDNN_CHOICE
             title = f"other convolution algorithms at similar cost: {times}"
             detail = f"{replaced}. This does not explain the change of the step."
-            found.append(
-                Finding(
-                    kinds.CUDNN_CHOICE,
-                    title,
-                    detail,
-                    delta_us=us(delta),
-                    weight_us=_weight(comparison, delta),
-                    evidence=evidence,
-                )
-            )
+        else:
+            continue
+        found.append(
+            Finding(kind, title, detail, delta_us=us(delta), weight_us=_weight(comparison, delta), evidence=evidence)
+        )
     return found
 
 

@@ -37,9 +37,7 @@ class StepTime(Struct):
     states: Annotated[list[StateTime], Meta(description="states in order of precedence; they add up to the step")]
     foreign_gpu_us: Annotated[
         float,
-        Meta(
-            description="part of the GPU states in which all work was launched outside the measured steps, µs per step"
-        ),
+        Meta(description="part of the GPU states in which all work was launched outside the used steps, µs per step"),
     ]
     residual_us: Annotated[float, Meta(description="part of the step that the states do not explain: 0")]
 
