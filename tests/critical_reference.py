@@ -88,24 +88,24 @@ class Walk:
 
     def awaited_by(self, c: Event) -> list[tuple[int, Event, Event]]:
         """What the call ``c`` waited for: (when, GPU event, c)."""
-        own = [g for g in self.gpu if g["launch"] is c]
+        launched = [g for g in self.gpu if g["launch"] is c]
         if not (
             re.search("Synchronize", c["name"])
             or c["name"] == "cudaMemcpy"
-            or any("Pageable" in g["name"] for g in own)
+            or any("Pageable" in g["name"] for g in launched)
         ):
             return []
         before = [g for g in self.gpu if g["launch"] is None or g["launch"]["ts"] < c["ts"]]
-        found = [g for g in (own or before) if g["dur"] and c["ts"] < g["end"] <= c["end"]]
+        found = [g for g in (launched or before) if g["dur"] and c["ts"] < g["end"] <= c["end"]]
         return [(found[-1]["end"], found[-1], c)] if found else []
 
-    def on(self, tid: int, time: int) -> Event | None:
+    def innermost_at(self, tid: int, time: int) -> Event | None:
         """The innermost scope of the thread just before ``time``."""
         return next((o for o in reversed(self.ops) if o["tid"] == tid and o["ts"] < time <= o["end"]), None)
 
     def doing(self, time: int) -> Event | None:
         """What the host as one does just before ``time``."""
-        found = next((o for t in self.order if (o := self.on(t, time))), None)
+        found = next((o for t in self.order if (o := self.innermost_at(t, time))), None)
         if found:
             return found
         return next((e for start, end, e in reversed(self.annotations) if start < time <= end), None)
@@ -152,12 +152,12 @@ class Walk:
         waits_before = [t for t in self.stream_waits if low <= t < g["launch"]["ts"]]
         return bool(waits_before) and since < max(waits_before)
 
-    def add(self, s: int, label: tuple[str, str], start: int, end: int, low: int, of: Event | None = None) -> int:
+    def add(self, s: int, label: tuple[str, str], start: int, end: int, low: int, event: Event | None = None) -> int:
         start = max(start, low)
         if end > start:
             self.path[s, *label] += end - start
-            if of is not None:
-                self.of_event[s, id(of)] += end - start
+            if event is not None:
+                self.of_event[s, id(event)] += end - start
         return min(start, end)
 
     def walk(self, s: int, low: int, time: int, g: Event | None) -> None:
@@ -189,7 +189,7 @@ class Walk:
             if jumps:
                 g, launch = max((w[1] for w in jumps), key=lambda e: self.gpu.index(e)), None
                 continue
-            doing = self.on(launch["tid"], time) if launch else self.doing(time)
+            doing = self.innermost_at(launch["tid"], time) if launch else self.doing(time)
             start = max([until, *(t for t in self.edges if t < time)])
             time = self.add(s, self.label(doing), start, time, low, doing)
 
@@ -205,8 +205,8 @@ class Walk:
         for a, b in pairwise(self.edges):
             spans += [(a, b, label) for label in {label for start, end, label in waits if start <= a and b <= end}]
         for a, b in pairwise(self.edges):
-            innermost = [self.on(tid, b) for tid in {o["tid"] for o in self.ops}]
-            spans += [(a, b, self.label(one)) for one in innermost if one]
+            innermost = [self.innermost_at(tid, b) for tid in {o["tid"] for o in self.ops}]
+            spans += [(a, b, self.label(scope)) for scope in innermost if scope]
             if self.label(self.doing(b))[0] == "python":
                 spans.append((a, b, self.label(self.doing(b))))
         for s, (low, high) in enumerate(pairwise(self.completions)):

@@ -91,7 +91,11 @@ def account(path: Path) -> tuple[list[int], list[int], list[dict[str, int]]]:
     gpu = [(e, launch.get(e["args"].get("correlation"))) for e in events if e["cat"] in GPU]
     completions = [steps[0][1]]
     for _, start, end in steps:
-        launched = [e["end"] for e, by in gpu if by is not None and (whole or start <= by["ts"] < end)]
+        launched = [
+            e["end"]
+            for e, launch_call in gpu
+            if launch_call is not None and (whole or start <= launch_call["ts"] < end)
+        ]
         completions.append(max([end, completions[-1], *launched]))
     holding = _intervals(events, gpu)
     if not gpu:
@@ -102,7 +106,7 @@ def account(path: Path) -> tuple[list[int], list[int], list[dict[str, int]]]:
 def _intervals(events: list[dict[str, Any]], gpu: list[tuple[dict[str, Any], Any]]) -> list[tuple[int, int, str]]:
     out = []
     launching = set()
-    for e, by in gpu:
+    for e, launch_call in gpu:
         state = (
             "gpu_copy"
             if e["cat"] != "kernel"
@@ -111,9 +115,9 @@ def _intervals(events: list[dict[str, Any]], gpu: list[tuple[dict[str, Any], Any
             else "gpu_compute"
         )
         out.append((e["ts"], e["end"], state))
-        if by is not None:
-            launching.add(id(by))
-            out.append((by["end"], e["ts"], "gpu_queued"))
+        if launch_call is not None:
+            launching.add(id(launch_call))
+            out.append((launch_call["end"], e["ts"], "gpu_queued"))
     for e in events:
         if e["cat"] == "user_annotation" and "DataLoader" in e["name"]:
             out.append((e["ts"], e["end"], "data_loading"))

@@ -99,7 +99,7 @@ def test_a_custom_all_reduce_is_communication_in_every_account(tmp_path: Path) -
 
 def test_operators_that_communicate_are_communication_too() -> None:
     for name in ("c10d::allreduce_", "record_param_comms", "All2All_Pooled_Wait", "gloo:all_reduce", "nccl:broadcast"):
-        assert DEFAULT.of(name) == COMMUNICATION
+        assert DEFAULT.of_name(name) == COMMUNICATION
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_every_call_that_launched_work_in_real_traces_is_in_a_record(name: str) 
         f"(?:{p})" for r in (CUDA, HIP) for p in (r.launches, r.graph_launches, r.copy_calls, r"\w*Memset")
     )
     assert called
-    assert [one for one in called if not re.match(known, one)] == []
+    assert [call for call in called if not re.match(known, call)] == []
 
 
 def test_records_have_names_of_their_own_and_patterns_that_compile() -> None:

@@ -159,7 +159,7 @@ class StepInspector:
         low, high = window or (0, end - start)
         timeline = build_timeline(context, place.position, (start + low, start + max(high, low + 1)))
         marks = replace(timeline.marks, start=timeline.marks.start + low, end=timeline.marks.end + low)
-        memory = tuple(replace(m, at=m.at + low) for m in timeline.memory)
+        memory = tuple(replace(m, time=m.time + low) for m in timeline.memory)
         return TypicalStep(
             place.run,
             place.rank,

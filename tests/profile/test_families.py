@@ -45,10 +45,10 @@ def kernels_with_ops(path):
     passed = [trace.category[r] != cat.CPU_OP or is_wrapper(trace.names[trace.name[r]]) for r in lane.rows.tolist()]
     time = Counter()
     for row, launch in zip(gpu.rows.tolist(), gpu.launch.tolist(), strict=True):
-        at = position.get(launch, -1)
-        while at >= 0 and passed[at]:
-            at = int(lane.parent[at])
-        op = trace.names[trace.name[lane.rows[at]]] if at >= 0 else None
+        scope = position.get(launch, -1)
+        while scope >= 0 and passed[scope]:
+            scope = int(lane.parent[scope])
+        op = trace.names[trace.name[lane.rows[scope]]] if scope >= 0 else None
         time[trace.names[trace.name[row]], op] += int(trace.dur[row])
     return time
 
@@ -168,22 +168,22 @@ def test_own_rules_come_first_and_the_built_in_ones_stay(tmp_path):
         '[[family]]\nname = "gemm"\npatterns = ["my gemm", "^corp_.*_mm$"]\n[[family]]\nname = "router"\npatterns '
         '= ["softmax"]\n'
     )
-    own = read_rules(rules(tmp_path, text))
-    assert [own.of(n) for n in ("a my gemm b", "corp_x_mm", "x_corp_mm_", "softmax_warp", "aten::sum")] == [
+    families = read_rules(rules(tmp_path, text))
+    assert [families.of_name(n) for n in ("a my gemm b", "corp_x_mm", "x_corp_mm_", "softmax_warp", "aten::sum")] == [
         "gemm",
         "gemm",
         "other",
         "router",
         "reduction",
     ]
-    assert own.of_kernel("silent", "corp_x_mm") == "gemm"
-    assert DEFAULT.of("softmax_warp") == "softmax"
+    assert families.of_kernel("silent", "corp_x_mm") == "gemm"
+    assert DEFAULT.of_name("softmax_warp") == "softmax"
 
 
 def test_rules_travel_to_worker_processes():
-    own = Families((("gemm", "mine"),))
-    assert pickle.loads(pickle.dumps(own)) == own
-    assert pickle.loads(pickle.dumps(own)).of("mine") == "gemm"
+    families = Families((("gemm", "mine"),))
+    assert pickle.loads(pickle.dumps(families)) == families
+    assert pickle.loads(pickle.dumps(families)).of_name("mine") == "gemm"
 
 
 @pytest.mark.parametrize(

@@ -59,10 +59,10 @@ def test_nearly_all_fit_and_none_is_much_too_wide():
 @needs_traces
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
 def test_unlike_kernels_of_a_trace_have_unlike_display_names(path):
-    of = defaultdict(set)
+    match_names = defaultdict(set)
     for name in kernel_names(path):
-        of[display_name(name)].add(match_name(name))
-    assert {short: names for short, names in of.items() if len(names) > 1} == {}
+        match_names[display_name(name)].add(match_name(name))
+    assert {short: names for short, names in match_names.items() if len(names) > 1} == {}
 
 
 ATEN = "void at::native::"
@@ -184,8 +184,8 @@ ADDRESSES = st.integers(0, 2**64 - 1).map("0x{:x}".format)
     ADDRESSES,
     ADDRESSES,
 )
-def test_addresses_do_not_show(form, one, another):
-    assert display_name(form.format(one)) == display_name(form.format(another))
+def test_addresses_do_not_show(form, first, second):
+    assert display_name(form.format(first)) == display_name(form.format(second))
 
 
 GENERATED = (
@@ -197,8 +197,8 @@ GENERATED = (
 
 
 @given(st.sampled_from(GENERATED), st.integers(0, 9999), st.integers(0, 9999))
-def test_counters_of_generated_kernels_do_not_show(form, one, another):
-    assert display_name(form.format(one)) == display_name(form.format(another))
+def test_counters_of_generated_kernels_do_not_show(form, first, second):
+    assert display_name(form.format(first)) == display_name(form.format(second))
 
 
 HASHES = st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", min_size=44, max_size=52).map(lambda text: "a2" + text)
@@ -209,8 +209,8 @@ HASHES = st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", min_size=44, max_s
     HASHES,
     HASHES,
 )
-def test_hashes_do_not_show(form, one, another):
-    assert display_name(form.format(one)) == display_name(form.format(another))
+def test_hashes_do_not_show(form, first, second):
+    assert display_name(form.format(first)) == display_name(form.format(second))
 
 
 TYPES = st.sampled_from(["float", "double", "int", "long", "unsigned int", "c10::BFloat16", "c10::Half", "bool"])
@@ -222,27 +222,27 @@ VALUES = st.one_of(
 
 
 @given(st.lists(VALUES, min_size=1, max_size=14), st.lists(VALUES, min_size=1, max_size=14))
-def test_other_template_arguments_make_another_readable_name(one, another):
-    same = display_name(f"void a::k<{', '.join(one)} >(int)") == display_name(f"void a::k<{', '.join(another)} >(int)")
-    assert same == (one == another)
+def test_other_template_arguments_make_another_readable_name(first, second):
+    same = display_name(f"void a::k<{', '.join(first)} >(int)") == display_name(f"void a::k<{', '.join(second)} >(int)")
+    assert same == (first == second)
 
 
 LAMBDAS = st.tuples(st.integers(1, 16), TYPES, st.integers(1, 30))
 
 
 @given(LAMBDAS, LAMBDAS)
-def test_other_widths_types_and_lambdas_make_another_readable_name(one, another):
-    def name(width, of, ordinal):
+def test_other_widths_types_and_lambdas_make_another_readable_name(first, second):
+    def name(width, type_, ordinal):
         function = (
             f"at::native::exp_kernel_cuda(at::TensorIteratorBase&)::{{lambda()#2}}::operator()() "
             f"const::{{lambda()#{ordinal}}}::operator()() const"
         )
         return (
-            f"{ATEN}vectorized_elementwise_kernel<{width}, {function}::{{lambda({of})#1}}, std::array<char*, 2ul> "
+            f"{ATEN}vectorized_elementwise_kernel<{width}, {function}::{{lambda({type_})#1}}, std::array<char*, 2ul> "
             f">(int)"
         )
 
-    assert (display_name(name(*one)) == display_name(name(*another))) == (one == another)
+    assert (display_name(name(*first)) == display_name(name(*second))) == (first == second)
 
 
 if __name__ == "__main__":

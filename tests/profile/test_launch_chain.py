@@ -19,14 +19,14 @@ def context_of(folder, events):
 def two_steps():
     out = []
     for k in range(2):
-        at = 1000 * k
+        start = 1000 * k
         out += [
-            step(k, at, 900),
-            op("aten::linear", at + 10, 100),
-            op("aten::mm", at + 20, 60),
-            call("cudaLaunchKernel", at + 30, 5, correlation=k),
+            step(k, start, 900),
+            op("aten::linear", start + 10, 100),
+            op("aten::mm", start + 20, 60),
+            call("cudaLaunchKernel", start + 30, 5, correlation=k),
         ]
-        out += [kernel("gemm", at + 200, 500, correlation=k), op("aten::backward", at + 300, 50, tid=BACKWARD)]
+        out += [kernel("gemm", start + 200, 500, correlation=k), op("aten::backward", start + 300, 50, tid=BACKWARD)]
     return out
 
 

@@ -86,16 +86,16 @@ def test_the_typical_step_is_the_used_one_nearest_to_the_median(tmp_path):
     starts = [sum(lengths[:k]) for k in range(6)]
     events = [
         e
-        for k, (at, dur) in enumerate(zip(starts, lengths, strict=True))
-        for e in (step(k, at, dur), op("aten::add", at + 1, 3))
+        for k, (start, dur) in enumerate(zip(starts, lengths, strict=True))
+        for e in (step(k, start, dur), op("aten::add", start + 1, 3))
     ]
     file = TraceFile(str(write(tmp_path / "trace.json", document(events))))
     assert profile_file(file).timeline.step == 4  # of 1–5: 20, 40, 30, 31, 60
     assert profile_file(file, selection=Selection(first=5, last=5)).timeline.step == 5
-    one, other = load_sets(
+    first_set, second_set = load_sets(
         [file.path, file.path], LoadOptions(tuple(SetOptions(selection=Selection(first=k, last=k)) for k in (1, 2)))
     )
-    assert [s.profiles[0].timeline.step for s in (one, other)] == [1, 2]
+    assert [s.profiles[0].timeline.step for s in (first_set, second_set)] == [1, 2]
 
 
 @examples(60)
@@ -127,19 +127,19 @@ def test_memory_is_what_the_allocator_had_given_out(tmp_path):
         memory(30, 8, 8, device=1),
     ]
     first, second = profile_of(tmp_path, events).timeline.memory
-    assert (first.device, first.at.tolist(), first.allocated.tolist(), first.from_zero) == (
+    assert (first.device, first.time.tolist(), first.allocated.tolist(), first.from_zero) == (
         "GPU 0",
         [0, 10_000, 20_000],
         [100, 500, 400],
         True,
     )
-    assert (second.device, second.at.tolist(), second.allocated.tolist()) == ("GPU 1", [30_000], [8])
+    assert (second.device, second.time.tolist(), second.allocated.tolist()) == ("GPU 1", [30_000], [8])
 
 
 def test_old_traces_tell_changes_only(tmp_path):
     events = [step(1, 0, 100), op("aten::empty", 1, 2), memory(10, 400, 0), memory(20, -100, 0)]
-    for one in events[2:]:
-        del one["args"]["Total Allocated"]
+    for event in events[2:]:
+        del event["args"]["Total Allocated"]
     (host,) = profile_of(tmp_path, events).timeline.memory
     assert (host.allocated.tolist(), host.from_zero) == ([400, 300], False)
 
@@ -148,7 +148,7 @@ def test_of_many_allocations_the_largest_amounts_are_kept(tmp_path):
     amounts = np.random.default_rng(7).integers(1, 10_000, 20_000).tolist()
     events = [step(1, 0, 20_000), op("aten::empty", 1, 2), *(memory(k, 1, amount) for k, amount in enumerate(amounts))]
     (curve,) = profile_of(tmp_path, events).timeline.memory
-    assert len(curve.at) <= MOST_SAMPLES + 2
+    assert len(curve.time) <= MOST_SAMPLES + 2
     assert max(curve.allocated) == max(amounts)
     assert curve.allocated[-1] == amounts[-1]
 
@@ -176,5 +176,5 @@ def test_timelines_of_real_traces_are_bounded_and_add_up(path):
     assert len(timeline.marks.row) <= MOST_MARKS
     assert sum(states_shown(timeline).values()) == timeline.end - timeline.start == profile.periods[position]
     for curve in timeline.memory:
-        assert len(curve.at) <= MOST_SAMPLES + 2
-        assert (np.diff(curve.at) >= 0).all()
+        assert len(curve.time) <= MOST_SAMPLES + 2
+        assert (np.diff(curve.time) >= 0).all()

@@ -132,7 +132,7 @@ def _busy(gpu: GpuEvents, steps: int) -> Int64:
 def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]) -> OpTable:
     rows = np.flatnonzero((trace.dur >= 0) & ~np.isin(trace.category, NOT_MEASURED))
     step = np.full(len(trace), -1, np.int64)
-    step[rows] = steps.of(trace.ts[rows])
+    step[rows] = steps.positions_at(trace.ts[rows])
     step[gpu.rows] = np.maximum(gpu.step, -1)
     self_ns = np.zeros(len(trace), np.int64)
     for lane in lanes.values():
@@ -140,9 +140,11 @@ def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]
     self_ns[gpu.rows] = trace.dur[gpu.rows]
     step, self_ns = step[rows], self_ns[rows]
     keys: list[Any] = [step, trace.category[rows], trace.name[rows]]  # narrow codes: grouped sorts them as they are
-    (s, c, n), (count, total, own) = grouped(keys, [np.broadcast_to(np.int64(1), len(rows)), trace.dur[rows], self_ns])
+    (s, c, n), (count, total, self_total) = grouped(
+        keys, [np.broadcast_to(np.int64(1), len(rows)), trace.dur[rows], self_ns]
+    )
     c, n = c.astype(np.int64), n.astype(np.int64)
-    return OpTable(step=s, category=c, name=n, count=count, total_ns=total, self_ns=own)
+    return OpTable(step=s, category=c, name=n, count=count, total_ns=total, self_ns=self_total)
 
 
 def _with_own_texts(trace: Trace, table: CallTable) -> tuple[CallTable, list[str]]:
@@ -150,5 +152,5 @@ def _with_own_texts(trace: Trace, table: CallTable) -> tuple[CallTable, list[str
     columns = {"shapes": table.shapes, "types": table.types, "strides": table.strides}
     codes = np.unique(np.concatenate(list(columns.values())))
     codes = codes[codes >= 0]
-    own = {name: np.where(column >= 0, np.searchsorted(codes, column), -1) for name, column in columns.items()}
-    return replace(table, **own), [trace.texts[c] for c in codes.tolist()]
+    code_columns = {name: np.where(column >= 0, np.searchsorted(codes, column), -1) for name, column in columns.items()}
+    return replace(table, **code_columns), [trace.texts[c] for c in codes.tolist()]

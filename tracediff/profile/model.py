@@ -140,12 +140,12 @@ class Memory:
 
     Attributes:
         device: ``GPU 0`` or ``host``.
-        at: int64[k] ns after the timeline's start. allocated: int64[k] bytes from then on.
+        time: int64[k] ns after the timeline's start. allocated: int64[k] bytes from then on.
         from_zero: False if only changes are recorded: then the amount at the start of the file counts as 0.
     """
 
     device: str
-    at: Int64
+    time: Int64
     allocated: Int64
     from_zero: bool
 

@@ -146,7 +146,7 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
     """The intervals in which the innermost scope is of each family, thread by thread: first the thread of the steps,
     then in order of thread id.
     """
-    families = [known_families.of(name) for name in trace.names]
+    families = [known_families.of_name(name) for name in trace.names]
     known = sorted(set(families))
     family = np.array([known.index(f) for f in families], np.int64)
     for thread in _thread_order(trace, steps, ops):
@@ -163,12 +163,12 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
 def _thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
     starts = np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION)
-    own = trace.pid.astype(np.int64)[starts] * (len(trace.ids) + 1) + trace.tid[starts]
+    step_threads = trace.pid.astype(np.int64)[starts] * (len(trace.ids) + 1) + trace.tid[starts]
     firsts = {int(t): int(r) for t, r in zip(ops.thread[::-1].tolist(), ops.rows[::-1].tolist(), strict=True)}
 
     def place(thread: int) -> tuple[bool, bool, int, str]:
         tid = trace.ids[trace.tid[firsts[thread]]]
         number = tid if isinstance(tid, int) else int(tid) if isinstance(tid, str) and tid.isdigit() else None
-        return thread not in own, number is None, number or 0, str(tid)
+        return thread not in step_threads, number is None, number or 0, str(tid)
 
     return sorted(firsts, key=place)

@@ -216,35 +216,38 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
     count = np.diff(np.append(first, len(order)))
     busy = np.add.reduceat(duration[order], first)
     longest = order[first]
-    by = np.lexsort((start, row[first]))
+    by_row = np.lexsort((start, row[first]))
     return Marks(
-        row=row[first][by],
-        start=start[by],
-        end=end[by],
-        kind=spans.kind[longest][by],
-        name=tuple(names[c] for c in spans.name[longest][by].tolist()),
-        count=count[by],
-        busy=busy[by],
-        event=spans.event[longest][by],
+        row=row[first][by_row],
+        start=start[by_row],
+        end=end[by_row],
+        kind=spans.kind[longest][by_row],
+        name=tuple(names[c] for c in spans.name[longest][by_row].tolist()),
+        count=count[by_row],
+        busy=busy[by_row],
+        event=spans.event[longest][by_row],
     )
 
 
 def memory_of(trace: Trace, window: tuple[int, int]) -> tuple[Memory, ...]:
     """Bytes allocated on each device within ``window`` (ns on the trace's clock)."""
-    found = (_sampled(one.device, one.at, one.allocated[1:], one.has_totals, window) for one in allocations(trace))
-    return tuple(m for m in found if len(m.at))
+    found = (
+        _sampled(device.device, device.time, device.allocated[1:], device.has_totals, window)
+        for device in allocations(trace)
+    )
+    return tuple(m for m in found if len(m.time))
 
 
-def _sampled(device: str, at: Int64, allocated: Int64, from_zero: bool, window: tuple[int, int]) -> Memory:
+def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window: tuple[int, int]) -> Memory:
     """The amount at the window's start, then the largest and the last amount of each part of the window."""
-    inside = np.flatnonzero((at >= window[0]) & (at < window[1]))
-    before = allocated[: np.searchsorted(at, window[0])]
-    part = (at[inside] - window[0]) // max((window[1] - window[0]) // (MOST_SAMPLES // 2), 1)
+    inside = np.flatnonzero((time >= window[0]) & (time < window[1]))
+    before = allocated[: np.searchsorted(time, window[0])]
+    part = (time[inside] - window[0]) // max((window[1] - window[0]) // (MOST_SAMPLES // 2), 1)
     chosen: list[int] = []
     for some in np.split(inside, np.flatnonzero(np.diff(part)) + 1):
         if len(some):
             chosen += sorted({int(some[np.argmax(allocated[some])]), int(some[-1])})
-    times, amounts = at[chosen] - window[0], allocated[chosen]
+    times, amounts = time[chosen] - window[0], allocated[chosen]
     if len(before):
         times, amounts = np.insert(times, 0, 0), np.insert(amounts, 0, before[-1])
     return Memory(device, times, amounts, from_zero)

@@ -64,7 +64,7 @@ def kernel_work(
 def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
     """The self time of the operators in the steps of a file without GPU events; wrappers count as no work."""
     positions = np.flatnonzero(calls.operator)
-    step = steps.of(ops.start[positions])
+    step = steps.positions_at(ops.start[positions])
     positions, step = positions[step >= 0], step[step >= 0]
     rows = ops.rows[positions]
     none = np.full(len(positions), -1, np.int64)

@@ -82,7 +82,7 @@ def quotients(
 ) -> dict[str, float | None]:
     """Rates and parts of a row by name; ``gpus`` are the names of the set's devices."""
     return {r.name: rate(r, schema, values) for r in schema.rates} | {
-        p.name: p.of(key, values, gpus) for p in schema.parts
+        p.name: p.compute(key, values, gpus) for p in schema.parts
     }
 
 

@@ -182,7 +182,7 @@ def _memory(timeline: Timeline, side: str, pid: int) -> Iterator[Event]:
     """A counter for each device."""
     for memory in timeline.memory:
         name = f"{side}: allocated on {memory.device}" + ("" if memory.from_zero else " since the file's start")
-        for time, allocated in zip(memory.at.tolist(), memory.allocated.tolist(), strict=True):
+        for time, allocated in zip(memory.time.tolist(), memory.allocated.tolist(), strict=True):
             yield {
                 "ph": "C",
                 "name": bounded_text(name),

@@ -179,11 +179,15 @@ def plain(events):
     """Exposed time of each communication kernel, instant by instant."""
     gpu = [e for e in events if e["cat"] == "kernel"]
     out = []
-    for one in (e for e in gpu if "nccl" in e["name"]):
-        others = [e for e in gpu if "nccl" not in e["name"] and e["args"]["device"] == one["args"]["device"]]
-        instants = range(one["ts"], one["ts"] + one["dur"])
+    for collective in (e for e in gpu if "nccl" in e["name"]):
+        others = [e for e in gpu if "nccl" not in e["name"] and e["args"]["device"] == collective["args"]["device"]]
+        instants = range(collective["ts"], collective["ts"] + collective["dur"])
         out.append(
-            (one["ts"], one["dur"], sum(not any(e["ts"] <= t < e["ts"] + e["dur"] for e in others) for t in instants))
+            (
+                collective["ts"],
+                collective["dur"],
+                sum(not any(e["ts"] <= t < e["ts"] + e["dur"] for e in others) for t in instants),
+            )
         )
     return sorted(out)
 
@@ -213,8 +217,8 @@ def test_of_real_ranks_exposed_is_the_state_of_communication_and_overlap_is_as_h
     # HTA's get_comm_comp_overlap of the same files
     hta = {0: 4.5, 1: 2.47, 2: 7.88, 3: 3.31, 4: 0.56, 5: 0.64, 6: 7.56, 7: 9.51}
     for rank, (profile,) in traces.runs[0].ranks.items():
-        of = profile.collectives
-        took, exposed = int((of.end - of.start).sum()), int(of.exposed.sum())
+        collectives = profile.collectives
+        took, exposed = int((collectives.end - collectives.start).sum()), int(collectives.exposed.sum())
         assert exposed == profile.state_ns[:, profile.state_names.index("gpu_comm")].sum()
         assert round(100 * (took - exposed) / took, 2) == hta[rank]
 
@@ -233,7 +237,7 @@ def test_overlap_of_whole_files(name, operations, overlapped):
     # percentages of the unions of intervals, computed from the JSON
     (traces,) = load_sets([FOLDER / name], LoadOptions(tables=("collectives",), jobs=1))
     (profile,) = traces.profiles
-    of = profile.collectives
-    took, exposed = int((of.end - of.start).sum()), int(of.exposed.sum())
-    assert len(of.kind) == operations
+    collectives = profile.collectives
+    took, exposed = int((collectives.end - collectives.start).sum()), int(collectives.exposed.sum())
+    assert len(collectives.kind) == operations
     assert round(100 * (took - exposed) / took, 2) == overlapped

@@ -48,7 +48,11 @@ def test_what_is_no_number_or_too_large_is_unknown(tmp_path, value):
 
 
 def test_a_counter_is_one_whatever_category_it_states_and_whatever_its_series_is_called(tmp_path):
-    events = [step(1, 0, 100), op("aten::mm", 1, 2), *({**sample("c", at, bytes=2), "cat": "kernel"} for at in (0, 50))]
+    events = [
+        step(1, 0, 100),
+        op("aten::mm", 1, 2),
+        *({**sample("c", time, bytes=2), "cat": "kernel"} for time in (0, 50)),
+    ]
     assert measured(tmp_path, events, "counters") == {
         (0, ("c", "bytes")): {"known": 50_000, "integral": 100_000, "samples": 2}
     }

@@ -38,11 +38,11 @@ def path_of(folder, events, position=0):
     return {key: critical / 1000 for key, (critical, _) in rows[position].items() if critical}
 
 
-def launch(name, at, took, number, begins, runs, tid=100, stream=7, wrap=None):
+def launch(name, start, took, number, begins, runs, tid=100, stream=7, wrap=None):
     """A launch under an operator, and its kernel."""
     return [
-        op(wrap or f"aten::{name}", at, took, tid=tid),
-        call("cudaLaunchKernel", at + 1, took - 2, number, tid=tid),
+        op(wrap or f"aten::{name}", start, took, tid=tid),
+        call("cudaLaunchKernel", start + 1, took - 2, number, tid=tid),
         kernel(name, begins, runs, number, stream=stream),
     ]
 
@@ -303,11 +303,11 @@ def test_generated_kernels_meet_whatever_their_counter(tmp_path):
 @examples(150)
 @given(trace_events(), st.booleans(), st.booleans(), st.randoms())
 def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, backward, waits, random):
-    for one in events:
-        if backward and one["tid"] == BACKWARD and one["cat"] == "cpu_op":
-            one["name"] = "autograd::engine::evaluate_function: " + one["name"]
-        if waits and one["name"] == "cudaMemcpyAsync":
-            one["name"] = "cudaStreamWaitEvent"
+    for scope in events:
+        if backward and scope["tid"] == BACKWARD and scope["cat"] == "cpu_op":
+            scope["name"] = "autograd::engine::evaluate_function: " + scope["name"]
+        if waits and scope["name"] == "cudaMemcpyAsync":
+            scope["name"] = "cudaStreamWaitEvent"
     random.shuffle(events)
     path = write(tmp_path / "trace.json", document(events), layout="compact")
     rows, profile = rows_of(path)
@@ -318,7 +318,7 @@ def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, b
     assert rows == expected
     assert [sum(critical for critical, _ in row.values()) for row in rows] == profile.periods.tolist()
     duration = {id(e): e["dur"] for e in plain.events}
-    assert all(ns <= duration[of] for (_, of), ns in plain.of_event.items())
+    assert all(ns <= duration[event_key] for (_, event_key), ns in plain.of_event.items())
 
 
 @needs_traces

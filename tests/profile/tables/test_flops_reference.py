@@ -131,9 +131,9 @@ def test_positions_of_arguments_are_those_of_torchs_operators():
         )
 
     checked = 0
-    for op, (at, causal, offsets, _) in ATTENTION.items():
+    for op, (position, causal, offsets, _) in ATTENTION.items():
         arguments = names(op)
-        assert arguments[at : at + 3] == ["query", "key", "value"]
+        assert arguments[position : position + 3] == ["query", "key", "value"]
         assert arguments[causal] in ("is_causal", "custom_mask_type")
         assert offsets is None or arguments[offsets] in ("cum_seq_q", "cu_seqlens_q")
         assert all(arguments[k].startswith("window_size") for k in WINDOWS.get(op, ()))
@@ -162,6 +162,6 @@ def test_positions_of_arguments_are_those_of_torchs_operators():
         "batch1 batch2",
         "mat vec",
     )
-    for op, at in PRODUCTS.items():
-        assert " ".join(names(op)[at : at + 2]) in operands
+    for op, position in PRODUCTS.items():
+        assert " ".join(names(op)[position : position + 2]) in operands
     assert checked >= 14

@@ -45,8 +45,8 @@ def test_a_synchronisation_is_told_by_operators_python_and_annotation_around_it(
 
 def test_equal_call_sites_add_up_whichever_of_equal_operators_they_stand_under(tmp_path):
     events = [step(1, 0, 100)]
-    for at in (10, 40):
-        events += [op("aten::item", at, 20), call("cudaStreamSynchronize", at + 1, 10)]
+    for start in (10, 40):
+        events += [op("aten::item", start, 20), call("cudaStreamSynchronize", start + 1, 10)]
     assert first_step(measured(tmp_path, events, "synchronisations"), "calls") == {
         ("cudaStreamSynchronize", "aten::item", "", ""): 2
     }
@@ -121,11 +121,11 @@ def test_what_was_not_recorded_has_no_rows(tmp_path, name):
 @given(trace_events(), st.randoms())
 def test_the_order_of_the_file_changes_nothing_and_exposed_loading_is_the_state(tmp_path, events, random):
     names = ("synchronisations", "loading")
-    one = profile_with(tmp_path, events, *names)
+    in_order = profile_with(tmp_path, events, *names)
     shuffled = list(events)
     random.shuffle(shuffled)
-    other = profile_with(tmp_path, shuffled, *names)
-    assert [rows_of(one, name) for name in names] == [rows_of(other, name) for name in names]
-    state = one.state_names.index("data_loading")
-    for s, ns in enumerate(one.state_ns[:, state].tolist()):
-        assert sum(v["exposed"] for (at, _), v in rows_of(one, "loading").items() if at == s) == ns
+    shuffled_order = profile_with(tmp_path, shuffled, *names)
+    assert [rows_of(in_order, name) for name in names] == [rows_of(shuffled_order, name) for name in names]
+    state = in_order.state_names.index("data_loading")
+    for s, ns in enumerate(in_order.state_ns[:, state].tolist()):
+        assert sum(v["exposed"] for (position, _), v in rows_of(in_order, "loading").items() if position == s) == ns

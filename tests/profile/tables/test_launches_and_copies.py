@@ -102,11 +102,11 @@ def test_a_set_is_the_mean_over_steps_then_ranks_then_runs(tmp_path):
     for rank, scale in ((0, 1), (1, 3)):
         events = []
         for k in range(2):
-            at = 1000 * k
+            start = 1000 * k
             events += [
-                step(k, at, 900),
-                call("cudaLaunchKernel", at + 1, 2 * scale, correlation=k),
-                kernel("a", at + 50, 10 * scale * (k + 1), correlation=k),
+                step(k, start, 900),
+                call("cudaLaunchKernel", start + 1, 2 * scale, correlation=k),
+                kernel("a", start + 50, 10 * scale * (k + 1), correlation=k),
             ]
         write(tmp_path / f"rank{rank}.json", document(events, distributedInfo={"rank": rank}))
     (traces,) = load_sets([str(tmp_path)], LoadOptions(tables=("launches",)))

@@ -108,8 +108,8 @@ def test_what_no_event_tells_is_named_with_its_sign(tmp_path):
 
 def test_old_profilers_tell_changes_and_write_thread_ids_in_two_ways(tmp_path):
     events = [step(1, 0, 100), op("aten::mm", 10, 40, tid="100"), memory(20, 400, 0, tid=100), memory(30, -500, 0)]
-    for one in events[2:]:
-        del one["args"]["Total Allocated"], one["args"]["Addr"]
+    for event in events[2:]:
+        del event["args"]["Total Allocated"], event["args"]["Addr"]
     profile = profile_of(tmp_path, events)
     assert rows(profile, "memory") == {("GPU (above the file's start)",): (400, 0, -100, 400, 500, 1, 1, 0)}
     assert rows(profile, "memory_holders") == {
@@ -148,16 +148,16 @@ def allocating(draw):
     """Steps of one operator each, and an allocator at work in and between them: blocks from before, events that are
     missing, addresses used again.
     """
-    events, at = [], 0
+    events, time = [], 0
     for number in range(1, 1 + draw(st.integers(1, 4))):
         length = draw(st.integers(4, 20))
         events += [
-            step(number, at, length),
-            op(draw(st.sampled_from(("aten::mm", "aten::add"))), at + 1, draw(st.integers(1, length - 2))),
+            step(number, time, length),
+            op(draw(st.sampled_from(("aten::mm", "aten::add"))), time + 1, draw(st.integers(1, length - 2))),
         ]
-        at += length + draw(st.integers(0, 3))
+        time += length + draw(st.integers(0, 3))
     live = {address: draw(st.integers(1, 9)) for address in range(1, 5) if draw(st.booleans())}
-    total, times = sum(live.values()), sorted(draw(st.lists(st.integers(0, at), max_size=25)))
+    total, times = sum(live.values()), sorted(draw(st.lists(st.integers(0, time), max_size=25)))
     for index, ts in enumerate(times):
         address = draw(st.integers(1, 6))
         change = -live.pop(address) if address in live else draw(st.integers(1, 9))
@@ -171,17 +171,17 @@ def allocating(draw):
 
 def replayed(events):
     """By step: peak, what is left, and what holds the peak by operator; one event after the other."""
-    of = sorted((e for e in events if e["name"] == "[memory]"), key=lambda e: (e["ts"], e["args"]["Ev Idx"]))
+    changes = sorted((e for e in events if e["name"] == "[memory]"), key=lambda e: (e["ts"], e["args"]["Ev Idx"]))
     ops = [(e["ts"], e["ts"] + e["dur"], e["name"]) for e in events if e["name"].startswith("aten")]
     freed, context = defaultdict(int), set()
-    for e in of:
+    for e in changes:
         if e["args"]["Bytes"] < 0 and e["args"]["Addr"] not in context:
             freed[e["args"]["Addr"]] -= e["args"]["Bytes"]
         context.add(e["args"]["Addr"])
-    amount = of[0]["args"]["Total Allocated"] - of[0]["args"]["Bytes"]
+    amount = changes[0]["args"]["Total Allocated"] - changes[0]["args"]["Bytes"]
     states = [(None, amount, {BEFORE: amount})]
     live, old = {}, amount
-    for e in of:
+    for e in changes:
         address, change = e["args"]["Addr"], e["args"]["Bytes"]
         if change > 0:
             live[address] = (next((name for start, end, name in ops if start <= e["ts"] < end), NOWHERE), change)
@@ -194,12 +194,12 @@ def replayed(events):
         states.append((e["ts"], e["args"]["Total Allocated"], holders))
     found = []
     for start, end in [(e["ts"], e["ts"] + e["dur"]) for e in events if e["name"].startswith("ProfilerStep")]:
-        there = [
+        states_in_step = [
             [s for s in states if s[0] is None or s[0] < start][-1],
             *(s for s in states if s[0] is not None and start <= s[0] < end),
         ]
-        peak = max(there, key=lambda s: s[1])
-        found.append((peak[1], there[-1][1], {k: v for k, v in peak[2].items() if v}))
+        peak = max(states_in_step, key=lambda s: s[1])
+        found.append((peak[1], states_in_step[-1][1], {k: v for k, v in peak[2].items() if v}))
     return found
 
 

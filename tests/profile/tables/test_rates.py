@@ -41,10 +41,10 @@ def rates_of(folder, events, **meta):
     }
 
 
-def launched(at, ns, correlation, name="gemm", make=kernel, **args):
+def launched(start, ns, correlation, name="gemm", make=kernel, **args):
     return [
-        call("cudaLaunchKernel", at, 1, correlation=correlation),
-        make(name, at + 50, ns, correlation=correlation, **args),
+        call("cudaLaunchKernel", start, 1, correlation=correlation),
+        make(name, start + 50, ns, correlation=correlation, **args),
     ]
 
 
@@ -184,14 +184,14 @@ def test_a_convolution_without_recorded_stride_is_told_by_its_backward(tmp_path)
         op("aten::cudnn_convolution_backward_weight", 22, 9, **inputs(None, grad, x, *none, types=types)),
         *launched(23, 7, 3, "void cudnn::winograd_nonfused::winogradWgradDelta4x4<float, float>"),
     ]
-    one = 2 * 2 * 16 * 4 * 3 * 9
+    flop = 2 * 2 * 16 * 4 * 3 * 9
     shapes = "2×3×8×8 * 4×3×3×3 → 4×4"
     assert {
         key[:2]: (row["flop"], row["flop_time"], row["vector"]) for key, row in rates_of(tmp_path, events).items()
     } == {
-        ("convolution", shapes): (one, 5000, 0),
-        ("convolution backward", f"{shapes} of input"): (one, 6000, 6000),
-        ("convolution backward", f"{shapes} of weight"): (one, 7000, 0),  # Winograd: neither unit's peak applies
+        ("convolution", shapes): (flop, 5000, 0),
+        ("convolution backward", f"{shapes} of input"): (flop, 6000, 6000),
+        ("convolution backward", f"{shapes} of weight"): (flop, 7000, 0),  # Winograd: neither unit's peak applies
     }
 
 
@@ -279,10 +279,10 @@ def closes(profile):
     inside = work.step >= 0
     whole = np.bincount(work.step[inside], weights=work.total_ns[inside], minlength=steps)
     assert np.bincount(table.step, weights=table.values[:, 0], minlength=steps).tolist() == whole.tolist()
-    by = dict(zip(COLUMNS, table.values.T, strict=True))
-    assert (by["flop_time"] <= by["time"]).all()
-    assert (by["bytes_time"] <= by["time"]).all()
-    assert (by["matrix"] + by["vector"] <= by["flop_time"]).all()
+    columns = dict(zip(COLUMNS, table.values.T, strict=True))
+    assert (columns["flop_time"] <= columns["time"]).all()
+    assert (columns["bytes_time"] <= columns["time"]).all()
+    assert (columns["matrix"] + columns["vector"] <= columns["flop_time"]).all()
 
 
 @traces.needs_traces

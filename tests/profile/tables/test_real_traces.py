@@ -19,10 +19,10 @@ pytestmark = traces.needs_traces
 def per_step(profile, name, column, keep=bool):
     """int64[steps]: the column summed over the rows whose key is kept; by default all (no key is empty)."""
     table = profile.tables[name]
-    at = [c.name for c in table_schema(name).columns].index(column)
+    position = [c.name for c in table_schema(name).columns].index(column)
     kept = np.array([keep(key) for key in table.keys], bool)[table.key] if len(table.key) else np.zeros(0, bool)
     out = np.zeros(len(profile.step_numbers), np.int64)
-    np.add.at(out, table.step[kept], table.values[kept, at])
+    np.add.at(out, table.step[kept], table.values[kept, position])
     return out
 
 
@@ -62,8 +62,10 @@ def test_measures_close_with_the_accounts(name):
         ("host_modules", "self", ("cpu_op", "cuda_runtime", "cuda_driver")),
     ):
         if profile.tables[measured].keys:
-            of = np.isin(np.array(profile.categories)[profile.ops.category], categories) & (profile.ops.step >= 0)
-            assert per_step(profile, measured, column).sum() == profile.ops.self_ns[of].sum()
+            measured_rows = np.isin(np.array(profile.categories)[profile.ops.category], categories) & (
+                profile.ops.step >= 0
+            )
+            assert per_step(profile, measured, column).sum() == profile.ops.self_ns[measured_rows].sum()
 
 
 def test_the_modules_of_a_real_step_hold_their_parts():
@@ -71,7 +73,7 @@ def test_the_modules_of_a_real_step_hold_their_parts():
     table = profile.tables["host_modules"]
     rows = {table.keys[k][0]: v for k, v in zip(table.key.tolist(), table.values.tolist(), strict=True)}
     top = [v for path, v in rows.items() if "/" not in path]
-    assert sum(total for _, total, *_ in top) == sum(own for own, *_ in rows.values())
+    assert sum(total for _, total, *_ in top) == sum(self_ns for self_ns, *_ in rows.values())
     layers = [path for path in rows if path.rpartition("/")[2].startswith("TimesformerLayer[")]
     assert len(layers) == 12
     assert {rows[path][3] for path in layers} == {1}

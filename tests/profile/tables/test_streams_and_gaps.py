@@ -144,14 +144,14 @@ def swept(path):
     name = {d: f"GPU {d}" if len(devices) > 1 else "GPU" for d in devices}
     times, gaps, streams = {}, {}, {}
 
-    def at(e, t):
+    def is_running(e, t):
         return e["ts"] <= t < e["end"]
 
     def of_step(e):
         return next((i for i, (_, start, end) in enumerate(steps) if e is not None and start <= e["ts"] < end), -1)
 
     for d in devices:
-        mine = [(e, by) for e, by in gpu if e["args"]["device"] == d]
+        mine = [(e, launch_call) for e, launch_call in gpu if e["args"]["device"] == d]
         completion = steps[0][1]
         for s, period in enumerate(periods):
             was_idle = False
@@ -159,7 +159,7 @@ def swept(path):
                 running = {
                     "gpu_copy" if e["cat"] != "kernel" else "gpu_comm" if "nccl" in e["name"] else "gpu_compute"
                     for e, _ in mine
-                    if at(e, t)
+                    if is_running(e, t)
                 }
                 state = next((x for x in reference.STATES[:3] if x in running), None)
                 waits = "busy"
@@ -168,12 +168,16 @@ def swept(path):
                     waits = WAITS_NAMES[state]
                     next_start = min((e["ts"] for e, _ in mine if e["ts"] > t and e["dur"]), default=None)
                     if state == "gpu_queued" and any(
-                        e["ts"] == next_start and e["dur"] and "nccl" in e["name"] and by and by["end"] <= t
-                        for e, by in mine
+                        e["ts"] == next_start
+                        and e["dur"]
+                        and "nccl" in e["name"]
+                        and launch_call
+                        and launch_call["end"] <= t
+                        for e, launch_call in mine
                     ):
                         waits = "peer"
                     if state in ("synchronising", "op", "python") and any(
-                        e["name"].startswith("gloo:") and at(e, t) for e in events
+                        e["name"].startswith("gloo:") and is_running(e, t) for e in events
                     ):
                         waits = "peer"
                 key = (s, (name[d], waits, state))
@@ -183,18 +187,22 @@ def swept(path):
                 was_idle = idle
             completion += period
         for stream in sorted({e["args"]["stream"] for e, _ in mine}):
-            of = sorted(
+            on_stream = sorted(
                 (m for m in mine if m[0]["args"]["stream"] == stream),
                 key=lambda m: (m[0]["ts"], m[0]["end"], m[1]["end"] if m[1] else m[0]["ts"]),
             )
-            for i, (e, by) in enumerate(of):
-                s = of_step(by)
+            for i, (e, launch_call) in enumerate(on_stream):
+                s = of_step(launch_call)
                 if s >= 0:
-                    waited = [t for t in range(by["end"], e["ts"], 1000) if all(o["end"] <= t for o, _ in of[:i])]
+                    waited = [
+                        t
+                        for t in range(launch_call["end"], e["ts"], 1000)
+                        if all(o["end"] <= t for o, _ in on_stream[:i])
+                    ]
                     row = streams.setdefault((s, (name[d], str(stream))), {"sum": 0, "behind": 0, "events": 0})
                     row["sum"] += e["dur"]
                     row["events"] += 1
-                    row["behind"] += 1000 * sum(any(at(o, t) for o, _ in mine) for t in waited)
+                    row["behind"] += 1000 * sum(any(is_running(o, t) for o, _ in mine) for t in waited)
     return times, gaps, streams
 
 
@@ -203,7 +211,7 @@ WAITS_NAMES = {state: ("busy", "launch", "data", "host", "peer")[code] for state
 
 def idle_state(events, mine, t):
     """The state of an instant at which the GPU whose events are ``mine`` is idle."""
-    if any(by is not None and by["end"] <= t < e["ts"] for e, by in mine):
+    if any(launch_call is not None and launch_call["end"] <= t < e["ts"] for e, launch_call in mine):
         return "gpu_queued"
     open_now = [e for e in events if e["ts"] <= t < e["end"]]
     if any("DataLoader" in e["name"] and e["cat"] == "user_annotation" for e in open_now):
@@ -211,18 +219,20 @@ def idle_state(events, mine, t):
     calls = [e for e in open_now if e["cat"] in reference.CALLS]
     if any("Synchronize" in e["name"] or e["name"] == "cudaMemcpy" for e in calls):
         return "synchronising"
-    if any(c is by for c in calls for _, by in mine):
+    if any(c is launch_call for c in calls for _, launch_call in mine):
         return "launching"
     return "op" if any(e["cat"] in ("cpu_op", *reference.CALLS) for e in open_now) else "python"
 
 
 collectives = st.lists(
-    st.builds(lambda at, long: annotation("gloo:all_reduce", at, long, tid=9), st.integers(0, 80), st.integers(1, 20)),
+    st.builds(
+        lambda start, long: annotation("gloo:all_reduce", start, long, tid=9), st.integers(0, 80), st.integers(1, 20)
+    ),
     max_size=2,
 )
 
 
-OVERLAPPING_COLLECTIVES = [annotation("gloo:all_reduce", at, 2, tid=9) for at in (0, 1)]
+OVERLAPPING_COLLECTIVES = [annotation("gloo:all_reduce", start, 2, tid=9) for start in (0, 1)]
 DURING_AN_OP = [step(1, 0, 6), op("aten::mm", 1, 2, tid=BACKWARD), kernel("gemm", 5, 1, correlation=999)]
 
 
@@ -244,8 +254,15 @@ def test_any_trace_agrees_with_the_sweep_and_closes(tmp_path, events, on_host, r
     single = {key: values for key, values in streams.items() if key[1][1] != "all streams"}
     assert {key: {c: v for c, v in values.items() if c != "busy"} for key, values in single.items()} == plain
     for s, period in enumerate(profile.periods.tolist()):
-        assert sum(values["time"] for (at, _), values in found.items() if at == s) == period * profile.origin.gpu_count
         assert (
-            sum(values["busy"] for (at, key), values in streams.items() if at == s and key[1] == "all streams")
+            sum(values["time"] for (position, _), values in found.items() if position == s)
+            == period * profile.origin.gpu_count
+        )
+        assert (
+            sum(
+                values["busy"]
+                for (position, key), values in streams.items()
+                if position == s and key[1] == "all streams"
+            )
             == profile.busy_ns[s]
         )

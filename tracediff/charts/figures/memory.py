@@ -80,7 +80,7 @@ def _panel(
     byte = byte_unit(int(m.allocated.max()) for _, _, m in curves)
     for which, step, curve in curves:
         length = (step.timeline.end - step.timeline.start) / 1000
-        times, amounts = [*(curve.at / 1000).tolist(), length], [*curve.allocated.tolist(), int(curve.allocated[-1])]
+        times, amounts = [*(curve.time / 1000).tolist(), length], [*curve.allocated.tolist(), int(curve.allocated[-1])]
         figure.add_scatter(
             name=names[which],
             legendgroup=str(which),

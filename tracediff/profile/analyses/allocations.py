@@ -26,7 +26,7 @@ class Allocations:
 
     Attributes:
         kind: host, GPU, …; number: of the device, MISSING where not recorded.
-        rows: int64[m] rows of the trace. at: int64[m] ns. change: int64[m] bytes, negative where a block was freed.
+        rows: int64[m] rows of the trace. time: int64[m] ns. change: int64[m] bytes, negative where a block was freed.
         allocated, reserved: int64[m + 1] bytes by level. On the host torch counts from the first profile of the
             process on, and nothing is reserved.
         has_totals: whether the trace records the allocated total. If not, changes are summed from 0 at the start of
@@ -38,7 +38,7 @@ class Allocations:
     kind: str
     number: int
     rows: Int64
-    at: Int64
+    time: Int64
     change: Int64
     allocated: Int64
     reserved: Int64
@@ -53,8 +53,8 @@ class Allocations:
 
     def levels(self, steps: Steps) -> tuple[Int64, Int64]:
         """(int64[s] level at each step's start, int64[s] level at its end)."""
-        low = np.searchsorted(self.at, steps.own_start)
-        return low, np.maximum(np.searchsorted(self.at, steps.end), low)
+        low = np.searchsorted(self.time, steps.own_start)
+        return low, np.maximum(np.searchsorted(self.time, steps.end), low)
 
     def peaks(self, steps: Steps) -> Int64:
         """int64[s] level of the peak of allocated memory within each step, the earliest of equals."""
@@ -100,7 +100,7 @@ def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) ->
         kind=name,
         number=number,
         rows=rows,
-        at=trace.ts[rows],
+        time=trace.ts[rows],
         change=change,
         allocated=allocated,
         reserved=reserved,

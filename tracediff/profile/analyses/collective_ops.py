@@ -78,19 +78,19 @@ def collectives(context: Context) -> Collectives:
     MPI or UCC on their threads.
     """
     trace, gpu = context.trace, context.gpu
-    at = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.named(is_communication)[gpu.rows])
+    kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.named(is_communication)[gpu.rows])
     host = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0) & trace.named(is_host_collective))
-    rows = np.concatenate((gpu.rows[at], host))
+    rows = np.concatenate((gpu.rows[kernels], host))
     start, end = trace.ts[rows], trace.ts[rows] + trace.dur[rows]
-    around = _around(trace, context.lanes["annotations"], collective_of_scope, gpu.launch[at])
+    around = _around(trace, context.lanes["annotations"], collective_of_scope, gpu.launch[kernels])
     annotation = np.concatenate((around, host))
     record = np.concatenate(
-        (_around(trace, context.lanes["ops"], "record_param_comms".__eq__, gpu.launch[at]), np.full(len(host), -1))
+        (_around(trace, context.lanes["ops"], "record_param_comms".__eq__, gpu.launch[kernels]), np.full(len(host), -1))
     )
     kinds, kind, size = _described(trace, rows, annotation, record)
-    exposed = np.concatenate((_exposed_on_gpu(context, at), _exposed_on_host(context, host)))
+    exposed = np.concatenate((_exposed_on_gpu(context, kernels), _exposed_on_host(context, host)))
     sequence = np.maximum(_integer(trace, "Seq", rows, record), _integer(trace, "seq", rows, record)).clip(-1)
-    step = np.concatenate((gpu.step[at], context.steps.of(trace.ts[host])))
+    step = np.concatenate((gpu.step[kernels], context.steps.positions_at(trace.ts[host])))
     base = trace.meta.base_time_nanoseconds or 0
     order = np.lexsort((end, start))
     return Collectives(
@@ -145,14 +145,14 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     """
     out = np.full(len(rows), -1, np.int64)
     mine = np.flatnonzero(trace.named(matches)[lane.rows])
-    there = np.flatnonzero(rows >= 0)
-    thread, time = threads_of(trace)[rows[there]], trace.ts[rows[there]]
-    for one in np.unique(thread).tolist():
-        scopes, some = mine[lane.thread[mine] == one], thread == one
+    known = np.flatnonzero(rows >= 0)
+    thread, time = threads_of(trace)[rows[known]], trace.ts[rows[known]]
+    for code in np.unique(thread).tolist():
+        scopes, some = mine[lane.thread[mine] == code], thread == code
         if len(scopes):
             position = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
             open_ = (position >= 0) & (time[some] < lane.end[scopes][np.maximum(position, 0)])
-            out[there[some]] = np.where(open_, lane.rows[scopes[np.maximum(position, 0)]], -1)
+            out[known[some]] = np.where(open_, lane.rows[scopes[np.maximum(position, 0)]], -1)
     return out
 
 
@@ -307,11 +307,11 @@ def _elements(dims: Any) -> int:
     return min(sum(parts), LARGEST) if parts and min(parts) >= 0 else -1
 
 
-def _exposed_on_gpu(context: Context, at: Int64) -> Int64:
-    """int64[m]: how long no compute kernel of its GPU runs while each of the GPU events ``at`` does."""
-    out = np.zeros(len(at), np.int64)
-    for device in np.unique(context.gpu.device[at]):
-        some = at[mine := context.gpu.device[at] == device]
+def _exposed_on_gpu(context: Context, events: Int64) -> Int64:
+    """int64[m]: how long no compute kernel of its GPU runs while each of the GPU ``events`` does."""
+    out = np.zeros(len(events), np.int64)
+    for device in np.unique(context.gpu.device[events]):
+        some = events[mine := context.gpu.device[events] == device]
         out[mine] = _outside(_computing(context, device), context.gpu.start[some], context.gpu.end[some])
     return out
 
@@ -323,7 +323,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     trace, ops = context.trace, context.lanes["ops"]
     if not len(rows):
         return np.zeros(0, np.int64)
-    speaks = trace.named(lambda name: context.families.of(name) == COMMUNICATION)
+    speaks = trace.named(lambda name: context.families.of_name(name) == COMMUNICATION)
     busy = [_computing(context, None)]
     for thread in np.unique(ops.thread):
         times, inner = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))

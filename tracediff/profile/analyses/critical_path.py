@@ -36,7 +36,7 @@ class CriticalPath:
 
     Attributes:
         step: int64[p] position. what: int64[p] EVENT, QUEUED, HOST or UNKNOWN.
-        of: int64[p] position in `GpuEvents` of the event, or of the event that waits in its queue; of the host the
+        owner: int64[p] position in `GpuEvents` of the event, or of the event that waits in its queue; of the host the
             thread's code or WHOLE; −1 where unknown.
         start, end: int64[p] ns.
         paintings: thread, or WHOLE → what the host did.
@@ -45,7 +45,7 @@ class CriticalPath:
 
     step: Int64
     what: Int64
-    of: Int64
+    owner: Int64
     start: Int64
     end: Int64
     paintings: dict[int, Painting]
@@ -71,8 +71,8 @@ class Host:
     def awaited(self, thread: int, time: int) -> tuple[int, int]:
         """(when, which): the last GPU event that a call waited for and that ended at ``time`` or before."""
         times, events = self.returns.get(thread, ([], []))
-        at = bisect_right(times, time) - 1
-        return (times[at], events[at]) if at >= 0 else (0, -1)
+        position = bisect_right(times, time) - 1
+        return (times[position], events[position]) if position >= 0 else (0, -1)
 
 
 @dataclass
@@ -145,15 +145,15 @@ def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> Criti
     start, end, returned = (np.array(c, np.int64) for c in (device.start, device.end, device.returned))
     ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k])) if len(k) else k
     event = device.event[k]
-    on, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
-    at, unknown, known = np.array(path.unknown, np.int64).reshape(-1, 3).T
+    host_step, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
+    unknown_step, unknown, known = np.array(path.unknown, np.int64).reshape(-1, 3).T
     parts = [
         (step, EVENT, event, start[k], left),
         (step, QUEUED, event, ready, start[k]),
-        (on, HOST, thread, since, until),
+        (host_step, HOST, thread, since, until),
     ]
-    parts.append((at, UNKNOWN, np.full(len(at), -1), unknown, known))
-    steps, what, of, begin, stop = (
+    parts.append((unknown_step, UNKNOWN, np.full(len(unknown_step), -1), unknown, known))
+    steps, what, owner, begin, stop = (
         np.concatenate([np.broadcast_to(part[i], len(part[0])) for part in parts]) for i in range(5)
     )
     begin = np.maximum(begin, completions[steps])
@@ -164,7 +164,7 @@ def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> Criti
     return CriticalPath(
         step=steps[lasting],
         what=what[lasting],
-        of=of[lasting],
+        owner=owner[lasting],
         start=begin[lasting],
         end=stop[lasting],
         paintings=host.paintings,
@@ -180,10 +180,10 @@ def _thread_rank(trace: Trace, lanes: dict[str, Lane]) -> dict[int, int]:
     def place(code: int) -> list[tuple[bool, int, str]]:
         ids = trace.ids[code // size], trace.ids[code % size]
         numbers = [
-            one if isinstance(one, int) else int(one) if isinstance(one, str) and one.isdecimal() else None
-            for one in ids
+            raw if isinstance(raw, int) else int(raw) if isinstance(raw, str) and raw.isdecimal() else None
+            for raw in ids
         ]
-        return [(n is None, n or 0, str(one)) for n, one in zip(numbers, ids, strict=True)]
+        return [(n is None, n or 0, str(raw)) for n, raw in zip(numbers, ids, strict=True)]
 
     return {code: i for i, code in enumerate(sorted(codes, key=place))}
 
@@ -199,8 +199,8 @@ def _host(
     device: Device,
 ) -> Host:
     ops = lanes["ops"]
-    start, end, at = of_ops
-    thread = ops.thread[at]
+    start, end, position = of_ops
+    thread = ops.thread[position]
     outermost = ops.depth == 0
     launching = set(ops.thread[[k for k in device.launch if k >= 0]].tolist())
     engine = {
@@ -212,9 +212,9 @@ def _host(
     main = _step_thread(trace, steps, ops, rank, engine)
     helpers = sorted(engine - {main}, key=rank.__getitem__)
     paintings = {
-        int(t): painted(start[of], end[of], ops.rows[at[of]])
+        int(t): painted(start[pieces_of_thread], end[pieces_of_thread], ops.rows[position[pieces_of_thread]])
         for t in {*launching, *helpers, main}
-        for of in [np.flatnonzero(thread == t)]
+        for pieces_of_thread in [np.flatnonzero(thread == t)]
     }
     layers = (
         [paintings[t] for t in helpers]
@@ -235,12 +235,12 @@ def _host(
         shown = int(
             whole.rows[np.searchsorted(whole.times, ops.end[call], side="left") - 1]
         )  # what the host as one did when the call returned
-        there = (
+        is_in_whole = (
             shown >= 0
             and trace.category[shown] in cat.OPS
             and int(trace.pid[shown]) * (len(trace.ids) + 1) + int(trace.tid[shown]) == code
         )
-        for key in (code, WHOLE) if there else (code,):
+        for key in (code, WHOLE) if is_in_whole else (code,):
             times, events = host.returns.setdefault(key, ([], []))
             times.append(time)
             events.append(k)
@@ -248,9 +248,9 @@ def _host(
 
 
 def _of_thread(lane: Lane, thread: int) -> Painting:
-    start, end, at = pieces(lane)
-    of = lane.thread[at] == thread
-    return painted(start[of], end[of], lane.rows[at[of]])
+    start, end, position = pieces(lane)
+    on_thread = lane.thread[position] == thread
+    return painted(start[on_thread], end[on_thread], lane.rows[position[on_thread]])
 
 
 def _step_thread(trace: Trace, steps: Steps, ops: Lane, rank: dict[int, int], engine: set[int]) -> int:

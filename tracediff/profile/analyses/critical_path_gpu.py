@@ -168,7 +168,9 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
         lasting,
         end[lasting],
     )
-    starts, ends, of, launches, since, back, prior, cause, long, long_end = (c.tolist() for c in columns)
+    starts, ends, stream_codes, launches, launch_times, return_times, prior, cause, long, long_end = (
+        c.tolist() for c in columns
+    )
     crossed = (latest > np.maximum(freed, returned)).tolist()
     wait_call: list[int | None] = [None] * len(order)
     if not waits:
@@ -178,10 +180,10 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
         event=order,
         start=starts,
         end=ends,
-        stream=of,
+        stream=stream_codes,
         launch=launches,
-        launched=since,
-        returned=back,
+        launched=launch_times,
+        returned=return_times,
         before=prior,
         cause=cause,
         crossed=crossed,
@@ -202,14 +204,14 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     by_stream = np.argsort(stream, kind="stable")
     for mine in np.split(by_stream, np.flatnonzero(np.diff(stream[by_stream])) + 1):
         lasting = mine[end[mine] > start[mine]]
-        at = np.searchsorted(end[lasting], start[mine] + OVERLAP, side="right") - 1
+        position = np.searchsorted(end[lasting], start[mine] + OVERLAP, side="right") - 1
         while True:  # what begins no sooner than the event itself is not before it
-            later = np.flatnonzero(at >= 0)
-            later = later[start[lasting[at[later]]] >= start[mine[later]]]
+            later = np.flatnonzero(position >= 0)
+            later = later[start[lasting[position[later]]] >= start[mine[later]]]
             if not len(later):
                 break
-            at[later] -= 1
-        out[mine[at >= 0]] = lasting[at[at >= 0]]
+            position[later] -= 1
+        out[mine[position >= 0]] = lasting[position[position >= 0]]
     return out
 
 
@@ -218,10 +220,10 @@ def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> list[int |
     calls = np.sort(trace.ts[trace.named(is_stream_wait) & np.isin(trace.category, cat.CALLS)])
     if not len(calls):
         return [None] * len(launched)
-    at = np.searchsorted(calls, launched, side="left") - 1
+    position = np.searchsorted(calls, launched, side="left") - 1
     since = np.where(before >= 0, launched[before], ALWAYS)
-    found = (at >= 0) & (calls[np.maximum(at, 0)] >= since)
-    return [int(calls[i]) if yes else None for i, yes in zip(at.tolist(), found.tolist(), strict=True)]
+    found = (position >= 0) & (calls[np.maximum(position, 0)] >= since)
+    return [int(calls[i]) if is_found else None for i, is_found in zip(position.tolist(), found.tolist(), strict=True)]
 
 
 def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[StreamWait]]:
@@ -245,8 +247,8 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...]) -> list[Sync]:
     rows = np.concatenate([np.flatnonzero(among & trace.named(name.__eq__)) for name in names])
     calls: dict[int, int] = {}
     for kind in cat.CALLS:
-        of, number = trace.integer(kind, ARGUMENT.correlation)
-        calls |= dict(zip(number.tolist(), of.tolist(), strict=True))
+        call_rows, number = trace.integer(kind, ARGUMENT.correlation)
+        calls |= dict(zip(number.tolist(), call_rows.tolist(), strict=True))
     wanted = (
         ARGUMENT.correlation,
         ARGUMENT.device,

@@ -23,8 +23,8 @@ def busy_ns(start: Int64, end: Int64, step: Int64, steps: int) -> Int64:
     earlier_start = np.minimum.accumulate(start[mine])
     later = union(start[:0], end[:0])
     for s in range(steps - 1, -1, -1):
-        own = mine[borders[s] : borders[s + 1]]
-        both = union(np.concatenate((later.start, start[own])), np.concatenate((later.end, end[own])))
+        step_events = mine[borders[s] : borders[s + 1]]
+        both = union(np.concatenate((later.start, start[step_events])), np.concatenate((later.end, end[step_events])))
         out[s] = both.total - later.total
         if borders[s]:
             near = both.end > earlier_start[borders[s] - 1]  # the rest cannot meet an earlier step's events

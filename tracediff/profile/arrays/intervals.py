@@ -40,14 +40,14 @@ class Intervals:
     def clipped(self, low: int, high: int) -> Intervals:
         """The part inside [low, high)."""
         start, end = np.maximum(self.start, low), np.minimum(self.end, high)
-        there = start < end
-        return Intervals(start[there], end[there])
+        lasting = start < end
+        return Intervals(start[lasting], end[lasting])
 
 
 def union(start: Int64, end: Int64) -> Intervals:
     """The union of any intervals, in any order; empty and reversed ones add nothing."""
-    there = end > start
-    start, end = start[there], end[there]
+    lasting = end > start
+    start, end = start[lasting], end[lasting]
     if not len(start):
         return Intervals(start, end)
     order = np.argsort(start, kind="stable")
@@ -69,5 +69,5 @@ def cut(start: Int64, end: Int64, borders: Int64) -> tuple[Int64, Int64, Int64, 
     which = np.repeat(np.arange(len(start)), pieces)
     place = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[which]
     low, high = np.maximum(start[which], borders[place]), np.minimum(end[which], borders[place + 1])
-    there = low < high
-    return which[there], place[there], low[there], high[there]
+    lasting = low < high
+    return which[lasting], place[lasting], low[lasting], high[lasting]

@@ -234,9 +234,9 @@ def _cut(short: str, width: int = WIDTH) -> str:
     """``short`` where it fits, else its beginning and a digest of all of it; the kernel's own name is never cut."""
     if len(short) <= width:
         return short
-    own = len(short.partition("<")[0])
+    name_length = len(short.partition("<")[0])
     breaks = [m.start() + (m[0] in "<(") for m in re.finditer(r"[,<(:]+", short[: width - 8])]
-    return short[: max([own, *breaks])].rstrip(":") + _digest(short)
+    return short[: max([name_length, *breaks])].rstrip(":") + _digest(short)
 
 
 def _without_own_scope(short: str) -> str:
@@ -359,54 +359,54 @@ def _reduction(arguments: list[str]) -> str | None:
     name, parts, _ = _component(_pieces(arguments[2], "::")[-1])
     if name != "ReduceOp" or not parts or len(parts) < 2:
         return None
-    of, (kind, wrapped, _) = parts[1], _component(_pieces(parts[1], "::")[-1])
+    functor, (kind, wrapped, _) = parts[1], _component(_pieces(parts[1], "::")[-1])
     notes = ["x".join(_inside(a) for a in arguments[:2]), *(_inside(p) for p in [parts[0], *parts[2:]])]
     if kind == "func_wrapper_t" and wrapped and len(wrapped) == 2:
-        of = wrapped[1]
+        functor = wrapped[1]
         if _inside(wrapped[0]) != notes[1]:
             notes.append(_inside(wrapped[0]))
-    return f"reduce {_inside(of)} [{' '.join(notes)}]"
+    return f"reduce {_inside(functor)} [{' '.join(notes)}]"
 
 
 def _mangled(name: str) -> str:
     """The short form of a mangled name: its scopes, its first simple template arguments, the classes after them, and a
     digest unless that is all.
     """
-    at = 3 if name.startswith("_ZN") else 2
-    scopes, at = _lengths(name, at)
+    position = 3 if name.startswith("_ZN") else 2
+    scopes, position = _lengths(name, position)
     if not scopes:
         return ""
     arguments: list[str] = []
     whole = False
-    if name[at : at + 1] == "I":
-        at += 1
-        while m := SIMPLE_ARGUMENT.match(name, at):
+    if name[position : position + 1] == "I":
+        position += 1
+        while m := SIMPLE_ARGUMENT.match(name, position):
             arguments.append(m[1].replace("n", "-") if m[1] else "bf16" if m[2] else "half" if m[3] else BUILTIN[m[4]])
-            at = m.end()
-        whole = name[at : at + 1] == "E"
+            position = m.end()
+        whole = name[position : position + 1] == "E"
         if not whole:
-            arguments += [*[c for c in _classes(name, at) if c not in scopes][:2], "…"]
+            arguments += [*[c for c in _classes(name, position) if c not in scopes][:2], "…"]
     short = "::".join(scopes) + (f"<{','.join(arguments)}>" if arguments else "")
     return short if whole and len(short) <= WIDTH else short[: WIDTH - 8].removesuffix(",…>") + _digest(name)
 
 
-def _lengths(name: str, at: int) -> tuple[list[str], int]:
-    """The identifiers written as length and text from ``at`` on, and where they end."""
+def _lengths(name: str, position: int) -> tuple[list[str], int]:
+    """The identifiers written as length and text from ``position`` on, and where they end."""
     out: list[str] = []
-    while m := re.compile(r"[1-9]\d{0,3}").match(name, at):
+    while m := re.compile(r"[1-9]\d{0,3}").match(name, position):
         end = m.end() + int(m[0])
         if end > len(name):
             break
         out.append(name[m.end() : end])
-        at = end
-    return [s for s in out if not s.startswith("_GLOBAL__N_")], at
+        position = end
+    return [s for s in out if not s.startswith("_GLOBAL__N_")], position
 
 
-def _classes(name: str, at: int) -> list[str]:
-    """The last identifier of each run of them from ``at`` on, once each."""
+def _classes(name: str, position: int) -> list[str]:
+    """The last identifier of each run of them from ``position`` on, once each."""
     out: list[str] = []
-    while at < len(name):
-        found, end = _lengths(name, at) if name[at - 1 : at] in "NI_E" else ([], at)
+    while position < len(name):
+        found, end = _lengths(name, position) if name[position - 1 : position] in "NI_E" else ([], position)
         out += found[-1:]
-        at = max(end, at + 1)
+        position = max(end, position + 1)
     return list(dict.fromkeys(out))

@@ -165,26 +165,26 @@ class Families:
         own: (family, pattern) in order; patterns are searched in the name, ignoring case.
     """
 
-    own: tuple[tuple[str, str], ...] = ()
+    user_rules: tuple[tuple[str, str], ...] = ()
 
-    def of(self, name: str) -> str:
+    def of_name(self, name: str) -> str:
         """The family of an operator, call or annotation by its name; ``other`` if no rule matches."""
-        return _family(self.own, name, on_device=False)
+        return _family(self.user_rules, name, on_device=False)
 
     def of_kernel(self, name: str, op: str | None) -> str:
         """The family of a kernel: by its own name, else by the op that launched it."""
-        own = _family(self.own, name, on_device=True)
-        inherited = self.of(op) if own == OTHER and op else own
-        return own if inherited == COMMUNICATION else inherited
+        family = _family(self.user_rules, name, on_device=True)
+        inherited = self.of_name(op) if family == OTHER and op else family
+        return family if inherited == COMMUNICATION else inherited
 
     def of_work(self, name: str, op: str | None) -> str:
         """The family of an operator that counts as work: by its own name, else by the op around it."""
-        own = self.of(name)
-        return self.of(op) if own == OTHER and op else own
+        family = self.of_name(name)
+        return self.of_name(op) if family == OTHER and op else family
 
     def of_event(self, category: str, name: str) -> str:
         """The family of an event by its name alone."""
-        return self.of_kernel(name, None) if category in DEVICE_CATEGORIES else self.of(name)
+        return self.of_kernel(name, None) if category in DEVICE_CATEGORIES else self.of_name(name)
 
 
 DEFAULT = Families()
@@ -192,7 +192,7 @@ DEFAULT = Families()
 
 def family_of(name: str) -> str:
     """The family of an operator by its name under the built-in rules."""
-    return DEFAULT.of(name)
+    return DEFAULT.of_name(name)
 
 
 def family_of_kernel(name: str, op: str | None) -> str:
@@ -248,10 +248,10 @@ def _own_rules(subject: str, table: Any, form: str) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _family(own: tuple[tuple[str, str], ...], name: str, on_device: bool) -> str:
+def _family(user_rules: tuple[tuple[str, str], ...], name: str, on_device: bool) -> str:
     communicates = is_communication(name) or (not on_device and bool(collective_of_scope(name)))
     name = name[:LONGEST_SEARCHED]
-    for family, pattern in _compiled(own):
+    for family, pattern in _compiled(user_rules):
         if pattern.search(name):
             return family
     if communicates and (on_device or not is_wrapper(name)):

@@ -102,13 +102,13 @@ def _promoted(read: list[Tensor]) -> tuple[str, int | None]:
     deciding = [t for t in read if t.dims] or read
     order = [CATEGORIES.index(_category(t.dtype)) for t in read]
     top = max(CATEGORIES.index(_category(t.dtype)) for t in deciding)
-    of = {(t.dtype, t.size) for t in deciding if CATEGORIES.index(_category(t.dtype)) == top}
+    dtypes = {(t.dtype, t.size) for t in deciding if CATEGORIES.index(_category(t.dtype)) == top}
     if max(order) > top or any(
-        size is None for _, size in of
+        size is None for _, size in dtypes
     ):  # numbers of a higher kind give the default dtype, whatever that is
         return "", None
-    largest = max(size or 0 for _, size in of)
-    widest = [dtype for dtype, size in of if size == largest]
+    largest = max(size or 0 for _, size in dtypes)
+    widest = [dtype for dtype, size in dtypes if size == largest]
     return (widest[0], largest) if len(widest) == 1 else ("", None)
 
 

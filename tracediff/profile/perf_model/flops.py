@@ -152,7 +152,7 @@ def _convolution(op: str, inputs: Inputs, outputs: Outputs) -> Work:
     shapes = f"{times(x.dims)} * {times(w.dims)}"
     if transposed:
         return Work(f"{CONVOLUTION} transposed", shapes, x.dtype, 2 * x.dims[0] * prod(x.dims[2:]) * prod(w.dims))
-    settings = [inputs.numbers(at) for at in (stride_at, padding_at, dilation_at)]
+    settings = [inputs.numbers(position) for position in (stride_at, padding_at, dilation_at)]
     places = _places(x.dims[2:], w.dims[2:], settings) or outputs.get((x.dims, w.dims), ())[2:]
     if not places or transposed is None:
         return Work(CONVOLUTION, shapes, x.dtype)
@@ -189,14 +189,14 @@ def _convolution_backward(op: str, inputs: Inputs, _outputs: Outputs) -> Work:
     shapes = f"{times(x.dims)} * {times(w.dims)} → {times(grad.dims[2:])}"
     if mask is None or transposed is None:
         return Work(kind, shapes, x.dtype)
-    of = [name for name, computed in zip(("input", "weight"), mask, strict=False) if computed]
-    one = 2 * x.dims[0] * prod((x if transposed else grad).dims[2:]) * prod(w.dims)
+    gradients = [name for name, computed in zip(("input", "weight"), mask, strict=False) if computed]
+    flop_each = 2 * x.dims[0] * prod((x if transposed else grad).dims[2:]) * prod(w.dims)
     return Work(
         kind,
-        f"{shapes} of {' and '.join(of) or 'bias'}",
+        f"{shapes} of {' and '.join(gradients) or 'bias'}",
         x.dtype,
-        len(of) * one,
-        _bytes(x, len(of) * (grad.distinct + x.distinct + w.distinct)),
+        len(gradients) * flop_each,
+        _bytes(x, len(gradients) * (grad.distinct + x.distinct + w.distinct)),
     )
 
 
@@ -253,9 +253,9 @@ CAUSAL = {"False": False, "0": False, "True": True, "1": True}
 
 
 def _attention(op: str, inputs: Inputs, _outputs: Outputs) -> Work:
-    at, causal_at, offsets_at, positions_first = ATTENTION[op]
+    query_at, causal_at, offsets_at, positions_first = ATTENTION[op]
     kind = "attention backward" if op.endswith("backward") else "attention"
-    tensors = [inputs.tensor(at + k) for k in range(3)]
+    tensors = [inputs.tensor(query_at + k) for k in range(3)]
     sizes = [
         (t.dims[0], t.dims[2], t.dims[1], t.dims[3]) if positions_first else t.dims
         for t in tensors

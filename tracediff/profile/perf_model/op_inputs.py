@@ -64,22 +64,22 @@ class Inputs:
     tensors: tuple[Tensor | None, ...] = ()
     values: tuple[str, ...] = ()
 
-    def tensor(self, at: int) -> Tensor | None:
-        """The tensor at position ``at``; None where there is none."""
-        return self.tensors[at] if at < len(self.tensors) else None
+    def tensor(self, position: int) -> Tensor | None:
+        """The tensor at ``position``; None where there is none."""
+        return self.tensors[position] if position < len(self.tensors) else None
 
-    def value(self, at: int) -> str:
-        """The value at position ``at``, empty where it was not recorded."""
-        return self.values[at] if at < len(self.values) else ""
+    def value(self, position: int) -> str:
+        """The value at ``position``, empty where it was not recorded."""
+        return self.values[position] if position < len(self.values) else ""
 
-    def numbers(self, at: int) -> Dims | None:
+    def numbers(self, position: int) -> Dims | None:
         """A list of integers such as ``[2, 2]``; None where it was not recorded."""
-        found = _list(self.value(at))
+        found = _list(self.value(position))
         return tuple(found) if found and all(isinstance(n, int) for n in found) else None
 
-    def flags(self, at: int) -> tuple[bool, ...] | None:
+    def flags(self, position: int) -> tuple[bool, ...] | None:
         """A list of truth values such as ``[True, False]``; None where it was not recorded."""
-        words = [word.strip() for word in self.value(at).strip("[]").split(",")]
+        words = [word.strip() for word in self.value(position).strip("[]").split(",")]
         return tuple(word == "True" for word in words) if set(words) <= {"True", "False"} else None
 
 
@@ -89,9 +89,9 @@ def read_inputs(dims: str | None, types: str | None, strides: str | None = None,
     """
     named, steps = _list(types), _list(strides)
     tensors = []
-    for at, sizes in enumerate(_list(dims)):
-        name = named[at] if at < len(named) else ""
-        step = steps[at] if at < len(steps) else None
+    for position, sizes in enumerate(_list(dims)):
+        name = named[position] if position < len(named) else ""
+        step = steps[position] if position < len(steps) else None
         tensors.append(_tensor(sizes, name if isinstance(name, str) else "", step))
     return Inputs(tuple(tensors), tuple(v if isinstance(v, str) else "" for v in _list(values)))
 

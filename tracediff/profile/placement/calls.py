@@ -51,7 +51,7 @@ class Calls:
 def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes: Notes) -> Calls:
     """The call tree of the steps of ``trace``."""
     operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.named(is_wrapper)[ops.rows]
-    step = steps.of(ops.start)
+    step = steps.positions_at(ops.start)
     around = _operator_around(ops, operator)
     scope, tree = _scope_nodes(ops, scopes_of(trace, ops, annotations))
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
@@ -74,7 +74,7 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
         _first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes.name))
         for a in ("Input type", "Input Strides")
     )
-    (s, c), (count, total, own) = grouped(
+    (s, c), (count, total, self_ns) = grouped(
         [step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]]
     )
     position = np.full(len(trace), -1, np.int64)
@@ -88,7 +88,7 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
             node=c,
             count=count,
             total_ns=total,
-            self_ns=own,
+            self_ns=self_ns,
         ),
         node,
         position,
@@ -139,9 +139,9 @@ def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
     """int64[n]: position of the nearest operator around each scope, −1 for none."""
     around = np.full(len(ops.rows), -1, np.int64)
     for depth in range(1, int(ops.depth.max(initial=0)) + 1):
-        at = np.flatnonzero(ops.depth == depth)
-        parent = ops.parent[at]
-        around[at] = np.where(operator[parent], parent, around[parent])
+        positions = np.flatnonzero(ops.depth == depth)
+        parent = ops.parent[positions]
+        around[positions] = np.where(operator[parent], parent, around[parent])
     return around
 
 
@@ -161,13 +161,13 @@ def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, _Nodes]:
         node(-1, PHASE, phase)
     of_code = np.zeros(len(first), np.int64)
     for i in np.argsort(ops.start[first], kind="stable").tolist():
-        at = first[i]
-        here = node(-1, PHASE, int(scopes.phase[at]))
+        position = first[i]
+        here = node(-1, PHASE, int(scopes.phase[position]))
         for kind, paths, end in (
             (ANNOTATION, scopes.annotations, scopes.annotation),
             (MODULE, scopes.modules, scopes.module),
         ):
-            here = _descend(node, here, kind, paths, int(end[at]))
+            here = _descend(node, here, kind, paths, int(end[position]))
         of_code[i] = here
     return of_code[code], nodes
 

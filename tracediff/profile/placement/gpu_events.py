@@ -54,7 +54,7 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         host = bool((np.isin(trace.category, cat.HOST) & (trace.dur >= 0)).any())
         step[found if host else slice(None)] = 0
     else:
-        step[found] = steps.of(trace.ts[launch[found]])
+        step[found] = steps.positions_at(trace.ts[launch[found]])
     notes.add(
         "spilled-kernels",
         "GPU events have no launch in the file (launched before the capture, or the launch is missing)",
@@ -72,8 +72,8 @@ def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     calls, correlations = (
         np.concatenate(c) for c in zip(*(trace.integer(k, ARGUMENT.correlation) for k in cat.CALLS), strict=True)
     )
-    there = trace.dur[calls] >= 0
-    calls, correlations = calls[there], correlations[there]
+    has_duration = trace.dur[calls] >= 0
+    calls, correlations = calls[has_duration], correlations[has_duration]
     order = np.lexsort((trace.dur[calls], trace.ts[calls], correlations))
     calls, correlations = calls[order], correlations[order]
     wanted = trace.integer_column(ARGUMENT.correlation, cat.GPU)[gpu_rows]

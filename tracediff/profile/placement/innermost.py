@@ -28,7 +28,7 @@ class Painting:
     times: Int64
     rows: Int64
 
-    def at(self, times: Int64) -> Int64:
+    def rows_at(self, times: Int64) -> Int64:
         """int64[m]: the row that applies from each of ``times`` on."""
         return self.rows[np.searchsorted(self.times, times, side="right") - 1]
 
@@ -52,8 +52,8 @@ def pieces(lane: Lane) -> Pieces:
     tail = lane.start.copy()
     np.maximum.at(tail, lane.parent[inner], lane.end[inner])
     start, end = np.concatenate((since, tail)), np.concatenate((lane.start[siblings], lane.end))
-    there = end > start
-    return start[there], end[there], np.concatenate((parent, np.arange(n)))[there]
+    lasting = end > start
+    return start[lasting], end[lasting], np.concatenate((parent, np.arange(n)))[lasting]
 
 
 def painted(start: Int64, end: Int64, rows: Int64) -> Painting:
@@ -73,8 +73,8 @@ def overlaid(over: Painting, under: Painting) -> Painting:
         return under if len(over.times) == 1 else over
     times = np.sort(np.concatenate((over.times, under.times)), kind="stable")
     times = times[np.append(times[1:] != times[:-1], True)]
-    rows = over.at(times)
-    return Painting(times, np.where(rows >= 0, rows, under.at(times)))
+    rows = over.rows_at(times)
+    return Painting(times, np.where(rows >= 0, rows, under.rows_at(times)))
 
 
 def cut(start: Int64, end: Int64, edges: Int64) -> tuple[Int64, Int64, Int64]:
@@ -85,12 +85,12 @@ def cut(start: Int64, end: Int64, edges: Int64) -> tuple[Int64, Int64, Int64]:
     last = np.searchsorted(edges, end, side="left") - 1
     count = np.where(end > start, last - first + 1, 0)
     span = np.repeat(np.arange(len(start)), count)
-    at = np.arange(len(span)) + np.repeat(first - (np.cumsum(count) - count), count)
+    edge = np.arange(len(span)) + np.repeat(first - (np.cumsum(count) - count), count)
     borders = np.concatenate((edges, [-ALWAYS]))
-    begin = np.where(at >= 0, np.maximum(start[span], borders[np.maximum(at, 0)]), start[span])
-    ns = np.minimum(end[span], borders[at + 1]) - begin
-    there = ns > 0  # edges may be equal
-    return span[there], at[there], ns[there]
+    begin = np.where(edge >= 0, np.maximum(start[span], borders[np.maximum(edge, 0)]), start[span])
+    ns = np.minimum(end[span], borders[edge + 1]) - begin
+    lasting = ns > 0  # edges may be equal
+    return span[lasting], edge[lasting], ns[lasting]
 
 
 def innermost_scopes(lane: Lane, scopes: Int64) -> tuple[Int64, Int64]:

@@ -107,23 +107,23 @@ def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
     )
     for first, last in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
         mine = np.flatnonzero(thread == lane.thread[first])
-        at = first - 1 + np.searchsorted(lane.start[first:last], time[mine], side="right")
-        at[at < first] = -1
+        position = first - 1 + np.searchsorted(lane.start[first:last], time[mine], side="right")
+        position[position < first] = -1
         while True:
-            over = (at >= 0) & (lane.end[at] <= time[mine])
+            over = (position >= 0) & (lane.end[position] <= time[mine])
             if not over.any():
                 break
-            at[over] = lane.parent[at[over]]
-        out[mine] = at
+            position[over] = lane.parent[position[over]]
+        out[mine] = position
     return out
 
 
-def inherited(lane: Lane, own: Numbers, missing: int) -> Numbers:
+def inherited(lane: Lane, values: Numbers, missing: int) -> Numbers:
     """Each scope's own value; if that is ``missing``, the value of the scope around it."""
-    out = own.copy()
+    out = values.copy()
     for depth in range(1, int(lane.depth.max(initial=0)) + 1):
-        at = np.flatnonzero((lane.depth == depth) & (out == missing))
-        out[at] = out[lane.parent[at]]
+        positions = np.flatnonzero((lane.depth == depth) & (out == missing))
+        out[positions] = out[lane.parent[positions]]
     return out
 
 
@@ -134,31 +134,31 @@ def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
     names: list[int] = []
     name = trace.name[lane.rows].astype(np.int64)
     for depth in range(int(lane.depth.max(initial=-1)) + 1):
-        at = np.flatnonzero(lane.depth == depth)
-        above = _taken(node, lane.parent[at])
-        code, first = combined(above, name[at])
-        node[at] = len(parents) + code
+        positions = np.flatnonzero(lane.depth == depth)
+        above = _taken(node, lane.parent[positions])
+        code, first = combined(above, name[positions])
+        node[positions] = len(parents) + code
         parents += above[first].tolist()
-        names += name[at][first].tolist()
+        names += name[positions][first].tolist()
     return node, Paths(parents, names)
 
 
-def _taken(values: Int64, at: Int64) -> Int64:
-    """``values[at]``, −1 where ``at`` is."""
-    return np.where(at >= 0, values[at], -1) if len(values) else np.full(len(at), -1, np.int64)
+def _taken(values: Int64, positions: Int64) -> Int64:
+    """``values[positions]``, −1 where ``positions`` is."""
+    return np.where(positions >= 0, values[positions], -1) if len(values) else np.full(len(positions), -1, np.int64)
 
 
 def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
     backward = trace.named(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)
-    own = np.full(len(ops.rows), -1, np.int8)
-    own[backward] = BACKWARD
+    phases = np.full(len(ops.rows), -1, np.int8)
+    phases[backward] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)
     for phase, pattern in ((OPTIMIZER, OPTIMIZER_SCOPE), (OTHER, LOADER_SCOPE)):
         held = np.zeros(len(annotations.rows), np.int64)
         held[trace.named(pattern.search)[annotations.rows]] = 1
         inside = _taken(inherited(annotations, held, 0), scope) == 1
-        own[inside & (own < 0)] = phase
-    found = inherited(ops, own, -1)
+        phases[inside & (phases < 0)] = phase
+    found = inherited(ops, phases, -1)
     alone = (found < 0) & (ops.parent < 0) & (trace.category[ops.rows] != cat.CPU_OP) & (scope < 0)
     found[found < 0] = FORWARD
     found[alone] = UNKNOWN  # a call that nothing is around
@@ -178,7 +178,7 @@ def _modules_of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], module
     wanted = inherited(ops, np.where(phase == BACKWARD, sequence, MISSING), MISSING)
     out = np.full(len(ops.rows), -1, np.int64)
     if len(known):
-        at = np.searchsorted(known, wanted, side="right") - 1
-        found = (at >= 0) & (known[np.maximum(at, 0)] == wanted) & (wanted != MISSING)
-        out[found] = module[numbered[at[found]]]
+        position = np.searchsorted(known, wanted, side="right") - 1
+        found = (position >= 0) & (known[np.maximum(position, 0)] == wanted) & (wanted != MISSING)
+        out[found] = module[numbered[position[found]]]
     return out

@@ -40,10 +40,10 @@ class Steps:
     def own_start(self) -> Int64:
         """int64[s] ns: the start of each step, or the end of earlier steps that overlap it."""
         latest = np.maximum.accumulate(self.end)
-        own: Int64 = np.maximum(self.start, np.concatenate((self.start[:1], latest[:-1])))
-        return own
+        start: Int64 = np.maximum(self.start, np.concatenate((self.start[:1], latest[:-1])))
+        return start
 
-    def of(self, times: Int64) -> Int64:
+    def positions_at(self, times: Int64) -> Int64:
         """int64[m] position of the step in whose window each time lies, NO_STEP for none; if two steps
         overlap, the earlier.
         """

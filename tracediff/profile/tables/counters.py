@@ -74,10 +74,10 @@ def _samples(trace: Trace) -> tuple[Int64, Int64, NDArray[np.float64], list[str]
     }
     columns |= {name: numbers[column] for name, column in counters.texts.items()}
     names = sorted(columns)
-    there = {name: ~np.isnan(columns[name]) for name in names}
-    rows = np.concatenate([counters.rows[there[name]] for name in names] or [counters.rows[:0]])
-    value = np.concatenate([columns[name][there[name]] for name in names] or [np.zeros(0)])
-    series = np.repeat(np.arange(len(names)), [int(there[name].sum()) for name in names]).astype(np.int64)
+    is_recorded = {name: ~np.isnan(columns[name]) for name in names}
+    rows = np.concatenate([counters.rows[is_recorded[name]] for name in names] or [counters.rows[:0]])
+    value = np.concatenate([columns[name][is_recorded[name]] for name in names] or [np.zeros(0)])
+    series = np.repeat(np.arange(len(names)), [int(is_recorded[name].sum()) for name in names]).astype(np.int64)
     return rows, series, value, names
 
 

@@ -107,10 +107,10 @@ def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
     ns = path.end - path.start
     for what, label in ((EVENT, labels.events), (QUEUED, labels.queues)):
         spans = np.flatnonzero(path.what == what)
-        yield path.step[spans], label[path.of[spans]], ns[spans]
+        yield path.step[spans], label[path.owner[spans]], ns[spans]
     yield _unexplained(path, labels)
     for thread, painting in path.paintings.items():
-        spans = np.flatnonzero((path.what == HOST) & (path.of == thread))
+        spans = np.flatnonzero((path.what == HOST) & (path.owner == thread))
         span, held, part = cut(path.start[spans], path.end[spans], painting.times)
         yield path.step[spans[span]], labels.rows[painting.rows[held]], part
 

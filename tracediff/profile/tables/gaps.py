@@ -86,11 +86,11 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
 
 def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
     """The times at which the GPU is idle and the next event to begin is a launched communication kernel."""
-    there = np.flatnonzero(gpu.end > gpu.start)
-    there = there[np.argsort(gpu.start[there], kind="stable")]
-    start, launch = gpu.start[there], gpu.launch[there]
-    speaks = np.flatnonzero(context.trace.named(is_communication)[gpu.rows[there]] & (launch >= 0))
-    idle_since = np.maximum.accumulate(gpu.end[there])[np.searchsorted(start, start[speaks], side="left") - 1]
+    lasting = np.flatnonzero(gpu.end > gpu.start)
+    lasting = lasting[np.argsort(gpu.start[lasting], kind="stable")]
+    start, launch = gpu.start[lasting], gpu.launch[lasting]
+    speaks = np.flatnonzero(context.trace.named(is_communication)[gpu.rows[lasting]] & (launch >= 0))
+    idle_since = np.maximum.accumulate(gpu.end[lasting])[np.searchsorted(start, start[speaks], side="left") - 1]
     idle_since[np.searchsorted(start, start[speaks], side="left") == 0] = context.completions[0]
     launched = (context.trace.ts + np.maximum(context.trace.dur, 0))[launch[speaks]]
     return union(np.maximum(launched, idle_since), start[speaks])

@@ -52,9 +52,13 @@ def table(context: Context) -> TableRows:
     of_call: list[int] = []
     for parent, name in zip(recorded.parent, recorded.name, strict=True):
         of_call.append(paths.below(of_call[parent] if parent >= 0 else -1, name))
-    step = context.steps.of(ops.start)
-    own = [np.where(step >= 0, of_node[context.calls.node], -1), ops.self_ns, context.calls.operator.astype(np.int64)]
-    (at_step, module), (self_ns, operators) = grouped([step, own[0]], own[1:])
+    step = context.steps.positions_at(ops.start)
+    operator_columns = [
+        np.where(step >= 0, of_node[context.calls.node], -1),
+        ops.self_ns,
+        context.calls.operator.astype(np.int64),
+    ]
+    (at_step, module), (self_ns, operators) = grouped([step, operator_columns[0]], operator_columns[1:])
     rows = [_row(at_step, module, self_ns, 0, operators, 0)]
     above = np.array([parent for parent, _ in paths.known], np.int64)
     while len(at_step):
@@ -63,7 +67,9 @@ def table(context: Context) -> TableRows:
         inner = inner[above[module[inner]] >= 0]
         at_step, module, self_ns = at_step[inner], above[module[inner]], self_ns[inner]
     rows.append(
-        _row(context.steps.of(lane.start), np.array(of_call, np.int64)[nodes] if of_call else nodes, 0, 0, 0, 1)
+        _row(
+            context.steps.positions_at(lane.start), np.array(of_call, np.int64)[nodes] if of_call else nodes, 0, 0, 0, 1
+        )
     )
     columns = np.concatenate(rows) if paths.known else np.zeros((0, 6), np.int64)
     return summed(

@@ -40,10 +40,10 @@ def table(context: Context) -> TableRows:
     waiting = Intervals(account.edges[held], account.edges[held + 1])
     which, period, low, high = cut(np.maximum(start, taken), end, context.completions)
     exposed = waiting.length_before(high) - waiting.length_before(low)
-    nothing, one = np.zeros(len(loaders), np.int64), np.ones(len(loaders), np.int64)
-    columns = [np.concatenate(pair) for pair in ((nothing, exposed), (end - start, 0 * exposed), (one, 0 * exposed))]
+    zeros, ones = np.zeros(len(loaders), np.int64), np.ones(len(loaders), np.int64)
+    columns = [np.concatenate(pair) for pair in ((zeros, exposed), (end - start, 0 * exposed), (ones, 0 * exposed))]
     return summed(
-        np.concatenate((context.steps.of(start), period)),
+        np.concatenate((context.steps.positions_at(start), period)),
         [(np.concatenate((name, name[which])), [match_name(n) for n in trace.names])],
         columns,
     )

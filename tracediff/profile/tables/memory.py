@@ -40,7 +40,7 @@ def table(context: Context) -> TableRows:
         np.tile(np.arange(len(context.steps)), len(found)),
         np.repeat(np.arange(len(found)), len(context.steps)),
     )
-    values = [np.empty((0, len(SCHEMA.columns)), np.int64), *(_values(one, context.steps) for one in found)]
+    values = [np.empty((0, len(SCHEMA.columns)), np.int64), *(_values(allocated, context.steps) for allocated in found)]
     return TableRows(tuple((name,) for name in devices(found)), step, device, np.concatenate(values))
 
 

@@ -76,7 +76,7 @@ def _held(context: Context, device: Allocations) -> Held:
         values[:, no_event, 0] = device.allocated[peaks] - values[..., 0].sum(axis=1)
     else:
         values[:, unknown, 0] = device.allocated[peaks]
-    step = context.steps.of(device.at)
+    step = context.steps.positions_at(device.time)
     mine = np.flatnonzero((device.change > 0) & (step >= 0))
     np.add.at(values[..., 2], (step[mine], place[mine]), device.change[mine])
     np.add.at(values[..., 3], (step[mine], place[mine]), 1)
@@ -87,16 +87,19 @@ def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int, size
     """int64[s, size, 2] bytes and blocks by place: each block is added at the first peak at which it is allocated and
     subtracted after the last.
     """
-    there = blocks(device)
+    device_blocks = blocks(device)
     moved = np.zeros((len(peaks) + 1, size, 2), np.int64)
-    ours = there.event >= 0
-    where = place[there.event[ours]]
-    first, behind = np.searchsorted(peaks, there.first), np.searchsorted(peaks, there.last, side="right")
+    ours = device_blocks.event >= 0
+    where = place[device_blocks.event[ours]]
+    first, behind = (
+        np.searchsorted(peaks, device_blocks.first),
+        np.searchsorted(peaks, device_blocks.last, side="right"),
+    )
     for peak, sign in ((first, 1), (behind, -1)):
-        np.add.at(moved[..., 0], (peak[ours], where), sign * there.size[ours])
+        np.add.at(moved[..., 0], (peak[ours], where), sign * device_blocks.size[ours])
         np.add.at(moved[..., 1], (peak[ours], where), sign)
         if sign < 0:
-            np.add.at(moved[:, before, 0], peak[~ours], -there.size[~ours])
+            np.add.at(moved[:, before, 0], peak[~ours], -device_blocks.size[~ours])
     moved[0, before, 0] += device.allocated[0]
     held: Int64 = np.cumsum(moved, axis=0)[:-1]
     held[:, before, 0] = np.maximum(held[:, before, 0], 0)
@@ -107,9 +110,9 @@ def _places(context: Context, device: Allocations) -> tuple[Int64, list[tuple[st
     """(int64[m] place of each event, the places' phase, operator and module)."""
     position, names = _operators(context, device), context.trace.names
     node, name = np.full(len(position), -1, np.int64), np.full(len(position), -1, np.int64)
-    there = position >= 0
-    node[there] = context.calls.node[position[there]]
-    name[there] = context.trace.name[context.lanes["ops"].rows[position[there]]]
+    known = position >= 0
+    node[known] = context.calls.node[position[known]]
+    name[known] = context.trace.name[context.lanes["ops"].rows[position[known]]]
     code, first = combined(node, name)
     scopes = _scopes(context, set(node[first].tolist()))
     number: dict[tuple[str, str, str], int] = {}
@@ -125,7 +128,7 @@ def _operators(context: Context, device: Allocations) -> Int64:
     innermost operator that does more than allocate, else the innermost.
     """
     trace, ops = context.trace, context.lanes["ops"]
-    innermost = enclosing(ops, _threads(context, device), device.at)
+    innermost = enclosing(ops, _threads(context, device), device.time)
     tells = context.calls.operator & ~trace.named(ALLOCATES.match)[ops.rows]
     position = innermost.copy()
     while len(climbing := np.flatnonzero((position >= 0) & ~tells[position])):

@@ -34,7 +34,7 @@ def table(context: Context) -> TableRows:
     code = np.searchsorted(used, name)
     text = np.array([place[n] for n in names], np.int64)
     columns = [lane.self_ns, lane.end - lane.start, np.ones(len(code), np.int64)]
-    return summed(context.steps.of(lane.start), [(text[code], texts), (kind[code], KINDS)], columns)
+    return summed(context.steps.positions_at(lane.start), [(text[code], texts), (kind[code], KINDS)], columns)
 
 
 def _kind(name: str) -> str:

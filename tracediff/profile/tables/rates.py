@@ -146,15 +146,20 @@ def table(context: Context) -> TableRows:
 def _gpu_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
     """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events."""
     gpu = context.gpu
-    at = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
-    return at, gpu.step, gpu.end - gpu.start, context.trace.name[gpu.rows].astype(np.int64)
+    position = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
+    return position, gpu.step, gpu.end - gpu.start, context.trace.name[gpu.rows].astype(np.int64)
 
 
 def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
     """The same of the operators of a file without GPU events: their own positions and self times."""
     ops = context.lanes["ops"]
-    at = np.flatnonzero(context.calls.operator)
-    return at, context.steps.of(ops.start[at]), ops.self_ns[at], context.trace.name[ops.rows[at]].astype(np.int64)
+    position = np.flatnonzero(context.calls.operator)
+    return (
+        position,
+        context.steps.positions_at(ops.start[position]),
+        ops.self_ns[position],
+        context.trace.name[ops.rows[position]].astype(np.int64),
+    )
 
 
 def _nearest(ops: Lane, chosen: NDArray[np.bool_]) -> Int64:

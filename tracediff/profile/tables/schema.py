@@ -48,13 +48,13 @@ class Part:
     """A share of the device's peak, computed where it is shown.
 
     Attributes:
-        name, title: as of columns. of: (key, values of the columns, names of the GPUs) → the part, None where it is not
-            known.
+        name, title: as of columns.
+        compute: (key, values of the columns, names of the GPUs) → the part, None where it is not known.
     """
 
     name: str
     title: str
-    of: Callable[[tuple[str, ...], Sequence[float], tuple[str, ...]], float | None]
+    compute: Callable[[tuple[str, ...], Sequence[float], tuple[str, ...]], float | None]
 
 
 @dataclass(frozen=True)

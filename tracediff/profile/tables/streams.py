@@ -69,7 +69,7 @@ def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals
     behind = running.length_before(start) - running.length_before(waits_from)
     out = np.zeros((steps, 4), np.int64)
     out[:, 0] = busy_ns(start, end, step, steps)
-    own = step >= 0
+    in_step = step >= 0
     for column, values in ((1, end - start), (2, behind), (3, np.ones(len(which), np.int64))):
-        np.add.at(out[:, column], step[own], values[own])
+        np.add.at(out[:, column], step[in_step], values[in_step])
     return out

@@ -44,17 +44,17 @@ def table(context: Context) -> TableRows:
     trace, ops = context.trace, context.lanes["ops"]
     waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(is_synchronising)[ops.rows]
     waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
-    step, call = context.steps.of(ops.start[waiting]), trace.name[ops.rows[waiting]].astype(np.int64)
+    step, call = context.steps.positions_at(ops.start[waiting]), trace.name[ops.rows[waiting]].astype(np.int64)
     keys = [
         (call, trace.names),
         _operators(trace, context.calls, np.where(step >= 0, context.calls.node[waiting], -1)),
-        _innermost(trace, context.lanes["python"], matches=SOURCE_LINE.search, ops=ops, at=waiting, most=FRAMES),
+        _innermost(trace, context.lanes["python"], matches=SOURCE_LINE.search, ops=ops, positions=waiting, most=FRAMES),
         _innermost(
             trace,
             context.lanes["annotations"],
             matches=lambda name: not PROFILER_STEP.match(name),
             ops=ops,
-            at=waiting,
+            positions=waiting,
             most=1,
         ),
     ]
@@ -62,16 +62,16 @@ def table(context: Context) -> TableRows:
 
 
 def _innermost(
-    trace: Trace, lane: Lane, *, matches: Callable[[str], object], ops: Lane, at: Int64, most: int
+    trace: Trace, lane: Lane, *, matches: Callable[[str], object], ops: Lane, positions: Int64, most: int
 ) -> tuple[Int64, list[str]]:
-    """(code of the innermost ``most`` scopes of ``lane`` around each of the ops ``at`` whose names match ``matches``,
-    the texts that the codes index).
+    """(code of the innermost ``most`` scopes of ``lane`` around each of the ops at ``positions`` whose names match
+    ``matches``, the texts that the codes index).
     """
     name = np.append(trace.name[lane.rows].astype(np.int64), -1)
     above = np.append(lane.parent, -1)
     passed = np.append(~trace.named(matches)[lane.rows], False)
     found: list[Int64] = []
-    here = enclosing(lane, ops.thread[at], ops.start[at])
+    here = enclosing(lane, ops.thread[positions], ops.start[positions])
     while len(found) < most:
         while passed[here].any():
             here = np.where(passed[here], above[here], here)
