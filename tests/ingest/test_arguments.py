@@ -39,13 +39,13 @@ def same(found: Any, written: Any) -> bool:
     return bool(found == written)
 
 
-def column_values(trace: Trace, of: Arguments, name: str) -> list[Any]:
-    """The values of one argument in the order of ``of.rows``, None where absent."""
-    if name in of.ints:
-        return [None if v == MISSING else v for v in of.ints[name].tolist()]
-    if name in of.floats:
-        return [None if np.isnan(v) else v for v in of.floats[name].tolist()]
-    return [None if c < 0 else trace.texts[c] for c in of.texts[name].tolist()]
+def column_values(trace: Trace, arguments: Arguments, name: str) -> list[Any]:
+    """The values of one argument in the order of ``arguments.rows``, None where absent."""
+    if name in arguments.ints:
+        return [None if v == MISSING else v for v in arguments.ints[name].tolist()]
+    if name in arguments.floats:
+        return [None if np.isnan(v) else v for v in arguments.floats[name].tolist()]
+    return [None if c < 0 else trace.texts[c] for c in arguments.texts[name].tolist()]
 
 
 @needs_traces
@@ -56,11 +56,11 @@ def test_every_argument_of_a_real_trace_comes_back(path: Path) -> None:
     assert len(trace) == len(events)
     compared = 0
     right: set[tuple[Any, str]] = set()
-    for of in trace.arguments.values():
-        arguments = [events[row].get("args") or {} for row in of.rows.tolist()]
-        for name in {*of.ints, *of.floats, *of.texts} - {FLOW_ID}:
+    for columns in trace.arguments.values():
+        arguments = [events[row].get("args") or {} for row in columns.rows.tolist()]
+        for name in {*columns.ints, *columns.floats, *columns.texts} - {FLOW_ID}:
             old = next((o for o, t in TODAYS.items() if t == name), name)
-            for found, args in zip(column_values(trace, of, name), arguments, strict=True):
+            for found, args in zip(column_values(trace, columns, name), arguments, strict=True):
                 written = args.get(name, args.get(old))
                 compared += written is not None
                 if found == written or (key := (found, str(written))) in right:

@@ -55,9 +55,9 @@ EVENTS = [
 NESTED_LISTS = [op("many", i, 1, items=[{"a": j, "b": [{"c": "}, {"}]} for j in range(60)]) for i in range(6)]
 
 
-def after(of: dict[str, Any]) -> dict[str, Any]:
+def after(doc: dict[str, Any]) -> dict[str, Any]:
     """The same with the events in front of the metadata."""
-    return {"traceEvents": of["traceEvents"], **of}
+    return {"traceEvents": doc["traceEvents"], **doc}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -103,8 +103,8 @@ JSON = st.recursive(
     data=st.data(),
 )
 def test_any_arguments_are_read_whatever_the_chunk(read, args: list[dict[str, Any]], data: st.DataObject) -> None:
-    of = document([op(f"op {i}", i, 1, **a) for i, a in enumerate(args)], more=data.draw(JSON))
-    content = text(of, data.draw(st.sampled_from(sorted(LAYOUTS))))
+    doc = document([op(f"op {i}", i, 1, **a) for i, a in enumerate(args)], more=data.draw(JSON))
+    content = text(doc, data.draw(st.sampled_from(sorted(LAYOUTS))))
     found = read(content, data.draw(st.integers(1, 400)))
     assert found.notes == []
     assert len(found) == len(args)
@@ -141,8 +141,8 @@ def test_the_chunk_size_makes_no_difference_to_real_traces(read, name: str) -> N
 def test_events_may_come_before_or_between_the_metadata(read, chunk: int) -> None:
     whole = document(EVENTS[:2], **META)
     between = {"odd": META["odd"], "traceEvents": whole["traceEvents"], "distributedInfo": META["distributedInfo"]}
-    for of in (whole, after(whole), between):
-        found = read(text(of, "compact"), chunk)
+    for doc in (whole, after(whole), between):
+        found = read(text(doc, "compact"), chunk)
         assert len(found) == 2
         assert found.meta.distributed_info.rank == 3
 
@@ -167,8 +167,8 @@ def test_only_the_root_key_traceEvents_holds_the_events(read, before: str) -> No
 
 
 def test_a_second_list_of_events_is_left_out_and_said(read, codes) -> None:
-    one = text(document(EVENTS[:1]), "list")
-    found = read(b'{"traceEvents": ' + one + b', "traceEvents": ' + one + b"}")
+    event_list = text(document(EVENTS[:1]), "list")
+    found = read(b'{"traceEvents": ' + event_list + b', "traceEvents": ' + event_list + b"}")
     assert len(found) == 1
     assert codes(found) == {"second-events": 1}
 

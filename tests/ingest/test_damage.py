@@ -76,15 +76,15 @@ def test_a_cut_is_found_whatever_the_chunk(read, codes, cut: int, chunk: int, la
 def spans(content: bytes, layout: str) -> list[tuple[int, int]]:
     """The position of each event in ``content``."""
     start = content.index(b"[", 0 if layout == "list" else content.index(b'"traceEvents"')) + 1
-    out, at = [], -1
+    out, event_start = [], -1
     for behind, depth in brackets(content, start):
         if depth < 0:
             return out
-        if depth == 1 and at < 0:
-            at = behind - 1
+        if depth == 1 and event_start < 0:
+            event_start = behind - 1
         if depth == 0:
-            out.append((at, behind))
-            at = -1
+            out.append((event_start, behind))
+            event_start = -1
     raise AssertionError("the list of events does not end")
 
 
@@ -243,9 +243,11 @@ def test_what_is_no_object_even_so_is_not_repaired(written: bytes) -> None:
 
 @pytest.mark.parametrize("between", ["null", "1", '"text"', "[]", "[[{}]]", "true", "-1.5e3"])
 def test_entries_that_are_no_objects_are_left_out_and_counted(read, codes, between: str) -> None:
-    one = text(document([op("a", 0, 1)]), "list").decode()[1:-1]
+    event_text = text(document([op("a", 0, 1)]), "list").decode()[1:-1]
     for chunk in (1, 1 << 20):
-        found = read(f'{{"traceEvents": [{between}, {one}, {between}, {one}, {between}]}}'.encode(), chunk)
+        found = read(
+            f'{{"traceEvents": [{between}, {event_text}, {between}, {event_text}, {between}]}}'.encode(), chunk
+        )
         assert len(found) == 2
         assert codes(found) == {"damaged": 3}
 
@@ -288,8 +290,8 @@ def test_metadata_of_another_type_is_left_out_and_counted(read, codes, rank: str
 
 def test_events_behind_a_false_end_of_the_list_are_counted(read, codes) -> None:
     events = text(document(MANY), "compact").decode()
-    at = events.index('{"ph":"X","cat":"kernel","name":"k5"')
-    found = read((events[:at] + "{}]}\x00" + events[at:]).encode())
+    position = events.index('{"ph":"X","cat":"kernel","name":"k5"')
+    found = read((events[:position] + "{}]}\x00" + events[position:]).encode())
     assert len(found) == 17
     assert codes(found)["damaged"] == 19
 
@@ -298,8 +300,8 @@ def test_events_behind_a_false_end_of_the_list_are_counted(read, codes) -> None:
 def test_a_stray_bracket_between_events_is_no_end(read, codes) -> None:
     for layout in ("list", "compact"):
         content = text(document(MANY), layout)
-        at = spans(content, layout)[17][0]
-        damaged = content[:at] + b"] , " + content[at:]
+        position = spans(content, layout)[17][0]
+        damaged = content[:position] + b"] , " + content[position:]
         for chunk in (*range(20, 300, 2), 1 << 20):  # what follows the bracket may lie in the next chunk
             found = read(damaged, chunk)
             assert len(found) == len(MANY)

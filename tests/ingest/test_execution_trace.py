@@ -71,9 +71,9 @@ def test_inputs_are_those_that_the_profiler_would_have_written(recorded, tmp_pat
     assert not is_execution_trace(TraceFile(str(recorded / "trace.json")))
     expected = inputs(read_trace(str(recorded / "trace.json")))
     trace = read_trace(str(without_shapes(recorded, tmp_path)))
-    assert not any(one[1] for one in inputs(trace))
+    assert not any(entry[1] for entry in inputs(trace))
     assert inputs(with_inputs(trace, [observed])) == expected
-    assert sum(one[1] is not None for one in expected) > 50
+    assert sum(entry[1] is not None for entry in expected) > 50
 
 
 @pytest.mark.torch

@@ -34,9 +34,9 @@ def test_any_name_is_kept_as_it_is(read, name: str) -> None:
 )  # fmt: skip
 def test_fields_of_any_type_are_kept_as_text(read, codes, field: str, value: Any, kept: Any) -> None:
     found = read(text(document([op("a", 0, 1), {**op("b", 1, 1.125), field: value}, op("c", 2, 1)])))
-    at = {"name": 2, "cat": 3, "pid": 4, "tid": 5}[field]
+    column = {"name": 2, "cat": 3, "pid": 4, "tid": 5}[field]
     back = rows(found)[1]
-    assert (back[at], type(back[at])) == (kept, type(kept))
+    assert (back[column], type(back[column])) == (kept, type(kept))
     assert back[:2] == (1000, 1125)
     assert set(codes(found)) <= {"odd-fields"}
 
@@ -71,13 +71,13 @@ def test_pointers_as_stream_of_a_hip_call_are_kept_as_text(read) -> None:
 
 
 def test_unknown_keys_of_an_event_are_passed_over_and_keys_may_come_in_any_order(read) -> None:
-    one = op("a", 5, 1.5, **{"External id": 1})
+    plain_event = op("a", 5, 1.5, **{"External id": 1})
     for event_ in (
-        {**one, "sf": 1, "stack": ["a", {"b": 1}], "cname": "x"},
-        dict(reversed(one.items())),
-        {"args": one["args"], **one},
+        {**plain_event, "sf": 1, "stack": ["a", {"b": 1}], "cname": "x"},
+        dict(reversed(plain_event.items())),
+        {"args": plain_event["args"], **plain_event},
     ):
-        assert rows(read(text(document([event_])))) == rows(read(text(document([one]))))
+        assert rows(read(text(document([event_])))) == rows(read(text(document([plain_event]))))
 
 
 def test_old_categories_mean_todays(read) -> None:

@@ -67,7 +67,7 @@ def step_facts(trace: Trace) -> dict[str, object]:
     steps = find_steps(trace, None, Notes())
     gpu = gpu_events(trace, steps, Notes())
     dur = gpu.end - gpu.start
-    of = [gpu.step == s for s in range(len(steps))]
+    in_step = [gpu.step == s for s in range(len(steps))]
     # a file without ProfilerStep is one step here, and TRUTH calls its GPU events outside
     outside = (gpu.step == NO_STEP) | (gpu.step >= 0 if steps.whole_file else False)
     spilled = gpu.step == SPILLED
@@ -78,8 +78,8 @@ def step_facts(trace: Trace) -> dict[str, object]:
         "outside_ms": ms(dur[outside].sum()),
         "steps": "" if steps.whole_file else ",".join(map(str, steps.numbers.tolist())),
         "step_wall_ms": "" if steps.whole_file else ",".join(map(ms, steps.end - steps.start)),
-        "step_gpu_n": "" if steps.whole_file else ",".join(str(int(s.sum())) for s in of),
-        "step_gpu_ms": "" if steps.whole_file else ",".join(ms(dur[s].sum()) for s in of),
+        "step_gpu_n": "" if steps.whole_file else ",".join(str(int(s.sum())) for s in in_step),
+        "step_gpu_ms": "" if steps.whole_file else ",".join(ms(dur[s].sum()) for s in in_step),
     }
 
 
@@ -111,19 +111,19 @@ def test_every_fact_agrees_with_the_raw_json(case: tuple[Trace, Profile, dict[st
 def test_the_profile_keeps_every_gpu_event_and_every_step(case: tuple[Trace, Profile, dict[str, str]]) -> None:
     _, profile, row = case
     kernels = profile.kernels
-    of = [kernels.step == s for s in range(len(profile.step_numbers))]
+    in_step = [kernels.step == s for s in range(len(profile.step_numbers))]
     assert sum(profile.events.values()) == int(row["events"])
     assert int(kernels.count.sum()) == int(row["gpu_events"])
     assert ms(kernels.total_ns[kernels.category == cat.KERNEL].sum()) == row["kernel_ms"]
     assert int(kernels.count[kernels.step == SPILLED].sum()) == int(row["spill_n"])
     if profile.whole_file:
         assert row["steps"] == ""
-        assert [int(kernels.count[s].sum()) for s in of] == [int(row["outside_n"])]
+        assert [int(kernels.count[s].sum()) for s in in_step] == [int(row["outside_n"])]
     else:
         assert ",".join(map(str, profile.step_numbers.tolist())) == row["steps"]
         assert ",".join(map(ms, profile.host_ns)) == row["step_wall_ms"]
-        assert ",".join(str(int(kernels.count[s].sum())) for s in of) == row["step_gpu_n"]
-        assert ",".join(ms(kernels.total_ns[s].sum()) for s in of) == row["step_gpu_ms"]
+        assert ",".join(str(int(kernels.count[s].sum())) for s in in_step) == row["step_gpu_n"]
+        assert ",".join(ms(kernels.total_ns[s].sum()) for s in in_step) == row["step_gpu_ms"]
 
 
 @needs_traces

@@ -128,7 +128,7 @@ class ArgumentDecoder:
             try:
                 decoded = self.batch.decode(text)
             except NOT_JSON:
-                decoded = [self._one(o, notes) for o in objects]
+                decoded = [self._decode_object(o, notes) for o in objects]
         columns: dict[str, Sequence[Any]] = dict(
             zip(self.names, zip(*map(msgspec.structs.astuple, decoded), strict=True), strict=False)
         )
@@ -144,8 +144,8 @@ class ArgumentDecoder:
 
     def _learn_from(self, objects: Sequence[Any]) -> None:
         found: dict[str, None] = {}
-        for one in objects:
-            found.update(dict.fromkeys(_object(one, Notes()) or ()))
+        for text in objects:
+            found.update(dict.fromkeys(_object(text, Notes()) or ()))
         new = [name for name in found if name not in self.names and not UNFIT_NAME.search(name)]
         self._learn(new[: MOST_COLUMNS - len(self.names)])
 
@@ -166,7 +166,7 @@ class ArgumentDecoder:
         self._fields = dict(zip(self.names, msgspec.structs.fields(self.struct), strict=True))
         self.batch = msgspec.json.Decoder(list[self.struct], strict=False)  # type: ignore[name-defined]  # a type made at run time
 
-    def _one(self, text: Any, notes: Notes) -> Any:
+    def _decode_object(self, text: Any, notes: Notes) -> Any:
         try:
             return msgspec.json.decode(text, type=self.struct, strict=False)
         except NOT_JSON:

@@ -47,7 +47,7 @@ class Codes(dict[Any, int]):
         code = self[value] = len(self)
         return code
 
-    def of(self, values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def encode(self, values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
         """int32 codes of ``values``."""
         return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
 
@@ -146,10 +146,10 @@ class EventDecoder:
         base: Columns = {
             "ts": ts,
             "dur": self._durations(events),
-            "name": self.names.of([e.name for e in events]),
-            "pid": self.ids.of([e.pid for e in events]),
-            "tid": self.ids.of([e.tid for e in events]),
-            "phase": self.phases.of([e.ph for e in events]),
+            "name": self.names.encode([e.name for e in events]),
+            "pid": self.ids.encode([e.pid for e in events]),
+            "tid": self.ids.encode([e.tid for e in events]),
+            "phase": self.phases.encode([e.ph for e in events]),
         }
         base["category"] = self._categories(events, base)
         keep = self._timed(base)
@@ -167,8 +167,8 @@ class EventDecoder:
         except Inexact:
             if None not in values:
                 raise
-            there = iter(from_numbers([v for v in values if v is not None]).tolist())
-            return np.array([MISSING if v is None else next(there) for v in values], np.int64)
+            recorded_times = iter(from_numbers([v for v in values if v is not None]).tolist())
+            return np.array([MISSING if v is None else next(recorded_times) for v in values], np.int64)
 
     def _durations(self, events: list[Event]) -> Int64:
         given_or_missing = [e.dur for e in events]
@@ -176,18 +176,18 @@ class EventDecoder:
             return from_numbers(cast(Any, given_or_missing))
         except Inexact:
             values = [None if v == MISSING else v for v in given_or_missing]
-        there = np.array([v is not None for v in values], bool)
+        is_recorded = np.array([v is not None for v in values], bool)
         out = np.full(len(events), MISSING, np.int64)
         given = [v for v in values if v is not None]
         try:
-            out[there] = from_numbers(given)
+            out[is_recorded] = from_numbers(given)
         except Inexact:
             beyond = LONGEST_US + 1
-            out[there] = from_numbers([min(max(v, -beyond), beyond) for v in given])
+            out[is_recorded] = from_numbers([min(max(v, -beyond), beyond) for v in given])
         return out
 
     def _categories(self, events: list[Event], base: Columns) -> np.ndarray[Any, np.dtype[np.int32]]:
-        stated = self._stated.of([e.cat for e in events])
+        stated = self._stated.encode([e.cat for e in events])
         for new in islice(self._stated, len(self._canonical), None):
             self._canonical.append(-1 if not new else self._category(cat.RENAMED.get(new, new)))
         out: np.ndarray[Any, np.dtype[np.int32]] = np.array(self._canonical, np.int32)[stated]
@@ -270,7 +270,7 @@ class EventDecoder:
             elif kind is float:
                 out[name] = np.fromiter(column, np.float64, len(column))
             else:
-                out[name] = self.texts.of(list(map(bytes, column))) - np.int32(1)
+                out[name] = self.texts.encode(list(map(bytes, column))) - np.int32(1)
         return out
 
 
@@ -290,11 +290,11 @@ def _flow_ids(ids: list[int | str | None]) -> Int64:
     return np.array([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids], np.int64)
 
 
-def _spread(column: np.ndarray[Any, Any], there: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, Any]:
+def _spread(column: np.ndarray[Any, Any], has_arguments: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, Any]:
     """``column`` with room for the events that carry no arguments."""
     missing: Any = float("nan") if column.dtype == np.float64 else MISSING if column.dtype == np.int64 else -1
-    out = np.full(len(there), missing, column.dtype)
-    out[there] = column
+    out = np.full(len(has_arguments), missing, column.dtype)
+    out[has_arguments] = column
     return out
 
 

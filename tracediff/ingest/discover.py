@@ -31,7 +31,7 @@ def find_traces(where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     if not isinstance(where, str | os.PathLike):
         if not where:
             raise TracediffError("traces", "none given", "give a folder, a file, a pattern, an archive or a URL")
-        return list(dict.fromkeys(file for one in where for file in find_traces(one)))
+        return list(dict.fromkeys(file for source in where for file in find_traces(source)))
     path = os.fspath(where)
     if "://" in path:
         return [TraceFile(path)]

@@ -62,11 +62,11 @@ def from_text(texts: Sequence[Any]) -> Int64:
     """Nanoseconds of microseconds given as JSON text (``b'1712195495519689.047'``); MISSING if that is not a number."""
     out = np.empty(len(texts), np.int64)
     for i, text in enumerate(texts):
-        out[i] = _one(bytes(text))
+        out[i] = _nanoseconds(bytes(text))
     return out
 
 
-def _one(text: bytes) -> int:
+def _nanoseconds(text: bytes) -> int:
     text = text.strip(b'"')
     whole, _, fraction = text.partition(b".")
     if len(whole) <= 16 and len(fraction) <= 3 and whole.isdigit() and (fraction.isdigit() or not fraction):

@@ -128,8 +128,8 @@ class Trace:
         if columns is None or argument not in columns.ints:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         values = columns.ints[argument]
-        there = values != MISSING
-        return columns.rows[there], values[there]
+        is_recorded = values != MISSING
+        return columns.rows[is_recorded], values[is_recorded]
 
     def integer_column(self, argument: str, categories: tuple[int, ...], missing: int = MISSING) -> Int64:
         """int64[n] of ``argument`` for every event, ``missing`` where an event has none or is of another category."""

@@ -152,8 +152,8 @@ def _note_unread(notes: Notes, columns: dict[str, Any], categories: list[str], p
             )
     for phase in ("B", "E"):
         if phase in phases:
-            there = int((columns["phase"] == phases.index(phase)).sum())
-            notes.add("unread-phase", "begin/end events (ph B and E) are not paired, so they have no duration", there)
+            count = int((columns["phase"] == phases.index(phase)).sum())
+            notes.add("unread-phase", "begin/end events (ph B and E) are not paired, so they have no duration", count)
 
 
 KINETO = Reader(
