@@ -200,15 +200,16 @@ def _profiles(
     report = progress or (lambda _done, _total: None)
     report(0, len(files))
     if jobs <= 1:
-        for one in files:
-            done[one] = attempt(one)
+        for wanted in files:
+            done[wanted] = attempt(wanted)
             report(len(done), len(files))
         return done
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=(signal.SIGTERM, signal.SIG_DFL))
     try:
         futures = {
-            pool.submit(attempt, one): one for one in sorted(files, key=lambda one: size_of(one[0]), reverse=True)
+            pool.submit(attempt, wanted): wanted
+            for wanted in sorted(files, key=lambda wanted: size_of(wanted[0]), reverse=True)
         }
         for future in as_completed(futures):
             done[futures[future]] = future.result()
@@ -224,9 +225,9 @@ def _profiles(
 
 
 def _attempt(
-    one: Wanted, step_marker: str | None, families: Families, tables: Sequence[str]
+    wanted: Wanted, step_marker: str | None, families: Families, tables: Sequence[str]
 ) -> Profile | TracediffError:
-    file, selection, beside = one
+    file, selection, beside = wanted
     try:
         return profile_file(file, step_marker, families=families, selection=selection, tables=tables, beside=beside)
     except TracediffError as error:
@@ -234,7 +235,7 @@ def _attempt(
 
 
 def _default_jobs(files: list[Wanted]) -> int:
-    if sys.platform != "linux" or sum(size_of(one[0]) for one in files) < WORTH_A_PROCESS:
+    if sys.platform != "linux" or sum(size_of(wanted[0]) for wanted in files) < WORTH_A_PROCESS:
         return 1
     return len(os.sched_getaffinity(0))
 

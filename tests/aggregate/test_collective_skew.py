@@ -36,10 +36,10 @@ def write_rank(
         number = 1 + k // per_step
         if steps and number not in steps:
             continue
-        at = (number - 1) * length
-        events += [step(number, at, length), op("aten::mm", at + 1, 2)]
+        start = (number - 1) * length
+        events += [step(number, start, length), op("aten::mm", start + 1, 2)]
         for j in range(k, min(k + per_step, len(arrivals))):
-            events.append(call("cudaLaunchKernel", at + 5 + j - k, 1, j + 1))
+            events.append(call("cudaLaunchKernel", start + 5 + j - k, 1, j + 1))
             events.append(kernel(KERNEL, arrivals[j], ends[j] - arrivals[j], j + 1, **(args(j) if args else {})))
     for event in events:
         event["ts"] += clock
@@ -69,10 +69,13 @@ def waits_of(folder):
     return collective_waits(traces)
 
 
-def table(of):
+def table(rows_table):
     """key → column → value per step, in the table's units."""
-    names = [c.name for c in of.schema.columns]
-    return {key: {n: v / of.denominator for n, v in zip(names, values, strict=True)} for key, values in of.rows.items()}
+    names = [c.name for c in rows_table.schema.columns]
+    return {
+        key: {n: v / rows_table.denominator for n, v in zip(names, values, strict=True)}
+        for key, values in rows_table.rows.items()
+    }
 
 
 # two steps of four collectives over three ranks; steps are 10 ms, collectives begin in the middle of them
@@ -179,7 +182,9 @@ def test_clocks_and_lateness_are_right_within_the_uncertainty(seed):
 def test_ranks_without_a_common_collective_are_led_to_each_other():
     # groups {0, 1}, {1, 2}, {3, 4}; clocks ahead by 0, 10, 30, 0, 7 µs
     ahead = np.array([0, 10, 30, 0, 7]) * 1000
-    rows = [(g, r, 100_000 * j) for j in range(6) for g, of in enumerate(((0, 1), (1, 2), (3, 4))) for r in of]
+    rows = [
+        (g, r, 100_000 * j) for j in range(6) for g, members in enumerate(((0, 1), (1, 2), (3, 4))) for r in members
+    ]
     collective = np.array([3 * (t // 100_000) + g for g, _, t in rows])
     rank, start = np.array([r for _, r, _ in rows]), np.array([t for *_, t in rows])
     found = rank_clocks(collective, rank, start + ahead[rank], start + ahead[rank] + 500, 5)

@@ -18,9 +18,9 @@ from tracediff.profile.selection import Selection
 def file(path, rank=None, numbers=(1, 2, 3, 4), world=None, gpu=True, cut=None):
     events = []
     for n in numbers:
-        at = 100 * n
-        events += [step(n, at, 100), op("aten::mm", at + 1, 50)]
-        events += [call("cudaLaunchKernel", at + 10, 5, n), kernel("gemm", at + 30, 40, n)] if gpu else []
+        start = 100 * n
+        events += [step(n, start, 100), op("aten::mm", start + 1, 50)]
+        events += [call("cudaLaunchKernel", start + 10, 5, n), kernel("gemm", start + 30, 40, n)] if gpu else []
     write(
         path,
         document(

@@ -43,7 +43,7 @@ LARGEST = 300_000
 
 
 def answer(wheres, used=({}, {})):
-    options = LoadOptions(tuple(SetOptions(label, **of) for label, of in zip("ab", used, strict=True)))
+    options = LoadOptions(tuple(SetOptions(label, **selected) for label, selected in zip("ab", used, strict=True)))
     return to_json(compare_sets(*load_sets([str(w) for w in wheres], options), force=True))
 
 
@@ -150,8 +150,8 @@ def small(folder, name="rank0.json", numbers=(1, 2, 3), length=100):
     events = [
         e
         for n in numbers
-        for at in [next(starts)]
-        for e in (step(n, at, length - 5), op("aten::mm", at + 10, 20, **{"Input Dims": [[2, 3]]}))
+        for start in [next(starts)]
+        for e in (step(n, start, length - 5), op("aten::mm", start + 10, 20, **{"Input Dims": [[2, 3]]}))
     ]
     return write(folder / name, document(events))
 
@@ -248,8 +248,8 @@ def test_damaged_files(tmp_path):
     ):
         path.write_bytes(part)
         fails(path)
-    for at in range(20, len(data), 97):
-        path.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+    for position in range(20, len(data), 97):
+        path.write_bytes(data[:position] + bytes([data[position] ^ 0x55]) + data[position + 1 :])
         fails(path)
 
 
@@ -328,11 +328,11 @@ def test_nothing_personal_is_in_it(tmp_path):
 def test_a_snapshot_has_the_further_tables_it_was_made_with(tmp_path):
     events = []
     for k in range(4):
-        at = 100 * k
+        start = 100 * k
         events += [
-            step(k, at, 90),
-            call("cudaLaunchKernel", at + 5, 4, correlation=k),
-            kernel("a", at + 20, 10, correlation=k),
+            step(k, start, 90),
+            call("cudaLaunchKernel", start + 5, 4, correlation=k),
+            kernel("a", start + 20, 10, correlation=k),
         ]
     path = write(tmp_path / "trace.json", document(events))
     (loaded,) = load_sets([str(path)], LoadOptions(tables=OF_FILES))

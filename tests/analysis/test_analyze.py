@@ -38,8 +38,11 @@ def loaded(where, tables=("all",)):
 @needs_traces
 @pytest.mark.parametrize("name", SETS)
 def test_an_analysis_says_what_a_comparison_says_of_that_side(name):
-    of = loaded(traces.FOLDER / name)
-    analysis, diff = plain(json_document(analyze_set(of))), plain(diff_document(compare_sets(of, of)))
+    traces_of_side = loaded(traces.FOLDER / name)
+    analysis, diff = (
+        plain(json_document(analyze_set(traces_of_side))),
+        plain(diff_document(compare_sets(traces_of_side, traces_of_side))),
+    )
     assert analysis["step_time"]["us"] == diff["step_time"]["control_us"]
     assert {s["name"]: s["us"] for s in analysis["step_time"]["states"]} == {
         s["name"]: s["control_us"] for s in diff["step_time"]["states"]
@@ -57,7 +60,9 @@ def test_an_analysis_says_what_a_comparison_says_of_that_side(name):
     }
     assert ours
     assert all(theirs[key] == values for key, values in ours.items())
-    assert analysis["tables"].keys() == diff["tables"].keys() == set(NAMES if len(of.ranks) > 1 else OF_FILES)
+    assert (
+        analysis["tables"].keys() == diff["tables"].keys() == set(NAMES if len(traces_of_side.ranks) > 1 else OF_FILES)
+    )
     for table in diff["tables"].values():
         for row in table:
             assert all(
@@ -77,28 +82,28 @@ def test_every_view_adds_up_to_the_work(name):
 @needs_traces
 def test_tables_of_two_sets_turn_round_with_the_sides():
     a, b = (loaded(traces.FOLDER / name) for name in ("hta_control", "hta_test"))
-    there, back = (diff_document(compare_sets(*pair)).tables for pair in ((a, b), (b, a)))
+    forward, backward = (diff_document(compare_sets(*pair)).tables for pair in ((a, b), (b, a)))
     for name in OF_FILES:
         swapped = [
             {
                 key.replace("control_", "~").replace("test_", "control_").replace("~", "test_"): v
                 for key, v in row.items()
             }
-            for row in back[name]
+            for row in backward[name]
         ]
         key = lambda row: json.dumps(row, sort_keys=True)  # noqa: E731
-        assert sorted(swapped, key=key) == sorted(there[name], key=key)
+        assert sorted(swapped, key=key) == sorted(forward[name], key=key)
 
 
 def small(folder, name="gemm"):
     events = []
     for k in range(6):
-        at = 100 * k
+        start = 100 * k
         events += [
-            step(k, at, 95),
-            op(f"aten::{name}", at + 5, 30),
-            call("cudaLaunchKernel", at + 8, 4, correlation=k),
-            kernel(name, at + 20, 10, correlation=k),
+            step(k, start, 95),
+            op(f"aten::{name}", start + 5, 30),
+            call("cudaLaunchKernel", start + 8, 4, correlation=k),
+            kernel(name, start + 20, 10, correlation=k),
         ]
     return write(folder / "trace.json", document(events))
 

@@ -18,12 +18,12 @@ def compare_events(folder, control, test, force=False):
     return compare_sets(*load_sets([str(p) for p in paths]), force=force)
 
 
-def launched(name, at, length, correlation, op_name="aten::mm", **args):
-    """A kernel with its op and launch at ``at``; it runs 10 µs later."""
+def launched(name, start, length, correlation, op_name="aten::mm", **args):
+    """A kernel with its op and launch at ``start``; it runs 10 µs later."""
     return [
-        op(op_name, at, 4, **args),
-        call("cudaLaunchKernel", at + 1, 2, correlation=correlation),
-        kernel(name, at + 10, length, correlation=correlation),
+        op(op_name, start, 4, **args),
+        call("cudaLaunchKernel", start + 1, 2, correlation=correlation),
+        kernel(name, start + 10, length, correlation=correlation),
     ]
 
 

@@ -33,11 +33,11 @@ def module(name, ts, dur, tid=100):
     return event("python_function", f"nn.Module: {name}", ts, dur, tid=tid)
 
 
-def launched(name, at, correlation, op_name, tid=100, length=10, **args):
+def launched(name, start, correlation, op_name, tid=100, length=10, **args):
     return [
-        op(op_name, at, 4, tid=tid, **args),
-        call("cudaLaunchKernel", at + 1, 2, correlation=correlation, tid=tid),
-        kernel(name, at + 10, length, correlation=correlation),
+        op(op_name, start, 4, tid=tid, **args),
+        call("cudaLaunchKernel", start + 1, 2, correlation=correlation, tid=tid),
+        kernel(name, start + 10, length, correlation=correlation),
     ]
 
 

@@ -87,16 +87,18 @@ OPPOSITE = {
 
 
 def assert_antisymmetric(forward, backward):
-    there, back = mirrored(forward), mirrored(backward)
-    assert there["states"] == {k: v[::-1] for k, v in back["states"].items()}
-    assert there["gpu"] == (-back["gpu"][1], -back["gpu"][0], -back["gpu"][2])
+    forward_answer, backward_answer = mirrored(forward), mirrored(backward)
+    assert forward_answer["states"] == {k: v[::-1] for k, v in backward_answer["states"].items()}
+    assert forward_answer["gpu"] == (-backward_answer["gpu"][1], -backward_answer["gpu"][0], -backward_answer["gpu"][2])
     swapped = [
         ({"added": "removed", "removed": "added"}.get(lv, lv), n, t, c, tuple(-p for p in parts))
-        for lv, n, c, t, parts in back["groups"]
+        for lv, n, c, t, parts in backward_answer["groups"]
     ]
-    assert there["groups"] == sorted(swapped)
-    assert there["ops"] == {k: (v[1], v[0], v[3], v[2], v[5], v[4]) for k, v in back["ops"].items()}
-    assert there["classes"] == {k: tuple(OPPOSITE.get(c, c) for c in v) for k, v in back["classes"].items()}
+    assert forward_answer["groups"] == sorted(swapped)
+    assert forward_answer["ops"] == {k: (v[1], v[0], v[3], v[2], v[5], v[4]) for k, v in backward_answer["ops"].items()}
+    assert forward_answer["classes"] == {
+        k: tuple(OPPOSITE.get(c, c) for c in v) for k, v in backward_answer["classes"].items()
+    }
 
 
 @traces.needs_traces

@@ -27,16 +27,16 @@ def codes(comparison):
     return [f.code for f in comparison.findings]
 
 
-def one(comparison, code):
+def finding(comparison, code):
     (found,) = [f for f in comparison.findings if f.code == code]
     return found
 
 
-def launched(name, at, length, correlation, op_name="aten::mm", **args):
+def launched(name, start, length, correlation, op_name="aten::mm", **args):
     return [
-        op(op_name, at, 4, **args),
-        call("cudaLaunchKernel", at + 1, 2, correlation=correlation),
-        kernel(name, at + 10, length, correlation=correlation),
+        op(op_name, start, 4, **args),
+        call("cudaLaunchKernel", start + 1, 2, correlation=correlation),
+        kernel(name, start + 10, length, correlation=correlation),
     ]
 
 
@@ -75,7 +75,7 @@ def test_nothing_changed_on_the_gpu_between_two_runs_of_one_program(control, tes
 @traces.needs_traces
 def test_cuda_graphs_save_the_host_time_that_nobody_waited_for():
     comparison = real("tinylm_compile", "tinylm_cudagraph")
-    found = one(comparison, "cuda-graph")
+    found = finding(comparison, "cuda-graph")
     assert "graph launches: 0 → 2 per step" in found.title
     assert "−73 %" in found.detail or "-73 %" in found.detail
     assert "No speed-up" in found.detail
@@ -94,7 +94,7 @@ def test_the_host_bounds_the_small_models(model):
 def test_two_machines_are_compared_with_caution():
     comparison = real("hta_control", "hta_test")
     assert {"gpu", "world-size"} <= {r.code for r in comparison.comparability.reasons}
-    assert "3 → 768 copies per step" in one(comparison, "new-copies").title
+    assert "3 → 768 copies per step" in finding(comparison, "new-copies").title
 
 
 @traces.needs_traces
@@ -109,7 +109,7 @@ def test_the_rank_that_waits_least_comes_last():
 
 def test_a_compiled_sample_fuses_what_it_computes():
     comparison = compare_sets(*load_sets([str(SAMPLES / "vit/eager"), str(SAMPLES / "vit/compile")]))
-    found = one(comparison, "fused")
+    found = finding(comparison, "fused")
     assert found.delta_us < 0
     fused = [(g.level, m.ns) for g in comparison.host_time.groups for m in g.test if "fused" in m.name]
     assert sum(ns for level, ns in fused if level == "fusion") >= 0.95 * sum(ns for _, ns in fused)
@@ -119,7 +119,7 @@ def test_a_compiled_sample_fuses_what_it_computes():
 
 def test_graph_breaks_come_from_the_manifest():
     comparison = compare_sets(*load_sets([str(SAMPLES / "graph-breaks/eager"), str(SAMPLES / "graph-breaks/compile")]))
-    found = one(comparison, "graph-breaks")
+    found = finding(comparison, "graph-breaks")
     assert "has 4 graph breaks: 5 compiled regions" in found.title
     assert all("graph_breaks.py:" in e.name for e in found.evidence)
 
@@ -130,7 +130,7 @@ def test_the_same_kernel_slower_and_faster(tmp_path):
         [step(1, 0, 100), *launched("gemm", 0, 10, 1), *launched("relu", 40, 20, 2, "aten::relu")],
         [step(1, 0, 100), *launched("gemm", 0, 20, 1), *launched("relu", 40, 10, 2, "aten::relu")],
     )
-    assert (one(comparison, "slower-kernel").delta_us, one(comparison, "faster-kernel").delta_us) == (10, -10)
+    assert (finding(comparison, "slower-kernel").delta_us, finding(comparison, "faster-kernel").delta_us) == (10, -10)
 
 
 def test_other_kernels_of_the_same_operator(tmp_path):
@@ -139,9 +139,9 @@ def test_other_kernels_of_the_same_operator(tmp_path):
         [step(1, 0, 100), *launched("ampere_sgemm_64x64_tn", 0, 30, 1)],
         [step(1, 0, 100), *launched("ampere_h16816gemm_64x64_tn", 0, 10, 1)],
     )
-    found = one(comparison, "algorithm-swap")
+    found = finding(comparison, "algorithm-swap")
     assert (found.delta_us, found.evidence[0].control_us, found.evidence[0].test_us) == (-20, 30, 10)
-    assert "0 → 100 %" in one(comparison, "tensor-core-share").title
+    assert "0 → 100 %" in finding(comparison, "tensor-core-share").title
 
 
 def test_copies_and_waits_that_one_side_makes_more_of(tmp_path):
@@ -157,8 +157,8 @@ def test_copies_and_waits_that_one_side_makes_more_of(tmp_path):
     ]
     plain = [step(1, 0, 100), *launched("gemm", 0, 10, 1)]
     comparison = compare_events(tmp_path, plain, plain + copies)
-    assert "0 → 3 copies per step" in one(comparison, "new-copies").title
-    assert one(comparison, "new-sync").evidence[0].test_count == 3
+    assert "0 → 3 copies per step" in finding(comparison, "new-copies").title
+    assert finding(comparison, "new-sync").evidence[0].test_count == 3
 
 
 def test_inputs_of_another_dtype_and_in_another_layout(tmp_path):
@@ -167,9 +167,9 @@ def test_inputs_of_another_dtype_and_in_another_layout(tmp_path):
         return [step(1, 0, 100), *launched("gemm", 0, 10, 1, **inputs)]
 
     rows, columns = [[4, 1], [4, 1]], [[1, 4], [4, 1]]
-    found = one(compare_events(tmp_path, product("float", rows), product("c10::BFloat16", rows)), "dtype-change")
+    found = finding(compare_events(tmp_path, product("float", rows), product("c10::BFloat16", rows)), "dtype-change")
     assert "float → c10::BFloat16" in found.evidence[0].name
-    found = one(compare_events(tmp_path, product("float", rows), product("float", columns)), "layout-change")
+    found = finding(compare_events(tmp_path, product("float", rows), product("float", columns)), "layout-change")
     assert "strides [4, 1] → [1, 4]" in found.evidence[0].name
 
 
@@ -185,7 +185,8 @@ def test_work_of_other_shapes(tmp_path):
         ]
 
     assert (
-        "50 % of the work" in one(compare_events(tmp_path, products(4, 16), products(4, 64)), "workload-changed").title
+        "50 % of the work"
+        in finding(compare_events(tmp_path, products(4, 16), products(4, 64)), "workload-changed").title
     )
 
 
@@ -198,14 +199,14 @@ def test_compiling_inside_of_the_steps_is_told(tmp_path):
 
 def test_a_step_far_from_the_others_is_named_and_kept(tmp_path):
     def steps(*lengths):
-        at, out = 0, []
+        start, out = 0, []
         for number, length in enumerate(lengths, 1):
-            out += [step(number, at, length), op("aten::mm", at + 1, 5)]
-            at += length
+            out += [step(number, start, length), op("aten::mm", start + 1, 5)]
+            start += length
         return out
 
     comparison = compare_events(tmp_path, steps(*[100] * 8), steps(*[100] * 5, 900, 100, 100))
-    assert "step 6: 900.0 µs" in one(comparison, "outlier-step").detail
+    assert "step 6: 900.0 µs" in finding(comparison, "outlier-step").detail
 
 
 def test_launches_that_the_step_waits_for(tmp_path):
@@ -217,7 +218,7 @@ def test_launches_that_the_step_waits_for(tmp_path):
             kernel("gemm", us + 3, 10, correlation=1),
         ]
 
-    assert one(compare_events(tmp_path, slow_launch(5), slow_launch(80)), "launch-bound").delta_us == 75
+    assert finding(compare_events(tmp_path, slow_launch(5), slow_launch(80)), "launch-bound").delta_us == 75
 
 
 def test_a_refused_comparison_has_no_findings(tmp_path):
@@ -229,4 +230,4 @@ def test_data_loading_on_traces_without_a_gpu(tmp_path):
     def loading(us):
         return [step(1, 0, 100 + us), annotation("enumerate(DataLoader)#_Iter.__next__", 0, us), op("aten::mm", us, 50)]
 
-    assert one(compare_events(tmp_path, loading(200), loading(10)), "data-loading").delta_us == -190
+    assert finding(compare_events(tmp_path, loading(200), loading(10)), "data-loading").delta_us == -190

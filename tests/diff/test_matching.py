@@ -17,11 +17,11 @@ def compare_events(folder, control, test):
     return compare_sets(*load_sets([str(p) for p in paths]))
 
 
-def launched(name, at, length, correlation, op_name, **args):
+def launched(name, start, length, correlation, op_name, **args):
     return [
-        op(op_name, at, 4, **args),
-        call("cudaLaunchKernel", at + 1, 2, correlation=correlation),
-        kernel(name, at + 10, length, correlation=correlation),
+        op(op_name, start, 4, **args),
+        call("cudaLaunchKernel", start + 1, 2, correlation=correlation),
+        kernel(name, start + 10, length, correlation=correlation),
     ]
 
 
@@ -105,8 +105,8 @@ def test_a_group_of_a_module_that_is_most_of_the_time_is_placed_and_not_matched(
 
 
 def test_a_fused_kernel_against_the_operators_that_its_name_lists(tmp_path):
-    def gemm(at, correlation, **args):
-        return launched("gemm", at, 5, correlation, "aten::mm", **{"Input Dims": [[8, 8], [8, 8]]}, **args)
+    def gemm(start, correlation, **args):
+        return launched("gemm", start, 5, correlation, "aten::mm", **{"Input Dims": [[8, 8], [8, 8]]}, **args)
 
     control = [
         step(1, 0, 200),
@@ -130,11 +130,11 @@ def test_a_fused_kernel_against_the_operators_that_its_name_lists(tmp_path):
 def test_a_fused_kernel_of_another_layer_is_no_partner(tmp_path):
     """Two layers, each a product and an add; only the second layer's add is fused."""
 
-    def layer(at, correlation, fused):
+    def layer(start, correlation, fused):
         name = "triton_poi_fused_add_0" if fused else "add_kernel"
         return [
-            *launched("gemm", at, 5, correlation, "aten::mm", **{"Input Dims": [[8, 8], [8, 8]]}),
-            *launched(name, at + 20, 4, correlation + 1, name if fused else "aten::add"),
+            *launched("gemm", start, 5, correlation, "aten::mm", **{"Input Dims": [[8, 8], [8, 8]]}),
+            *launched(name, start + 20, 4, correlation + 1, name if fused else "aten::add"),
         ]
 
     control = [step(1, 0, 200), *layer(0, 1, fused=False), *layer(60, 3, fused=False)]

@@ -118,12 +118,12 @@ def matches_of(pair: str) -> tuple[list[Item], list[Item], list[Match]]:
     return control, test, cascade(control, test, trees, pair_calls(*trees))
 
 
-def item_at(items: Sequence[Item], events: Events, at: str, name: str) -> Item | None:
-    """The item of the event ``at``: of the same name, the last one that begins no later."""
-    if not at:
+def item_at(items: Sequence[Item], events: Events, event: str, name: str) -> Item | None:
+    """The item of the event numbered ``event``: of the same name, the last one that begins no later."""
+    if not event:
         return None
-    full, order = events.names[int(at)], events.orders[int(at)]
-    assert full.startswith(name), f"event {at} is {full}, not {name}"
+    full, order = events.names[int(event)], events.orders[int(event)]
+    assert full.startswith(name), f"event {event} is {full}, not {name}"
     return max((i for i in items if i.work.name == full and i.order <= order), key=lambda i: i.order)
 
 

@@ -27,8 +27,8 @@ def logs(random, count, disturbed=0.0):
     return random.normal(0, SD, count) + slowed * np.log(random.uniform(1.15, 1.6, count))
 
 
-def found(one):
-    return one.low is not None and (one.low > 0 or one.high < 0)
+def found(estimated):
+    return estimated.low is not None and (estimated.low > 0 or estimated.high < 0)
 
 
 def share_found(seed, n, m, times, effect=0.0, disturbed=0.0):
@@ -83,42 +83,42 @@ samples = st.lists(values, min_size=1, max_size=9)
 @examples(200)
 @given(samples, samples, st.booleans(), st.sampled_from([None, 0.02]))
 def test_swapping_the_sides_negates_the_effect(control, test, paired, assumed):
-    there = estimate(control, test, paired=paired, assumed_cv=assumed)
-    back = estimate(test, control, paired=paired, assumed_cv=assumed)
-    assert (there.method, there.p is None) == (back.method, back.p is None)
-    assert there.effect == pytest.approx(-back.effect, abs=1e-9)
-    if there.low is not None:
-        assert (there.low, there.high, there.p, there.detectable) == pytest.approx(
-            (-back.high, -back.low, back.p, back.detectable), abs=1e-9
+    forward = estimate(control, test, paired=paired, assumed_cv=assumed)
+    backward = estimate(test, control, paired=paired, assumed_cv=assumed)
+    assert (forward.method, forward.p is None) == (backward.method, backward.p is None)
+    assert forward.effect == pytest.approx(-backward.effect, abs=1e-9)
+    if forward.low is not None:
+        assert (forward.low, forward.high, forward.p, forward.detectable) == pytest.approx(
+            (-backward.high, -backward.low, backward.p, backward.detectable), abs=1e-9
         )
 
 
 @examples(200)
 @given(samples, samples, st.booleans())
 def test_every_number_is_finite_and_the_interval_holds_the_effect(control, test, paired):
-    one = estimate(control, test, paired=paired)
-    assert math.isfinite(one.effect)
-    if one.low is not None:
-        assert one.low <= one.effect <= one.high
-        assert 0 <= one.p <= 1
-        assert all(map(math.isfinite, (one.low, one.high, one.p, one.detectable)))
-        assert one.high - one.low > 0
+    estimated = estimate(control, test, paired=paired)
+    assert math.isfinite(estimated.effect)
+    if estimated.low is not None:
+        assert estimated.low <= estimated.effect <= estimated.high
+        assert 0 <= estimated.p <= 1
+        assert all(map(math.isfinite, (estimated.low, estimated.high, estimated.p, estimated.detectable)))
+        assert estimated.high - estimated.low > 0
 
 
 @examples(200)
 @given(samples, samples, st.booleans())
 def test_interval_and_p_agree(control, test, paired):
     """Where the interval excludes 0, p is at most .05, except for the Mann–Whitney p of ties, which is cautious."""
-    one = estimate(control, test, paired=paired)
-    if one.low is not None and one.method != "ranks":
-        assert found(one) == (one.p <= 0.05) or abs(one.p - 0.05) < 1e-9
+    estimated = estimate(control, test, paired=paired)
+    if estimated.low is not None and estimated.method != "ranks":
+        assert found(estimated) == (estimated.p <= 0.05) or abs(estimated.p - 0.05) < 1e-9
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 3), (5, 5), (8, 8), (1, 3), (1, 8), (2, 8)])
 def test_all_equal_values_are_no_difference(n, m):
-    one = estimate([7.0] * n, [7.0] * m)
-    assert (one.effect, one.p) == (0, 1)
-    assert one.low == -one.high < 0
+    estimated = estimate([7.0] * n, [7.0] * m)
+    assert (estimated.effect, estimated.p) == (0, 1)
+    assert estimated.low == -estimated.high < 0
 
 
 @pytest.mark.parametrize(
@@ -127,22 +127,28 @@ def test_all_equal_values_are_no_difference(n, m):
 def test_constants_are_told_apart_only_by_more_than_the_least_spread(n, m, change):
     """No variance at all is no certainty: the sides are taken to spread by half a per cent."""
     assert not found(estimate([7.0] * n, [7 + change] * m))
-    one = estimate([7.0] * n, [7.3] * m)
-    assert found(one)
-    assert one.high - one.low > LEAST_SD
+    estimated = estimate([7.0] * n, [7.3] * m)
+    assert found(estimated)
+    assert estimated.high - estimated.low > LEAST_SD
 
 
 def test_a_run_of_outliers_is_no_change():
     for n in (3, 5, 8):
         control = [0.01 * k for k in range(n)]
-        one = estimate(control, [*(x + 0.002 for x in control[1:]), 3.0])
-        assert not found(one)
+        estimated = estimate(control, [*(x + 0.002 for x in control[1:]), 3.0])
+        assert not found(estimated)
 
 
 def test_one_run_or_two_against_one_are_never_judged():
     for control, test in (([1.0], [2.0]), ([1.0], [2.0, 2.1]), ([1.0, 1.1], [2.0])):
-        one = estimate(control, test)
-        assert (one.method, one.low, one.high, one.p, one.detectable) == ("none", None, None, None, None)
+        estimated = estimate(control, test)
+        assert (estimated.method, estimated.low, estimated.high, estimated.p, estimated.detectable) == (
+            "none",
+            None,
+            None,
+            None,
+            None,
+        )
 
 
 def test_within_runs_needs_five_steps():
@@ -156,9 +162,9 @@ def test_the_exact_p_is_scipys(n, m):
     random = np.random.default_rng(700)
     for shift in (0, 0.5, 1, 2):
         control, test = random.normal(0, 1, n), random.normal(shift, 1, m)
-        one = estimate(control.tolist(), test.tolist())
-        if one.method == "ranks":
-            assert one.p == pytest.approx(mannwhitneyu(control, test, method="exact").pvalue, abs=1e-12)
+        estimated = estimate(control.tolist(), test.tolist())
+        if estimated.method == "ranks":
+            assert estimated.p == pytest.approx(mannwhitneyu(control, test, method="exact").pvalue, abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "m", "k"), [(5, 5, 3), (5, 8, 7), (8, 8, 14)])
@@ -208,13 +214,13 @@ def test_swapping_the_sides_of_many_negates_them():
     random = np.random.default_rng(1000)
     control, test = operators(random, 40, 4), operators(random, 40, 6)
     test[3] *= 2
-    there, back = compare_many(control, test), compare_many(test, control)
+    forward, backward = compare_many(control, test), compare_many(test, control)
     other = {"faster": "slower", "slower": "faster"}
-    assert "slower" in there.verdict
-    assert back.verdict == tuple(other.get(word, word) for word in there.verdict)
-    assert np.allclose(there.effect, -back.effect)
-    assert np.allclose(there.q, back.q)
-    assert there.common == pytest.approx(-back.common)
+    assert "slower" in forward.verdict
+    assert backward.verdict == tuple(other.get(word, word) for word in forward.verdict)
+    assert np.allclose(forward.effect, -backward.effect)
+    assert np.allclose(forward.q, backward.q)
+    assert forward.common == pytest.approx(-backward.common)
 
 
 def test_a_factor_common_to_all_is_taken_from_the_relative_change():
@@ -252,10 +258,10 @@ def compare_runs(folder, control, test):
     """Compare sets given as one list of step durations a run."""
     for side, runs in (("control", control), ("test", test)):
         for r, steps in enumerate(runs, 1):
-            at, events = 0, []
+            start, events = 0, []
             for number, length in enumerate(steps):
-                events += [step(number, at, length), op("aten::mm", at, length)]
-                at += length
+                events += [step(number, start, length), op("aten::mm", start, length)]
+                start += length
             write(folder / side / f"run{r}" / "rank0.pt.trace.json", document(events))
     return compare_sets(*load_sets([str(folder / "control"), str(folder / "test")]))
 

@@ -67,11 +67,15 @@ def test_host_operators_of_all_phases_add_up(both_ways):
     parts = [only(whole, Part(phases=frozenset((phase,)))) for phase in phases]
     found = Counter()
     for part in parts:
-        for one in part.ops:
-            if one.category == "cpu_op":
-                found[one.raw_name] += one.test_self
+        for operator in part.ops:
+            if operator.category == "cpu_op":
+                found[operator.raw_name] += operator.test_self
     assert found == Counter(
-        {one.raw_name: one.test_self for one in whole.ops if one.category == "cpu_op" and not is_wrapper(one.raw_name)}
+        {
+            operator.raw_name: operator.test_self
+            for operator in whole.ops
+            if operator.category == "cpu_op" and not is_wrapper(operator.raw_name)
+        }
     )
 
 
@@ -80,7 +84,7 @@ def test_nothing_chosen_is_everything_and_devices_share_it(both_ways):
     whole = both_ways[0]
     assert only(whole, Part()) is whole
     gpu, cpu = (only(whole, Part(device=device)) for device in ("gpu", "cpu"))
-    assert {one for part in (gpu, cpu) for one in part.ops} == set(whole.ops)
+    assert {operator for part in (gpu, cpu) for operator in part.ops} == set(whole.ops)
     assert totals(gpu) + totals(cpu) == totals(whole)
     assert gpu.verdict == whole.verdict
     assert gpu.step_time is whole.step_time
@@ -88,10 +92,10 @@ def test_nothing_chosen_is_everything_and_devices_share_it(both_ways):
 
 @needs_traces
 def test_swapped_sides_give_the_opposite(both_ways):
-    there, back = both_ways
-    families = frozenset(sorted(values(there, "family"))[:3])
+    forward, backward = both_ways
+    families = frozenset(sorted(values(forward, "family"))[:3])
     for part in (Part(families=families), Part(phases=frozenset(("backward",))), Part(device="gpu")):
-        a, b = only(there, part), only(back, part)
+        a, b = only(forward, part), only(backward, part)
         assert totals(a)["control"] == totals(b)["test"]
         assert a.work.delta == -b.work.delta
         opposite = {
@@ -111,11 +115,11 @@ def test_a_module_is_chosen_with_all_below_it(tmp_path):
     def events(scale):
         out = [step(1, 0, 400)]
         for k, (module, inner) in enumerate((("Net_0", "Linear_0"), ("Net_0", "Norm_0"), ("Head_0", "Linear_1"))):
-            at, number = 100 * k, 10 * k
-            out.append(python(f"nn.Module: {module}", at, 90, number + 1, module=k))
-            out.append(python(f"nn.Module: {inner}", at + 1, 80, number + 2, number + 1, module=10 + k))
-            out += [op(f"aten::op{k}", at + 5, 20), call("cudaLaunchKernel", at + 6, 2, correlation=k + 1)]
-            out.append(kernel(f"k{k}", at + 30, scale * (k + 1), correlation=k + 1))
+            start, number = 100 * k, 10 * k
+            out.append(python(f"nn.Module: {module}", start, 90, number + 1, module=k))
+            out.append(python(f"nn.Module: {inner}", start + 1, 80, number + 2, number + 1, module=10 + k))
+            out += [op(f"aten::op{k}", start + 5, 20), call("cudaLaunchKernel", start + 6, 2, correlation=k + 1)]
+            out.append(kernel(f"k{k}", start + 30, scale * (k + 1), correlation=k + 1))
         return out
 
     sides = [write(tmp_path / name / "t.json", document(events(scale))) for name, scale in (("a", 1), ("b", 10))]

@@ -12,11 +12,11 @@ H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
 UNKNOWN = {"deviceProperties": [{"id": 0, "name": "Some GPU"}]}
 
 
-def product(at, ns, number, size=1024, times=1):
+def product(start, ns, number, size=1024, times=1):
     args = {"Input Dims": [[size, size], [size, size]], "Input type": ["c10::BFloat16"] * 2}
     events = []
     for k in range(times):
-        begin, correlation = at + 100 * k, number * 100 + k
+        begin, correlation = start + 100 * k, number * 100 + k
         events += [op("aten::mm", begin, 9, **args), call("cudaLaunchKernel", begin + 1, 1, correlation=correlation)]
         events += [kernel("nvjet_tst_128x64", begin + 20, ns, correlation=correlation)]
     return events
@@ -61,9 +61,9 @@ def test_nothing_is_told_of_other_work_or_without_the_table(tmp_path):
 
 def test_the_other_way_round_it_is_the_other_way_round(tmp_path):
     a, b = product(0, 4, 1, times=2), product(0, 8, 1, times=2)
-    (there,), (back,) = found(tmp_path / "1", a, b), found(tmp_path / "2", b, a)
-    assert there.delta_us == -back.delta_us
-    assert there.weight_us == -back.weight_us
+    (forward,), (backward,) = found(tmp_path / "1", a, b), found(tmp_path / "2", b, a)
+    assert forward.delta_us == -backward.delta_us
+    assert forward.weight_us == -backward.weight_us
 
 
 def real(control, test):

@@ -23,8 +23,8 @@ def mean(steps):
         means = [
             [Fraction(sum(getattr(s, what) for s in rank), len(rank)) for rank in of_rank] for what in ("ns", "count")
         ]
-        runs.append([sum(of) / len(of_rank) for of in means])
-    return [sum(of) / len(runs) for of in zip(*runs, strict=True)]
+        runs.append([sum(step_means) / len(of_rank) for step_means in means])
+    return [sum(step_means) / len(runs) for step_means in zip(*runs, strict=True)]
 
 
 def closes(*wheres):

@@ -94,7 +94,7 @@ def tree_text(tree):
         call = tree.calls[node] if node >= 0 else None
         return (*path(call.parent), (call.kind, call.name, call.shapes, call.ordinal)) if call else ()
 
-    calls = sorted(map(repr, ((path(i), c.count, c.total, c.own) for i, c in enumerate(tree.calls))))
+    calls = sorted(map(repr, ((path(i), c.count, c.total, c.self_ns) for i, c in enumerate(tree.calls))))
     return calls, sorted(map(repr, ((path(w.node), w.category, w.name, w.ordinal, w.count, w.ns) for w in tree.work)))
 
 

@@ -97,9 +97,11 @@ def narrowed(traces: TraceSet, selection: Selection, ranks: frozenset[int] | Non
         for run in traces.runs
     ]
     kept = replace(traces, runs=[run for run in runs if run.ranks], selection=selection)
-    there = {id(profile) for profile in kept.profiles}
+    kept_ids = {id(profile) for profile in kept.profiles}
     kept.notes = tuple(
-        less(traces.notes, (note for profile in traces.profiles if id(profile) not in there for note in profile.notes))
+        less(
+            traces.notes, (note for profile in traces.profiles if id(profile) not in kept_ids for note in profile.notes)
+        )
     )
     check_usable(kept, ranks, traces.ranks)
     return kept

@@ -165,11 +165,11 @@ def op_average(traces: TraceSet) -> OpAverage:
         table = profile.ops
         rows = np.flatnonzero(np.isin(table.step, used))
         columns = (table.category, table.name, table.count, table.total_ns, table.self_ns)
-        for category, name, count, total, own in zip(*(c[rows].tolist() for c in columns), strict=True):
+        for category, name, count, total, self_ns in zip(*(c[rows].tolist() for c in columns), strict=True):
             entry = average.ops.setdefault((profile.categories[category], profile.names[name]), [0, 0, 0])
             entry[0] += weight * count
             entry[1] += weight * total
-            entry[2] += weight * own
+            entry[2] += weight * self_ns
     return average
 
 

@@ -33,7 +33,7 @@ class Call:
         shapes: input shapes as recorded, None where they are not. ordinal: among equal siblings.
         label: what it is paired by: the match name; of a module its class and ordinal among siblings of that class.
         types, strides: dtypes and strides of its inputs as recorded, None where they are not.
-        count, total, own: numerators per step of an operator: occurrences, duration, self time.
+        count, total, self_ns: numerators per step of an operator: occurrences, duration, self time.
     """
 
     parent: int
@@ -47,7 +47,7 @@ class Call:
     strides: str | None = None
     count: int = 0
     total: int = 0
-    own: int = 0
+    self_ns: int = 0
 
 
 @dataclass
@@ -166,7 +166,7 @@ def _merge_nodes(tree: CallTree, known: dict[Key, int], profile: Profile, used: 
         strict=True,
     )
     nodes: list[int] = []
-    for parent, kind, name, shapes, ordinal, types, strides, count, total, own in columns:
+    for parent, kind, name, shapes, ordinal, types, strides, count, total, self_ns in columns:
         if kind == OP and not count:
             nodes.append(-1)
             continue
@@ -177,15 +177,15 @@ def _merge_nodes(tree: CallTree, known: dict[Key, int], profile: Profile, used: 
             _text(profile, shapes),
             ordinal,
         )
-        at = known.get(key)
-        if at is None:
-            at = known[key] = len(tree.calls)
+        position = known.get(key)
+        if position is None:
+            position = known[key] = len(tree.calls)
             tree.calls.append(Call(*key, types=_text(profile, types), strides=_text(profile, strides)))
-        call = tree.calls[at]
+        call = tree.calls[position]
         call.count += weight * count
         call.total += weight * total
-        call.own += weight * own
-        nodes.append(at)
+        call.self_ns += weight * self_ns
+        nodes.append(position)
     return nodes
 
 
@@ -236,12 +236,12 @@ def _earliest(keys: list[np.ndarray], order: np.ndarray) -> np.ndarray:
     """The smallest ``order`` of each distinct key, in the keys' ascending order."""
     if not len(order):
         return order
-    by = np.lexsort((order, *keys[::-1]))
-    new = np.zeros(len(by), bool)
+    by_key = np.lexsort((order, *keys[::-1]))
+    new = np.zeros(len(by_key), bool)
     new[0] = True
     for key in keys:
-        new[1:] |= key[by][1:] != key[by][:-1]
-    return order[by[new]]
+        new[1:] |= key[by_key][1:] != key[by_key][:-1]
+    return order[by_key[new]]
 
 
 def _label(tree: CallTree) -> None:

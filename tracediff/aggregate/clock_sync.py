@@ -65,18 +65,18 @@ def rank_clocks(collective: Int64, rank: Int64, start: Int64, end: Int64, ranks:
     for first in range(ranks):
         heap = [(0, first, 0, 0)]
         while heap:
-            uncertainty, at, offset, shared = heappop(heap)
-            if at in reached:
+            uncertainty, current, offset, shared = heappop(heap)
+            if current in reached:
                 continue
-            reached.add(at)
-            clocks.offset[at], clocks.uncertainty[at], clocks.shared[at], clocks.reference[at] = (
+            reached.add(current)
+            clocks.offset[current], clocks.uncertainty[current], clocks.shared[current], clocks.reference[current] = (
                 offset,
                 uncertainty,
                 shared,
                 first,
             )
-            for to, link in links.get(at, {}).items():
-                heappush(heap, (uncertainty + link.uncertainty, to, offset + link.offset, link.shared))
+            for neighbour, link in links.get(current, {}).items():
+                heappush(heap, (uncertainty + link.uncertainty, neighbour, offset + link.offset, link.shared))
     return clocks
 
 
@@ -92,10 +92,10 @@ def _links(collective: Int64, rank: Int64, start: Int64, end: Int64) -> dict[int
     apart, most, least = end[others] - end[base], end[others] - start[base], start[others] - end[base]
     resolution = 1000 if not ((start % 1000).any() or (end % 1000).any()) else 1
     links: dict[int, dict[int, Link]] = {}
-    for code, one in enumerate(sample.tolist()):
+    for code, row in enumerate(sample.tolist()):
         mine = pair == code
         link = _link(apart[mine], most[mine], least[mine], resolution)
-        a, b = int(rank[base[one]]), int(rank[others[one]])
+        a, b = int(rank[base[row]]), int(rank[others[row]])
         links.setdefault(a, {})[b] = link
         links.setdefault(b, {})[a] = Link(-link.offset, link.uncertainty, link.shared)
     return links
@@ -107,8 +107,12 @@ def _link(apart: Int64, most: Int64, least: Int64, resolution: int) -> Link:
     """
     offset = _median(apart)
     near = 3 * _median(np.abs(apart - offset)) + resolution
-    one = (most >= offset - near) & (least <= offset + near)  # others cannot be the same collective on both ranks
-    highest, lowest, spread = int(most[one].min()), int(least[one].max()), np.sort(np.abs(apart - offset)[one])
+    plausible = (most >= offset - near) & (least <= offset + near)  # others cannot be the same collective on both ranks
+    highest, lowest, spread = (
+        int(most[plausible].min()),
+        int(least[plausible].max()),
+        np.sort(np.abs(apart - offset)[plausible]),
+    )
     possible = max(highest - offset, offset - lowest)
     agreed = int(spread[int(np.ceil(AGREEING * len(spread))) - 1]) if len(spread) >= FEW else possible
     return Link(offset, max(min(agreed, possible), lowest - offset, offset - highest, resolution), len(spread))

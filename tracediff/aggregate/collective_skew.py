@@ -258,18 +258,18 @@ def _waited(
     order = np.lexsort((operations.rank[some], start, collective[some]))
     some, start = some[order], start[order]
     first = np.flatnonzero(np.concatenate(([True], np.diff(collective[some]) != 0)))
-    there = np.diff(np.append(first, len(some)))
-    last = first + there - 1
+    rank_count = np.diff(np.append(first, len(some)))
+    last = first + rank_count - 1
     late = start[last] - start[last - 1]
     unsure = clocks.uncertainty[operations.rank[some[last]]] + clocks.uncertainty[operations.rank[some[last - 1]]]
     last_rank = np.where(late > unsure, operations.rank[some[last]], -1)
-    spread = np.repeat(np.arange(len(first)), there)
+    spread = np.repeat(np.arange(len(first)), rank_count)
     match.wait[some] = np.clip(start[last][spread] - start, 0, operations.end[some] - operations.start[some])
     match.last[some], match.late[some] = last_rank[spread], late[spread]
-    whole = (there == world) & (there == ranks)
+    whole = (rank_count == world) & (rank_count == ranks)
     match.ranks[some] = np.where((match.ranks[some] == 0) & whole[spread], world, match.ranks[some])
     expected = np.where(match.ranks[some] > 0, match.ranks[some], max(world, ranks))
-    match.partial[some] = there[spread] < expected
+    match.partial[some] = rank_count[spread] < expected
     return match
 
 
@@ -323,11 +323,11 @@ def _bus(
     """(int64 bytes over the bus of the operations ``some``, whether they are known)."""
     bus, has = np.zeros(len(some), np.int64), np.zeros(len(some), bool)
     both, first = combined(operations.kind[some], match.ranks[some])
-    for code, one in enumerate(first.tolist()):
+    for code, row in enumerate(first.tolist()):
         mine = np.flatnonzero((both == code) & known)
-        kind = kinds[operations.kind[some[one]]]
+        kind = kinds[operations.kind[some[row]]]
         carried = bus_bytes(
-            CollectiveKind(kind.collective, kind.group, kind.dtype, kind.members, int(match.ranks[some[one]])),
+            CollectiveKind(kind.collective, kind.group, kind.dtype, kind.members, int(match.ranks[some[row]])),
             operations.size[some[mine]],
         )
         if carried is not None:
@@ -351,13 +351,13 @@ def _stragglers(traces: TraceSet, held: list[tuple[Run, Operations, Matched]]) -
         for position, rank in enumerate(ranks):
             mine = np.flatnonzero(operations.used & (match.collective >= 0) & (operations.rank == position))
             wait = match.wait[mine]
-            own = [
+            rank_sums = [
                 wait.sum(),
                 ((operations.end - operations.start)[mine] - wait).sum(),
                 operations.exposed[mine].sum(),
                 len(mine),
             ]
-            _add(rows, (str(rank),), [0, 0, 0, *own], denominator // shares[run.name, rank])
+            _add(rows, (str(rank),), [0, 0, 0, *rank_sums], denominator // shares[run.name, rank])
         for _, position, lowest, caused, late in _arrivals(operations, match):
             weight = denominator // shares[run.name, ranks[position if position >= 0 else lowest]]
             key = (str(ranks[position]),) if position >= 0 else (UNCLEAR,)

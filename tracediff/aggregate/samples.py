@@ -37,7 +37,7 @@ class Samples:
     values: dict[Hashable, Floats] = field(default_factory=dict)
     varying: set[Hashable] = field(default_factory=set)
 
-    def of(self, key: Hashable) -> Floats:
+    def values_of(self, key: Hashable) -> Floats:
         """The values of ``key``, zeros where it never occurred."""
         return self.values.get(key, np.zeros(self.runs))
 
@@ -109,8 +109,8 @@ def _medians(traces: TraceSet, files: list[Profile], rows: Rows) -> Iterator[tup
         steps += len(used)
     sums = np.zeros((2, len(place), steps))
     for row, column, *values in blocks:
-        for table, of in zip(sums, values, strict=True):
-            np.add.at(table, (row, column), of)
+        for table, amount in zip(sums, values, strict=True):
+            np.add.at(table, (row, column), amount)
     times, counts = sums
     occurs, varies = np.count_nonzero(counts, axis=1), np.count_nonzero(counts != counts[:, :1], axis=1)
     median = np.median(times, axis=1) if steps else np.zeros(len(place))
@@ -139,7 +139,11 @@ def per_step(traces: TraceSet, category: str, name: str) -> list[StepSum]:
         table, which = profile.ops, _rows_of(profile, category, name)
         return table.step[which], table.count[which], table.self_ns[which]
 
-    return [one for run, rank, profile in _files(traces) for one in _by_step(traces, run, rank, profile, rows(profile))]
+    return [
+        step_sum
+        for run, rank, profile in _files(traces)
+        for step_sum in _by_step(traces, run, rank, profile, rows(profile))
+    ]
 
 
 def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[Work]) -> list[StepSum]:
@@ -173,10 +177,10 @@ def _by_step(
     """The sums of ``rows`` (step, count, ns) in each used step of a file."""
     step, count, ns = rows
     sums = np.zeros((2, len(profile.step_numbers)), np.int64)
-    for of, values in zip(sums, (count, ns), strict=True):
-        np.add.at(of, step, values)
-    for at in np.flatnonzero(traces.selection.used(profile)).tolist():
-        yield StepSum(run, rank, int(profile.step_numbers[at]), int(sums[0, at]), int(sums[1, at]))
+    for total, values in zip(sums, (count, ns), strict=True):
+        np.add.at(total, step, values)
+    for position in np.flatnonzero(traces.selection.used(profile)).tolist():
+        yield StepSum(run, rank, int(profile.step_numbers[position]), int(sums[0, position]), int(sums[1, position]))
 
 
 def _rows_of(profile: Profile, category: str, name: str) -> NDArray[np.intp]:

@@ -37,9 +37,9 @@ def unpack_tables(packed: dict[str, PackedTable], steps: int) -> dict[str, Table
 
 
 def _fits(name: str, packed: PackedTable) -> bool:
-    of = table_schema(name)
-    return all(len(key) == len(of.keys) for key in packed.keys) and all(
-        len(row) == len(of.columns) for row in packed.values
+    schema = table_schema(name)
+    return all(len(key) == len(schema.keys) for key in packed.keys) and all(
+        len(row) == len(schema.columns) for row in packed.values
     )
 
 

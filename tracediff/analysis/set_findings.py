@@ -52,7 +52,7 @@ def _bound(analysis: Analysis) -> list[Finding]:
         return []
     busy = sum(s.ns for s in analysis.states if s.name in BUSY_STATES)
     idle = analysis.period - busy
-    evidence = (_one("GPU busy", analysis.us(busy)), _one("GPU idle", analysis.us(idle)))
+    evidence = (_time_evidence("GPU busy", analysis.us(busy)), _time_evidence("GPU idle", analysis.us(idle)))
     idle_text = f"GPU idle for {part(idle, analysis.period)} of the step"
     if idle >= HOST_BOUND * analysis.period:
         title, detail = (
@@ -87,6 +87,6 @@ def _states(analysis: Analysis) -> list[Finding]:
     return found
 
 
-def _one(name: str, us: float) -> Evidence:
+def _time_evidence(name: str, us: float) -> Evidence:
     """Evidence with a time of one set."""
     return Evidence(f"{name}: {time(us)} per step")

@@ -32,7 +32,7 @@ class Operation:
     family: str
     count: int
     total: int
-    own: int
+    self_ns: int
 
 
 def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Share, ...]:
@@ -56,8 +56,8 @@ def operations(average: OpAverage, scale: int, families: Families) -> tuple[Oper
             family=families.of_event(category, raw),
             count=count,
             total=total,
-            own=own,
+            self_ns=self_ns,
         )
-        for (category, name), (raw, ((count, total, own),)) in by_name([average], scale).items()
+        for (category, name), (raw, ((count, total, self_ns),)) in by_name([average], scale).items()
     ]
-    return tuple(sorted(out, key=lambda o: (-o.own, o.category, o.raw_name)))
+    return tuple(sorted(out, key=lambda o: (-o.self_ns, o.category, o.raw_name)))

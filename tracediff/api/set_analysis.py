@@ -55,9 +55,11 @@ class SetAnalysis(Charted):
         Raises:
             TracediffError: another view.
         """
-        of = self.analysis
-        known_view(view, tuple(of.views))
-        lines = [{"name": s.name, "count": of.number(s.count), "us": of.us(s.ns)} for s in of.views[view]]
+        analysis = self.analysis
+        known_view(view, tuple(analysis.views))
+        lines = [
+            {"name": s.name, "count": analysis.number(s.count), "us": analysis.us(s.ns)} for s in analysis.views[view]
+        ]
         return frame_of(lines, ("name", "count", "us")).set_index("name")
 
     def table(self, name: str) -> pd.DataFrame:

@@ -32,7 +32,7 @@ def compare_families(samples: tuple[Samples, Samples], noise_floor: float) -> tu
     """All families of either side, the largest change first."""
     names = sorted({str(key) for side in samples for key in side.values})
     tested = compare_samples(names, samples, noise_floor)
-    means = [(float(samples[0].of(name).mean()), float(samples[1].of(name).mean())) for name in names]
+    means = [(float(samples[0].values_of(name).mean()), float(samples[1].values_of(name).mean())) for name in names]
     rows = []
     for k, name in enumerate(names):
         word, p, q, relative = tested.line(k)

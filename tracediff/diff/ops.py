@@ -97,7 +97,7 @@ def compare_ops(
     for k, ((category, name), (raw, (control, test))) in enumerate(of_name.items()):
         varies = any((category, name) in side.varying for side in samples)
         word, p, q, relative = tested.line(k)
-        counts, totals, own = zip(control, test, strict=True)
+        counts, totals, self_times = zip(control, test, strict=True)
         op = Op(
             name=display_name(name),
             raw_name=raw,
@@ -108,8 +108,8 @@ def compare_ops(
             test_count=counts[1],
             control_total=totals[0],
             test_total=totals[1],
-            control_self=own[0],
-            test_self=own[1],
+            control_self=self_times[0],
+            test_self=self_times[1],
         )
         ops.append(
             replace(
@@ -152,5 +152,5 @@ def gpu_or_cpu(category: str) -> str:
 
 def compare_samples(keys: Sequence[Hashable], samples: tuple[Samples, Samples], noise_floor: float) -> Tested:
     """Test what was sampled of ``keys`` on both sides."""
-    control, test = (np.array([side.of(key) for key in keys]).reshape(len(keys), side.runs) for side in samples)
+    control, test = (np.array([side.values_of(key) for key in keys]).reshape(len(keys), side.runs) for side in samples)
     return compare_many(control, test, noise_floor)

@@ -41,7 +41,7 @@ class Part:
         """Whether it selects by phase or module."""
         return bool(self.phases or self.modules)
 
-    def at(self, phase: str, module: str | None) -> bool:
+    def selects_place(self, phase: str, module: str | None) -> bool:
         """Whether work of this phase and module path is selected."""
         return (not self.phases or phase in self.phases) and (
             not self.modules or any(_below(module, path) for path in self.modules)
@@ -53,7 +53,7 @@ class Part:
         return (
             self.device in (None, device)
             and (not self.families or work.family in self.families)
-            and self.at(work.phase, work.module)
+            and self.selects_place(work.phase, work.module)
         )
 
 
@@ -151,7 +151,7 @@ def _calls(
         factor = comparison.scale // tree.denominator
         for call, is_here in zip(tree.calls, here[which], strict=True):
             if is_here and call.kind == "op":
-                yield (OPERATOR, call.name), which, (factor * call.count, factor * call.total, factor * call.own)
+                yield (OPERATOR, call.name), which, (factor * call.count, factor * call.total, factor * call.self_ns)
 
 
 def _with(op: Op, sums: Sums) -> list[Op]:
@@ -169,7 +169,7 @@ def _with(op: Op, sums: Sums) -> list[Op]:
 def _here(comparison: Comparison, tree: CallTree, part: Part) -> list[bool]:
     """For each call of ``tree``, whether its phase and module are selected."""
     phases, modules = inherited(tree, qualified_names((comparison.control.manifest, comparison.test.manifest)))
-    return [part.at(phase, module) for phase, module in zip(phases, modules, strict=True)]
+    return [part.selects_place(phase, module) for phase, module in zip(phases, modules, strict=True)]
 
 
 def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool]]) -> tuple[CallTree, CallTree]:
@@ -183,4 +183,4 @@ def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool
 
 
 def _uncounted(call: Call) -> Call:
-    return replace(call, count=0, total=0, own=0)
+    return replace(call, count=0, total=0, self_ns=0)

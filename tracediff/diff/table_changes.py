@@ -33,13 +33,14 @@ def compare_tables(control: dict[str, SetTable], test: dict[str, SetTable], scal
 
 
 def _compared(control: SetTable, test: SetTable, scale: int) -> TableDiff:
-    of = control.schema
+    schema = control.schema
     sides = [
         {key: tuple(scale // table.denominator * n for n in row) for key, row in table.rows.items()}
         for table in (control, test)
     ]
-    none = (0,) * len(of.columns)
+    none = (0,) * len(schema.columns)
     rows = [TableRowDiff(key, sides[0].get(key, none), sides[1].get(key, none)) for key in {**sides[0], **sides[1]}]
     return TableDiff(
-        of, tuple(sorted(rows, key=lambda r: (-abs(r.test[0] - r.control[0]), -max(r.control[0], r.test[0]), r.key)))
+        schema,
+        tuple(sorted(rows, key=lambda r: (-abs(r.test[0] - r.control[0]), -max(r.control[0], r.test[0]), r.key))),
     )

@@ -49,7 +49,7 @@ def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) 
     is their lowest shared call.
     """
     nodes: list[Node] = []
-    at: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    positions: tuple[dict[int, int], dict[int, int]] = ({}, {})
     children = [tree.children() for tree in trees]
     work: list[tuple[int | None, int | None, int]] = [
         (a, b, -1) for a, b in reversed(list(_together(children, pairing, -1, -1)))
@@ -57,9 +57,9 @@ def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) 
     while work:
         a, b, parent = work.pop()
         side = "both" if a is not None and b is not None else "control" if b is None else "test"
-        tree, own = (trees[0], a) if a is not None else (trees[1], b)
-        assert own is not None
-        call = tree.calls[own]
+        tree, call_position = (trees[0], a) if a is not None else (trees[1], b)
+        assert call_position is not None
+        call = tree.calls[call_position]
         name = display_name(call.name) if call.kind == "op" else call.label
         nodes.append(
             Node(
@@ -74,10 +74,10 @@ def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) 
         here = len(nodes) - 1
         for which, node in ((0, a), (1, b)):
             if node is not None:
-                at[which][node] = here
+                positions[which][node] = here
                 _count(nodes[here], which, trees[which], node, scale)
         work += [(x, y, here) for x, y in reversed(list(_together(children, pairing, a, b)))]
-    _add_work(nodes, at, trees, scale)
+    _add_work(nodes, positions, trees, scale)
     return nodes
 
 
@@ -99,8 +99,8 @@ def _together(
             yield None, child
 
 
-def _count(node: Node, which: int, tree: CallTree, at: int, scale: int) -> None:
-    call, factor = tree.calls[at], scale // tree.denominator
+def _count(node: Node, which: int, tree: CallTree, call_position: int, scale: int) -> None:
+    call, factor = tree.calls[call_position], scale // tree.denominator
     if which == 0:
         node.control_count, node.control_host = factor * call.count, factor * call.total
     else:
@@ -108,12 +108,12 @@ def _count(node: Node, which: int, tree: CallTree, at: int, scale: int) -> None:
 
 
 def _add_work(
-    nodes: list[Node], at: tuple[dict[int, int], dict[int, int]], trees: tuple[CallTree, CallTree], scale: int
+    nodes: list[Node], positions: tuple[dict[int, int], dict[int, int]], trees: tuple[CallTree, CallTree], scale: int
 ) -> None:
     for which, tree in enumerate(trees):
         factor = scale // tree.denominator
         for work in tree.work:
-            here = at[which].get(work.node, -1)
+            here = positions[which].get(work.node, -1)
             while here >= 0:
                 if which == 0:
                     nodes[here].control_work += factor * work.ns
@@ -133,8 +133,8 @@ def folded(trees: tuple[CallTree, CallTree], scale: int) -> list[tuple[str, int,
             name = (display_name(call.name) if call.kind == "op" else call.label).replace(";", ",")
             stacks.append(f"{stacks[call.parent]};{name}" if call.parent >= 0 else name)
         for work in tree.work:
-            own = display_name(work.name).replace(";", ",")
+            kernel = display_name(work.name).replace(";", ",")
             stack = stacks[work.node] if work.node >= 0 else "unknown"
-            whole = stack if work.category == "cpu_op" else f"{stack};{own}"
+            whole = stack if work.category == "cpu_op" else f"{stack};{kernel}"
             sums.setdefault(whole, [0, 0])[which] += scale // tree.denominator * work.ns
     return [(stack, *both) for stack, both in sorted(sums.items())]  # type: ignore[misc]

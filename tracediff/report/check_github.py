@@ -15,7 +15,7 @@ def to_github(gate: Gate) -> str:
     """A line for each limit that did not pass; a single line if all passed or the sides are not comparable."""
     if gate.result == NOT_COMPARABLE:
         return _command("warning", "tracediff: not comparable", sentence(gate))
-    lines = [_annotation(judged) for result in LEVELS for judged in gate.of(result)[:MOST]]
+    lines = [_annotation(judged) for result in LEVELS for judged in gate.with_result(result)[:MOST]]
     return "".join(lines) or _command("notice", f"tracediff: {PASS}", sentence(gate))
 
 

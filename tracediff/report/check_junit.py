@@ -15,8 +15,8 @@ def to_junit(gate: Gate) -> str:
     """The document: exceeded limits are failures, inconclusive ones skipped, waived ones pass with a note."""
     totals = {
         "tests": len(gate.judged),
-        "failures": len(gate.of(REGRESSION)),
-        "skipped": len(gate.of(INCONCLUSIVE)),
+        "failures": len(gate.with_result(REGRESSION)),
+        "skipped": len(gate.with_result(INCONCLUSIVE)),
         "errors": 0,
     }
     attributes = {"name": SUITE, **{k: str(v) for k, v in totals.items()}}

@@ -33,7 +33,7 @@ def to_markdown(gate: Gate) -> str:
 
 
 def _limits(gate: Gate) -> list[str]:
-    shown = [*not_passed(gate), *gate.of(PASS)]
+    shown = [*not_passed(gate), *gate.with_result(PASS)]
     lines = _head(
         ["subject", "control", "test", "change", "95 % interval", "limit", "result"],
         [":--", RIGHT, RIGHT, RIGHT, RIGHT, ":--", ":--"],

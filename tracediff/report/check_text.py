@@ -14,10 +14,10 @@ def sentence(gate: Gate) -> str:
     if gate.result == NOT_COMPARABLE:
         return f"not comparable: {'; '.join(f'{r.message} ({r.code}: {r.control} → {r.test})' for r in gate.stopping)}"
     if gate.result == PASS:
-        waived = len(gate.of(WAIVED))
+        waived = len(gate.with_result(WAIVED))
         met = "the limit is met" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are met"
         return f"pass: {met}" + (f", {waived} by a waiver" if waived else "")
-    reported = gate.of(gate.result)
+    reported = gate.with_result(gate.result)
     what = "exceeded" if gate.result == REGRESSION else "undecided"
     more = f" and {len(reported) - MOST_SUBJECTS} more" if len(reported) > MOST_SUBJECTS else ""
     verb = "is" if len(reported) == 1 else "are"

@@ -81,7 +81,7 @@ class Gate:
         """0 pass, 1 regression, 3 inconclusive or not comparable."""
         return EXIT_CODES[self.result]
 
-    def of(self, result: str) -> list[Judged]:
+    def with_result(self, result: str) -> list[Judged]:
         """The limits with one result."""
         return [j for j in self.judged if j.result == result]
 

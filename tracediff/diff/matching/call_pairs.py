@@ -128,7 +128,9 @@ def _in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
     heavy = [[i for i, n in enumerate(nodes) if side.heavy(n)] for side, nodes in lists]
     found = [
         (heavy[0][i], heavy[1][j])
-        for i, j in align(*([of[i] for i in at] for of, at in zip(contents, heavy, strict=True)))
+        for i, j in align(
+            *([keys_of_side[i] for i in positions] for keys_of_side, positions in zip(contents, heavy, strict=True))
+        )
     ]
     for keys in (contents, labels):
         found += within_gaps(sorted(found), *keys)

@@ -58,9 +58,9 @@ def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairi
     partners = pairing.test_of, pairing.control_of
     for side, items in enumerate((left.control, left.test)):
         for item in items:
-            at = _paired(trees[side], item.node, partners[side])
-            if at >= 0:
-                held[at if side == 0 else pairing.control_of[at]][side].append(item)
+            call = _paired(trees[side], item.node, partners[side])
+            if call >= 0:
+                held[call if side == 0 else pairing.control_of[call]][side].append(item)
     depth = _depths(trees[0])
     moved = True
     while moved:
@@ -115,10 +115,10 @@ def _by_key(left: Leftover, level: str, key: Callable[[Item], Hashable]) -> list
 
 
 def _grouped(items: list[Item], key: Callable[[Item], Hashable]) -> dict[Hashable, list[Item]]:
-    of: dict[Hashable, list[Item]] = defaultdict(list)
+    groups: dict[Hashable, list[Item]] = defaultdict(list)
     for item in items:
-        of[key(item)].append(item)
-    return of
+        groups[key(item)].append(item)
+    return groups
 
 
 def _module_of_op(item: Item) -> Hashable:

@@ -61,10 +61,10 @@ class _Groups:
     def __init__(self) -> None:
         self._root: dict[int, int] = {}
 
-    def _find(self, at: int) -> int:
-        while self._root.setdefault(at, at) != at:
-            at = self._root[at]
-        return at
+    def _find(self, member: int) -> int:
+        while self._root.setdefault(member, member) != member:
+            member = self._root[member]
+        return member
 
     def join(self, a: Item, b: Item) -> None:
         """Put two items into one group."""
@@ -72,12 +72,12 @@ class _Groups:
 
     def matches(self, a: list[Item], b: list[Item]) -> list[Match]:
         """The groups that hold items of both sides."""
-        of: dict[int, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
+        groups: dict[int, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
         for side, items in enumerate((a, b)):
             for item in items:
                 if id(item) in self._root:
-                    of[self._find(id(item))][side].append(item)
-        return [("fusion", *sides, None) for sides in of.values() if all(sides)]
+                    groups[self._find(id(item))][side].append(item)
+        return [("fusion", *sides, None) for sides in groups.values() if all(sides)]
 
 
 def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, groups: _Groups) -> None:
@@ -150,10 +150,10 @@ def _in_order(anchors: list[tuple[int, int]]) -> list[tuple[int, int]]:
     piles: list[int] = []
     before: list[int] = []
     for k, (_, y) in enumerate(anchors):
-        at = bisect_left(tops, y)
-        before.append(piles[at - 1] if at else -1)
-        tops[at : at + 1] = [y]
-        piles[at : at + 1] = [k]
+        pile = bisect_left(tops, y)
+        before.append(piles[pile - 1] if pile else -1)
+        tops[pile : pile + 1] = [y]
+        piles[pile : pile + 1] = [k]
     chain, k = [], piles[-1] if piles else -1
     while k >= 0:
         chain.append(anchors[k])

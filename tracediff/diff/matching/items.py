@@ -72,7 +72,7 @@ def items_of(
         name, op, inside = match_name(work.name), tree.op(work.node), work.node >= 0
         origin = None
         if is_generated(work.name):
-            origin = origins.of(work.name, phases[work.node] if inside else "", launches[work.name])
+            origin = origins.find(work.name, phases[work.node] if inside else "", launches[work.name])
             launches[work.name] += 1
         items.append(
             Item(
@@ -100,8 +100,12 @@ def inherited(tree: CallTree, qualified: Mapping[str, str]) -> tuple[list[str], 
         phases.append(phases[call.parent] if inside else call.name)
         module = modules[call.parent] if inside else None
         if call.kind == "module":
-            own = qualified.get(call.name.removeprefix("nn.Module: "))
-            module = (own or call.label) if own is not None else "/".join(filter(None, (module, call.label)))
+            qualified_name = qualified.get(call.name.removeprefix("nn.Module: "))
+            module = (
+                (qualified_name or call.label)
+                if qualified_name is not None
+                else "/".join(filter(None, (module, call.label)))
+            )
         modules.append(module)
     return phases, modules
 

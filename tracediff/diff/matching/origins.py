@@ -31,17 +31,17 @@ class Origins:
     """The origins of all kernels of a side; empty without a manifest."""
 
     def __init__(self, manifest: Manifest | None) -> None:
-        self._of: dict[tuple[str, str], list[Origin]] = defaultdict(list)  # (phase, kernel name)
+        self._origins: dict[tuple[str, str], list[Origin]] = defaultdict(list)  # (phase, kernel name)
         for graph in manifest.provenance if manifest else ():
             for name, origin in _kernels(graph):
-                self._of[graph.phase, f"graph_{graph.id}_{name}"].append(origin)
-                self._of[graph.phase, name].append(origin)
+                self._origins[graph.phase, f"graph_{graph.id}_{name}"].append(origin)
+                self._origins[graph.phase, name].append(origin)
 
-    def of(self, kernel: str, phase: str, occurrence: int) -> Origin | None:
+    def find(self, kernel: str, phase: str, occurrence: int) -> Origin | None:
         """The origin of the ``occurrence``-th launch of ``kernel`` (its raw name) in a phase of a step; None where
         unknown or ambiguous.
         """
-        found = self._of.get((phase, kernel))
+        found = self._origins.get((phase, kernel))
         if not found:
             return None
         if len(set(found)) == 1:
@@ -59,12 +59,12 @@ def _kernels(graph: CompiledGraph) -> Iterable[tuple[str, Origin]]:
     """Kernel name → origin in launch order; a node that several kernels compute again counts for the first."""
     nodes = {node.name: node for node in graph.nodes}
     placed = [
-        (name, int(place or 0), of)
-        for (name, _, place), of in ((k.rpartition(":"), v) for k, v in graph.kernels.items())
+        (name, int(place or 0), node_names)
+        for (name, _, place), node_names in ((k.rpartition(":"), v) for k, v in graph.kernels.items())
     ]
     taken: set[str] = set()
-    for name, _, of in sorted(placed, key=lambda entry: entry[1]):
-        known = [nodes[n] for n in of if n in nodes]
+    for name, _, node_names in sorted(placed, key=lambda entry: entry[1]):
+        known = [nodes[n] for n in node_names if n in nodes]
         fresh = [n for n in known if n.name not in taken] or known
         taken |= {n.name for n in known}
         counted = [n for n in fresh if not VIEWS.match(base_name(n.op))] or fresh

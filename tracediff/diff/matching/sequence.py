@@ -149,13 +149,13 @@ def _unseparated(similarity: Similarity, pairs: Pairs, size_a: int, size_b: int)
     runs: list[tuple[set[int], set[int]]] = []
     for side, size in enumerate((size_a, size_b)):
         taken: set[int] = set()
-        for at in range(size):
-            if at in partner[side] or at in taken:
+        for position in range(size):
+            if position in partner[side] or position in taken:
                 continue
-            run = {at}
+            run = {position}
             for way in (-1, 1):
-                near = at + way
-                while near in partner[side] and _equal(similarity, side, at, near, partner[side][near]):
+                near = position + way
+                while near in partner[side] and _equal(similarity, side, position, near, partner[side][near]):
                     run.add(near)
                     near += way
             others = {partner[side][k] for k in run if k in partner[side]}
@@ -165,9 +165,9 @@ def _unseparated(similarity: Similarity, pairs: Pairs, size_a: int, size_b: int)
     return [(sorted(x), sorted(y)) for x, y in _disjoint(runs)]
 
 
-def _equal(similarity: Similarity, side: int, at: int, near: int, other: int) -> bool:
-    """Whether ``at`` is as much like ``other`` as its partner ``near``, all but for chance."""
-    pairs = ((at, other), (near, other)) if side == 0 else ((other, at), (other, near))
+def _equal(similarity: Similarity, side: int, position: int, near: int, other: int) -> bool:
+    """Whether ``position`` is as much like ``other`` as its partner ``near``, all but for chance."""
+    pairs = ((position, other), (near, other)) if side == 0 else ((other, position), (other, near))
     scores = [similarity.score(*pair) for pair in pairs]
     return abs(scores[0] - scores[1]) < NOTHING
 
@@ -188,9 +188,9 @@ def _between(a: list[Item], b: list[Item], gaps: tuple[list[int], list[int]], pa
     taken = {i for i, _ in pairs}, {j for _, j in pairs}
     rest: dict[Hashable, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
     for side, items in enumerate((a, b)):
-        for at, item in enumerate(items):
-            if at not in taken[side] and item.family != OTHER:
-                rest[gaps[side][at], item.family][side].append(item)
+        for position, item in enumerate(items):
+            if position not in taken[side] and item.family != OTHER:
+                rest[gaps[side][position], item.family][side].append(item)
     return [
         ("sequence~family", *sides, None)
         for sides in rest.values()

@@ -93,9 +93,9 @@ def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: 
             o.name,
             o.family,
             count(analysis.number(o.count)),
-            unit.plain(analysis.us(o.own)),
+            unit.plain(analysis.us(o.self_ns)),
             unit.plain(analysis.us(o.total)),
-            _part(o.own, analysis.period),
+            _part(o.self_ns, analysis.period),
         )
         for o in rows[:top]
     )

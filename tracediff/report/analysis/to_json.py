@@ -73,7 +73,7 @@ def _operation(analysis: Analysis, operation: Operation) -> json_types.Operation
         family=operation.family,
         count=analysis.number(operation.count),
         total_us=analysis.us(operation.total),
-        self_us=analysis.us(operation.own),
+        self_us=analysis.us(operation.self_ns),
     )
 
 
