@@ -156,7 +156,7 @@ def compare(
 
         from tracediff.report.to_terminal import show
 
-        show(comparison, Console(), device=device, sort=sort, top=top, by=by, tables=bool(loading.tables))
+        show(comparison, Console(), device=device, sort=sort, top=top, view=by, tables=bool(loading.tables))
     return 3 if comparison.was_refused else 0
 
 

@@ -94,8 +94,8 @@ def _op(context: PageContext, op: Op) -> list[Any]:
 
 def _belongs_to(member: Member, op: Op) -> bool:
     """Whether a member of a group is work of ``op`` or was launched by it."""
-    own = member.category == op.category and table_name(member.name) == table_name(op.raw_name)
-    return own or (op.category == "cpu_op" and member.op == op.raw_name)
+    is_same = member.category == op.category and table_name(member.name) == table_name(op.raw_name)
+    return is_same or (op.category == "cpu_op" and member.op == op.raw_name)
 
 
 def _significance(op: Op) -> str:

@@ -82,7 +82,7 @@ class Sets:
         if path is None or not self._is_open(path) or not (path.is_dir() or path.is_file()):
             raise TracediffError(quoted(name), "no such set below the folder", REMEDY)
         read = [file.path for file in find_traces(path)] + [os.path.join(path, "manifest.json")]
-        if not all(self._is_open(Path(one).resolve()) for one in read):
+        if not all(self._is_open(Path(member).resolve()) for member in read):
             raise TracediffError(
                 quoted(name), "contains a link to a file outside the folder", "replace the link by the file"
             )

@@ -110,8 +110,8 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     Raises:
         TracediffError: the arguments are invalid or contradict each other, or the folder is not empty.
     """
-    own, has_separator, rest = _split(list(arguments))
-    options = parser().parse_args(own)
+    own_arguments, has_separator, rest = _split(list(arguments))
+    options = parser().parse_args(own_arguments)
     if options.list:
         print(listing())
         return None
@@ -146,12 +146,12 @@ def _split(arguments: list[str]) -> tuple[list[str], bool, list[str]]:
 
 
 def _variants(options: argparse.Namespace) -> list[Variant]:
-    own: tuple[str, ...] = ()
+    workload_variants: tuple[str, ...] = ()
     texts = options.variant
     if options.workload:
         chosen = workload(options.workload)
-        own, texts = chosen.OWN, texts or list(chosen.VARIANTS)
-    variants = [parse_variant(text, own) for text in texts or ["eager"]]
+        workload_variants, texts = chosen.OWN, texts or list(chosen.VARIANTS)
+    variants = [parse_variant(text, workload_variants) for text in texts or ["eager"]]
     duplicates = [v.text for i, v in enumerate(variants) if v.folder in [w.folder for w in variants[:i]]]
     if duplicates:
         duplicate = duplicates[0]

@@ -73,26 +73,26 @@ class Variant:
         return apply_variant(self.text, self.parts, dict(self.options), model, example)
 
 
-def parse_variant(text: str, own: Iterable[str] = ()) -> Variant:
+def parse_variant(text: str, workload_variants: Iterable[str] = ()) -> Variant:
     """Parse a variant.
 
     Args:
-        own: names of the workload's own variants.
+        workload_variants: names of the workload's own variants.
 
     Raises:
         TracediffError: a name or an option is unknown; the message lists the known ones.
     """
-    own = tuple(own)
+    workload_variants = tuple(workload_variants)
     parts: list[str] = []
     options: dict[str, Any] = {}
     for part in text.partition("@")[0].split("+"):
         match = PART.match(part)
         name = match["name"] if match else part
-        if not match or name not in (*BUILT_IN, *own):
+        if not match or name not in (*BUILT_IN, *workload_variants):
             raise TracediffError(
                 f"--variant {text}",
                 f"unknown variant {name!r}",
-                f"valid are {', '.join((*BUILT_IN, *own))}, joined by +",
+                f"valid are {', '.join((*BUILT_IN, *workload_variants))}, joined by +",
             )
         if match["options"]:
             if name != "compile":

@@ -293,11 +293,11 @@ def short_name(name: str) -> str:
 def _labeled_pair(control: Any, test: Any) -> list[LabeledTrace]:
     """Both sides as labelled sets, files read in parallel; labels differ."""
     given = (control, test)
-    paths = [one for one in given if isinstance(one, str | os.PathLike | list | tuple)]
+    paths = [argument for argument in given if isinstance(argument, str | os.PathLike | list | tuple)]
     loaded = iter(load_sets(paths) if paths else ())
     sides = [
-        _labeled(next(loaded) if any(one is p for p in paths) else one, label)
-        for one, label in zip(given, ("Control", "Test"), strict=True)
+        _labeled(next(loaded) if any(argument is p for p in paths) else argument, label)
+        for argument, label in zip(given, ("Control", "Test"), strict=True)
     ]
     if sides[0].label == sides[1].label:
         sides[1] = LabeledTrace(f"{sides[1].label}_test", sides[1].t)
@@ -347,7 +347,7 @@ def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterat
     """(category, name, count, total ns) of the iteration's events on the device in one file."""
     ops = profile.ops
     numbers = np.append(profile.step_numbers, OUTSIDE)  # step −1 is the last
-    wanted = np.array([_on(device, code, name) for code, name in enumerate(profile.categories)], bool)
+    wanted = np.array([_is_on_device(device, code, name) for code, name in enumerate(profile.categories)], bool)
     rows = np.flatnonzero((numbers[ops.step] == iteration) & wanted[ops.category])
     columns = (ops.category[rows], ops.name[rows], ops.count[rows], ops.total_ns[rows])
     for category, name, count, total_ns in zip(*(c.tolist() for c in columns), strict=True):
@@ -359,7 +359,7 @@ def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterat
         )
 
 
-def _on(device: DeviceType, code: int, category: str) -> bool:
+def _is_on_device(device: DeviceType, code: int, category: str) -> bool:
     """Whether events of a category belong to the device. GPU annotations belong to none: they frame kernels that are
     counted themselves.
     """

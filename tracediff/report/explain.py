@@ -49,7 +49,7 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
 
 def _called(member: Member, name: str) -> bool:
     names = [member.name, match_name(member.name), display_name(member.name), member.op or ""]
-    return any(name in one for one in names)
+    return any(name in known_name for known_name in names)
 
 
 def _group(comparison: Comparison, group: Group) -> list[str]:

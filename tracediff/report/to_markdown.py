@@ -42,9 +42,9 @@ def to_markdown(
     )
     if not comparison.was_refused:
         lines += _step(comparison)
-        for one in sections.devices(comparison, device):
-            rows, more = sections.change_rows(comparison, one, sort, top)
-            name = "Largest changes on the GPU" if one == "gpu" else "Largest changes on the host (self time)"
+        for device_shown in sections.devices(comparison, device):
+            rows, more = sections.change_rows(comparison, device_shown, sort, top)
+            name = "Largest changes on the GPU" if device_shown == "gpu" else "Largest changes on the host (self time)"
             lines += [f"### {name}", "", *_table("name", rows, with_counts=True), ""]
             lines += [f"{more:,} more rows are not shown.", ""] if more else []
         if sections.shows_causes(comparison):

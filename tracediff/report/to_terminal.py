@@ -35,7 +35,7 @@ def render(
     device: str | None = None,
     sort: str = "change",
     top: int | None = None,
-    by: str | None = None,
+    view: str | None = None,
     tables: bool = False,
 ) -> RenderableType:
     """The answer as rich renderables.
@@ -44,7 +44,7 @@ def render(
         device: cpu, gpu, or None for both where there is a GPU.
         sort: one of `sections.SORTS`.
         top: rows of each table of changes; by default 5 each of two tables, 10 of one.
-        by: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
+        view: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
         tables: instead of the tables of changes the further tables that were loaded.
     """
     c, t = comparison.control, comparison.test
@@ -62,7 +62,7 @@ def render(
     )
     if not comparison.was_refused:
         parts.append(_step_table(comparison))
-        parts += _work(comparison, device=device, sort=sort, top=top, by=by, tables=tables)
+        parts += _work(comparison, device=device, sort=sort, top=top, view=view, tables=tables)
         parts += _findings(comparison, top if top is not None else FINDINGS)
     parts += _remarks("Health of the traces", sections.health_lines(comparison))
     return Group(*parts)
@@ -75,28 +75,30 @@ def show(
     device: str | None = None,
     sort: str = "change",
     top: int | None = None,
-    by: str | None = None,
+    view: str | None = None,
     tables: bool = False,
 ) -> None:
     """Print the answer; see `render`."""
-    print_screen(console, render(comparison, device=device, sort=sort, top=top, by=by, tables=tables))
+    print_screen(console, render(comparison, device=device, sort=sort, top=top, view=view, tables=tables))
 
 
 def _work(
-    comparison: Comparison, *, device: str | None, sort: str, top: int | None, by: str | None, tables: bool
+    comparison: Comparison, *, device: str | None, sort: str, top: int | None, view: str | None, tables: bool
 ) -> list[RenderableType]:
     """The tables of what changed."""
     if tables:
         return [to_rich(table) for table in comparison_tables(comparison, top if top is not None else 15)]
-    if by:
-        return [_view(comparison, by, top if top is not None else 15)]
+    if view:
+        return [_view(comparison, view, top if top is not None else 15)]
     shown = sections.devices(comparison, device)
-    return [_changes(comparison, one, sort, top if top is not None else 10 // len(shown)) for one in shown]
+    return [
+        _changes(comparison, device_shown, sort, top if top is not None else 10 // len(shown)) for device_shown in shown
+    ]
 
 
-def _view(comparison: Comparison, by: str, top: int) -> RenderableType:
-    rows, more = sections.view_rows(comparison, by, top)
-    title = sections.work_title(comparison, by)
+def _view(comparison: Comparison, view: str, top: int) -> RenderableType:
+    rows, more = sections.view_rows(comparison, view, top)
+    title = sections.work_title(comparison, view)
     if not rows:
         return Group(Text(f"{title}: none", style="bold"), Text())
     unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])

@@ -49,9 +49,14 @@ def _on_host(comparison: Comparison, size: str) -> list[Box]:
     nodes = merge_trees(comparison.trees, comparison.pairing, comparison.scale)
     boxes = [Box(-1, WHOLE)]
     for n in nodes:
-        own = (n.control_count, n.test_count) if size == "count" else (n.control_host, n.test_host)
+        sizes = (n.control_count, n.test_count) if size == "count" else (n.control_host, n.test_host)
         boxes.append(
-            Box(n.parent + 1, n.name, *(own if n.kind == "op" else (0, 0)), detail=f"{n.kind} {n.shapes or ''}".strip())
+            Box(
+                n.parent + 1,
+                n.name,
+                *(sizes if n.kind == "op" else (0, 0)),
+                detail=f"{n.kind} {n.shapes or ''}".strip(),
+            )
         )
     for k in range(len(boxes) - 1, 0, -1):
         above = boxes[k].parent

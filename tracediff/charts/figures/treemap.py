@@ -44,13 +44,13 @@ def _best(comparison: Comparison) -> str:
     return "module" if 2 * known >= comparison.work.control + comparison.work.test else "family"
 
 
-def _path(member: Member, by: str) -> tuple[str, ...]:
-    if by == "family":
+def _path(member: Member, grouping: str) -> tuple[str, ...]:
+    if grouping == "family":
         return member.family, VIEWS["kernel"](member)
     return *(member.module.split("/") if member.module else (UNKNOWN,)), member.op or VIEWS["kernel"](member)
 
 
-def _nested(comparison: Comparison, by: str) -> list[Box]:
+def _nested(comparison: Comparison, grouping: str) -> list[Box]:
     """All work by its path, parents before children."""
     boxes = [Box(-1, WHOLE)]
     known: dict[tuple[int, str], int] = {}
@@ -58,7 +58,7 @@ def _nested(comparison: Comparison, by: str) -> list[Box]:
         for members, side in ((group.control, "control"), (group.test, "test")):
             for member in members:
                 position = 0
-                for name in ("", *_path(member, by)):
+                for name in ("", *_path(member, grouping)):
                     if name or position:
                         position = _child(boxes, known, position, name)
                     setattr(boxes[position], side, getattr(boxes[position], side) + member.ns)

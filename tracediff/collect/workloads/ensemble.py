@@ -31,11 +31,11 @@ def make(variant: Variant, device: str, models: int, batch: int, **size: Any) ->
     state = stack_module_state(members)
     template = copy.deepcopy(members[0]).to("meta")
 
-    def one(state: Any, x: Tensor) -> Tensor:
+    def predict(state: Any, x: Tensor) -> Tensor:
         return functional_call(template, state, (x,))
 
     def by_vmap(x: Tensor) -> Tensor:
-        return vmap(one, in_dims=(0, None if same else 0))(state, x)
+        return vmap(predict, in_dims=(0, None if same else 0))(state, x)
 
     def by_loop(x: Tensor) -> Tensor:
         return torch.stack(

@@ -67,14 +67,14 @@ def page_charts(subject: Comparison | Analysis, names: Iterable[str]) -> PageCha
     data: dict[str, Any] = {}
     size = 0
     for name in names:
-        shown[name] = one = chart(subject, name)
-        if one.figure is None:
+        shown[name] = page_chart = chart(subject, name)
+        if page_chart.figure is None:
             continue
-        length = len(encoded(one.data))
+        length = len(encoded(page_chart.data))
         if size + length > MOST_BYTES:
-            shown[name] = replace(one, is_too_large=True)
+            shown[name] = replace(page_chart, is_too_large=True)
         else:
-            data[name], size = one.data, size + length
+            data[name], size = page_chart.data, size + length
     return PageCharts(shown, data, size)
 
 
@@ -110,7 +110,7 @@ def _differences(light: Any, dark: Any, path: list[str | int]) -> Iterator[list[
         for key in light:
             yield from _differences(light[key], dark[key], [*path, key])
     elif isinstance(light, list) and isinstance(dark, list) and len(light) == len(dark):
-        for k, (one, other) in enumerate(zip(light, dark, strict=True)):
-            yield from _differences(one, other, [*path, k])
+        for k, (light_item, dark_item) in enumerate(zip(light, dark, strict=True)):
+            yield from _differences(light_item, dark_item, [*path, k])
     elif light != dark:
         yield [path, dark]

@@ -161,8 +161,8 @@ def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
 
 
 def _member(comparison: Comparison, member: Member, names: Names) -> list[Any]:
-    own = names.code(display_name(member.name)), names.code(member.name), names.code(member.op)
-    return [*own, comparison.number(member.count), _rounded(comparison.us(member.ns))]
+    codes = names.code(display_name(member.name)), names.code(member.name), names.code(member.op)
+    return [*codes, comparison.number(member.count), _rounded(comparison.us(member.ns))]
 
 
 def _rounded(us: float) -> float:
