@@ -164,11 +164,11 @@ def _watch(pid: int, peaks: list[int], done: threading.Event) -> None:
 def _resident(pid: int | str) -> int:
     """Resident bytes of a process and its descendants; shared pages count for each of them. 0 without /proc."""
     try:
-        own = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        own_bytes = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         children = [c for task in Path(f"/proc/{pid}/task").iterdir() for c in (task / "children").read_text().split()]
     except (OSError, IndexError):
         return 0
-    return own + (sum(map(_resident, children)) if children else 0)
+    return own_bytes + (sum(map(_resident, children)) if children else 0)
 
 
 # The table.
@@ -226,7 +226,7 @@ def at_most(
 
 
 def rows_of(
-    pair: tuple[Path, Path], one: Path, small: tuple[Path, Path], runs: int, hta: Callable[..., Cost]
+    pair: tuple[Path, Path], tile_file: Path, small: tuple[Path, Path], runs: int, hta: Callable[..., Cost]
 ) -> list[Row]:
     """Run all measurements and return the rows of the table."""
     control, test = pair
@@ -239,11 +239,11 @@ def rows_of(
 
     floor = ours("parse floor", job("parse_floor", control))
     hta_one, hta_parsed, hta_compared = (
-        hta("hta_parse", one.parent),
+        hta("hta_parse", tile_file.parent),
         hta("hta_parse", control.parent),
         hta("hta_compare", control.parent, test.parent),
     )
-    loaded, loaded_one = ours("load", job("load", control)), ours("load, one tile", job("load", one))
+    loaded, loaded_one = ours("load", job("load", control)), ours("load, one tile", job("load", tile_file))
     profiled = ours("load and profile", job("load_and_profile", control))
     compared = ours("compare", command_line("compare", control, test))
     helped = ours("--help", command_line("--help"))
@@ -305,7 +305,7 @@ def rows_of(
             limit=None,
             unit="× load",
         ),
-        faster(f"load of one tile, {one.stat().st_size / 1e6:.0f} MB", None, "HTA's parse", loaded_one, hta_one),
+        faster(f"load of one tile, {tile_file.stat().st_size / 1e6:.0f} MB", None, "HTA's parse", loaded_one, hta_one),
     ]
 
 
@@ -314,14 +314,14 @@ def rows_of(
 
 def build(out: Path, megabytes: float) -> tuple[tuple[Path, Path], Path, tuple[Path, Path]]:
     """Write the traces: the large pair, one tile of it, and the small pair."""
-    control, test, one = (out / name / f"{name}.json" for name in ("control", "test", "one"))  # HTA reads folders
+    control, test, tile_file = (out / name / f"{name}.json" for name in ("control", "test", "one"))  # HTA reads folders
     first, second = (out / f"{Path(name).parent}.json" for name in SMALL)
     _build(control, "--mb", megabytes)
     _build(test, "--mb", megabytes, "--slower", SLOWER)
-    _build(one, "--mb", 1)
+    _build(tile_file, "--mb", 1)
     _build(first, "--mb", 1, "--source", tile.TRACES / SMALL[0])
     _build(second, "--mb", 1, "--source", tile.TRACES / SMALL[1])
-    return (control, test), one, (first, second)
+    return (control, test), tile_file, (first, second)
 
 
 def _build(path: Path, *options: object) -> None:

@@ -137,44 +137,44 @@ def document(events: Iterable[Event], **meta: Any) -> Document:
     return {"schemaVersion": 1, **meta, "traceEvents": list(events)}
 
 
-def as_kineto(of: Document) -> str:
+def as_kineto(trace: Document) -> str:
     """As Kineto pretty-prints: one event over several lines, arguments indented, ``traceName`` behind the events."""
-    head = "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in of.items() if k != "traceEvents")
+    head = "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in trace.items() if k != "traceEvents")
     return (
         f'\n{{\n{head}  "traceEvents": [\n'
-        + ",\n".join(map(_kineto_event, of["traceEvents"]))
+        + ",\n".join(map(_kineto_event, trace["traceEvents"]))
         + '\n  ],\n  "traceName": "/tmp/trace.json"\n}\n'
     )
 
 
-def _kineto_event(one: Event) -> str:
-    base = ", ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in one.items() if k != "args")
-    if "args" not in one:
+def _kineto_event(event_: Event) -> str:
+    base = ", ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in event_.items() if k != "args")
+    if "args" not in event_:
         return f"  {{\n    {base}\n  }}"
-    args = ",\n      ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in one["args"].items())
+    args = ",\n      ".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in event_["args"].items())
     return f'  {{\n    {base},\n    "args": {{\n      {args}\n    }}\n  }}'
 
 
 LAYOUTS: dict[str, Callable[[Document], str]] = {
     "kineto": as_kineto,
-    "compact": lambda of: json.dumps(of, separators=(",", ":")),
+    "compact": lambda trace: json.dumps(trace, separators=(",", ":")),
     "spaced": json.dumps,
-    "indent": lambda of: json.dumps(of, indent=2),
-    "crlf": lambda of: json.dumps(of, indent=4).replace("\n", "\r\n"),
-    "list": lambda of: json.dumps(of["traceEvents"]),
+    "indent": lambda trace: json.dumps(trace, indent=2),
+    "crlf": lambda trace: json.dumps(trace, indent=4).replace("\n", "\r\n"),
+    "list": lambda trace: json.dumps(trace["traceEvents"]),
 }
 """The ways in which traces in use are laid out; "list" is torch 1.8's, without metadata."""
 
 
-def text(of: Document, layout: str = "kineto") -> bytes:
+def text(trace: Document, layout: str = "kineto") -> bytes:
     """The JSON text of a trace."""
-    return LAYOUTS[layout](of).encode()
+    return LAYOUTS[layout](trace).encode()
 
 
-def write(path: Path, of: Document, layout: str = "kineto") -> Path:
+def write(path: Path, trace: Document, layout: str = "kineto") -> Path:
     """Write a trace to ``path``, packed where it ends in ``.gz``; folders are made. Returns ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = text(of, layout)
+    content = text(trace, layout)
     path.write_bytes(gzip.compress(content, 1) if path.name.endswith(".gz") else content)
     return path
 

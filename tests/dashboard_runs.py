@@ -19,10 +19,10 @@ def events(scale=1, names=("mm", "add", "relu"), steps=4):
     out = []
     for k in range(steps):
         length = (80 + 20 * scale) * len(names)
-        at = length * k
-        out += [step(k + 1, at, length - 5), memory(at + 1, 100, 1000 + k)]
+        start = length * k
+        out += [step(k + 1, start, length - 5), memory(start + 1, 100, 1000 + k)]
         for j, name in enumerate(names):
-            begin, number = at + 80 * j, 1000 * k + j + 1
+            begin, number = start + 80 * j, 1000 * k + j + 1
             out += [
                 op(f"aten::{name}", begin, 20, **{"Input Dims": [[2, 3]]}),
                 call("cudaLaunchKernel", begin + 2, 3, correlation=number),

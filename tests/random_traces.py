@@ -15,9 +15,9 @@ KERNELS = ("gemm_a", "gemm_b", "ncclAllReduce", "triton_poi_fused_add_0", "trito
 @st.composite
 def nested_ops(draw, start: int, end: int, tid: int, depth: int = 0):
     """Operators and calls that nest inside [start, end)."""
-    out, at = [], start
-    while at < end and draw(st.booleans()):
-        begin = draw(st.integers(at, end))
+    out, time = [], start
+    while time < end and draw(st.booleans()):
+        begin = draw(st.integers(time, end))
         stop = draw(st.integers(begin, end))
         if draw(st.booleans()) and depth < 3:
             out.append(
@@ -26,7 +26,7 @@ def nested_ops(draw, start: int, end: int, tid: int, depth: int = 0):
             out += draw(nested_ops(begin, stop, tid, depth + 1))
         else:
             out.append(call(draw(st.sampled_from(CALLS)), begin, stop - begin, tid=tid))
-        at = max(stop, at + 1)
+        time = max(stop, time + 1)
     return out
 
 
@@ -35,22 +35,22 @@ def trace_events(draw, gpu: bool = True, most_steps: int = 4):
     """Events of one file: steps, nested host work on two threads, annotations, GPU events launched from some of the
     calls.
     """
-    events, at = [], 0
+    events, time = [], 0
     first = draw(st.integers(1, 5))
     for number in range(first, first + draw(st.integers(1, most_steps))):
         length = draw(st.integers(5, 40))
-        events.append(step(number, at, length))
-        events.append(op("aten::mm", at + 1, 2))  # a step is never empty
-        events += draw(nested_ops(at + 3, at + length, MAIN))
+        events.append(step(number, time, length))
+        events.append(op("aten::mm", time + 1, 2))  # a step is never empty
+        events += draw(nested_ops(time + 3, time + length, MAIN))
         if draw(st.booleans()):
-            events += draw(nested_ops(at, at + length, BACKWARD))
+            events += draw(nested_ops(time, time + length, BACKWARD))
         if draw(st.booleans()):
             events.append(
-                annotation("enumerate(DataLoader)#next", at + draw(st.integers(0, 4)), draw(st.integers(0, 6)))
+                annotation("enumerate(DataLoader)#next", time + draw(st.integers(0, 4)), draw(st.integers(0, 6)))
             )
-        at += length + draw(st.integers(0, 5))
+        time += length + draw(st.integers(0, 5))
     if gpu:
-        events += draw(gpu_work(events, at))
+        events += draw(gpu_work(events, time))
     return events
 
 
@@ -58,12 +58,12 @@ def trace_events(draw, gpu: bool = True, most_steps: int = 4):
 def gpu_work(draw, events, end: int):
     """GPU events: some launched by calls of ``events``, some whose launch is not there."""
     out, correlation = [], 0
-    for one in [e for e in events if e["cat"] == "cuda_runtime"]:
+    for launch in [e for e in events if e["cat"] == "cuda_runtime"]:
         for _ in range(draw(st.integers(0, 2))):
-            correlation += 1 if not one["args"].get("correlation") else 0
-            one["args"].setdefault("correlation", correlation)
-            begin = one["ts"] + one["dur"] + draw(st.integers(-1, 20))
-            out.append(draw(gpu_event(begin, one["args"]["correlation"])))
+            correlation += 1 if not launch["args"].get("correlation") else 0
+            launch["args"].setdefault("correlation", correlation)
+            begin = launch["ts"] + launch["dur"] + draw(st.integers(-1, 20))
+            out.append(draw(gpu_event(begin, launch["args"]["correlation"])))
     out += [draw(gpu_event(draw(st.integers(0, end)), 999)) for _ in range(draw(st.integers(0, 2)))]
     return out
 

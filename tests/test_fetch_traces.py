@@ -167,11 +167,11 @@ def test_a_wrong_hash_is_one_line_and_the_rest_is_fetched(server, tmp_path, caps
 
 
 def test_a_wrong_file_does_not_replace_the_one_that_is_there(server, tmp_path):
-    there = tmp_path / "data/wrong/trace.json.gz"
-    there.parent.mkdir(parents=True)
-    there.write_bytes(COMPRESSED)
+    existing = tmp_path / "data/wrong/trace.json.gz"
+    existing.parent.mkdir(parents=True)
+    existing.write_bytes(COMPRESSED)
     assert run(server, tmp_path, [{"to": "wrong/trace.json.gz", "path": "data/trace.json.gz", "sha256": "0" * 64}]) == 1
-    assert there.read_bytes() == COMPRESSED
+    assert existing.read_bytes() == COMPRESSED
 
 
 @pytest.mark.parametrize(

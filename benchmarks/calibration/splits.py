@@ -51,9 +51,9 @@ def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -
     detectable = []
     for _ in range(SPLITS):
         a, b = (random.permutation(len(side_logs))[:runs] for side_logs in logs)
-        one = estimate(logs[0][a].tolist(), logs[1][b].tolist())
-        found += one.low is not None and one.low > 0
-        detectable.append(math.expm1(one.detectable or 0.0))
+        estimated = estimate(logs[0][a].tolist(), logs[1][b].tolist())
+        found += estimated.low is not None and estimated.low > 0
+        detectable.append(math.expm1(estimated.detectable or 0.0))
         if min(map(len, clean)) >= runs:
             x, y = (random.permutation(side_runs)[:runs] for side_runs in clean)
             first += names[int(np.argmax(np.abs(ops[1][:, y].mean(axis=1) - ops[0][:, x].mean(axis=1))))] == name
@@ -76,8 +76,8 @@ def _smallest(q: Floats) -> int:
 
 def excludes_zero(control: Floats, test: Floats) -> bool:
     """Whether the confidence interval of the change excludes 0: the verdict is faster or slower (without the band)."""
-    one = estimate(control.tolist(), test.tolist())
-    return one.low is not None and one.high is not None and (one.low > 0 or one.high < 0)
+    estimated = estimate(control.tolist(), test.tolist())
+    return estimated.low is not None and estimated.high is not None and (estimated.low > 0 or estimated.high < 0)
 
 
 def flags_any(control: Floats, test: Floats) -> bool:

@@ -161,7 +161,7 @@ class _Roles:
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
-        self._of: dict[tuple[str, str | None], tuple[float, str, float]] = {}
+        self._changes: dict[tuple[str, str | None], tuple[float, str, float]] = {}
         self._split: dict[tuple[str, str | None], bool] = {}
 
     def is_gone(self, work: Work) -> bool:
@@ -175,9 +175,9 @@ class _Roles:
     def changed(self, work: Work) -> Work:
         """``work`` as the other batch size has it."""
         key = work.name, work.launch_shape
-        if key not in self._of:
-            self._of[key] = self._new(work)
-        factor, name, grid = self._of[key]
+        if key not in self._changes:
+            self._changes[key] = self._new(work)
+        factor, name, grid = self._changes[key]
         jitter = self._rng.uniform(1 - JITTER, 1 + JITTER)
         return replace(
             work, name=name, launch_shape=_grown(work.launch_shape, grid), ns=round(work.ns * factor * jitter)

@@ -33,10 +33,10 @@ def events(scale=1, names=("gemm", "add")):
     """Two steps with two operators that launch a kernel each; the kernels take ``scale`` times 20 and 10 µs."""
     out = []
     for k in range(2):
-        at = 200 * k
-        out.append(step(k + 1, at, 100))
+        start = 200 * k
+        out.append(step(k + 1, start, 100))
         for j, name in enumerate(names):
-            begin, number = at + 10 + 30 * j, 10 * k + j + 1
+            begin, number = start + 10 + 30 * j, 10 * k + j + 1
             out += [op(f"aten::{name}", begin, 20), call("cudaLaunchKernel", begin + 2, 3, correlation=number)]
             out.append(kernel(name, begin + 20, 10 * (2 - j % 2) * scale, correlation=number))
     return out
@@ -44,8 +44,8 @@ def events(scale=1, names=("gemm", "add")):
 
 def built(folder, control=None, test=None, **options):
     paths = [
-        write(folder / side / "trace.json", document(of))
-        for side, of in (("control", control or events()), ("test", test or events(2)))
+        write(folder / side / "trace.json", document(side_events))
+        for side, side_events in (("control", control or events()), ("test", test or events(2)))
     ]
     return tracediff.compare(*map(str, paths), **options).comparison
 
@@ -107,12 +107,12 @@ def test_the_names_are_functions_also_after_their_modules_are_imported(compariso
 
 
 def test_a_diff_has_its_charts(comparison):
-    of = tracediff.Diff(comparison).charts
-    assert dir(of) == sorted(charts.NAMES)
-    assert of.step_waterfall(theme="dark").to_json() == charts.step_waterfall(comparison, theme="dark").to_json()
-    assert of.scatter.__doc__ == charts.scatter.__doc__
+    accessor = tracediff.Diff(comparison).charts
+    assert dir(accessor) == sorted(charts.NAMES)
+    assert accessor.step_waterfall(theme="dark").to_json() == charts.step_waterfall(comparison, theme="dark").to_json()
+    assert accessor.scatter.__doc__ == charts.scatter.__doc__
     with pytest.raises(AttributeError, match="step_waterfall"):
-        _ = of.nothing
+        _ = accessor.nothing
 
 
 def test_the_waterfall_goes_from_control_to_test(comparison):
@@ -186,9 +186,9 @@ def icicle_sums(figure):
     """Box → its whole size: its own value and all below it."""
     data = figure.data[0]
     sizes = dict(zip(data.ids, data.values, strict=True))
-    for own, parent in reversed(list(zip(data.ids, data.parents, strict=True))):
+    for box, parent in reversed(list(zip(data.ids, data.parents, strict=True))):
         if parent:
-            sizes[parent] += sizes[own]
+            sizes[parent] += sizes[box]
     return {name: sizes[key] for name, key in zip(data.labels, data.ids, strict=True)}
 
 
@@ -205,8 +205,8 @@ def test_boxes_that_only_one_side_has_stand_beside_each_other(tmp_path):
     comparison = built(tmp_path, events(names=("gemm", "old")), events(names=("gemm", "new")))
     sums = icicle_sums(charts.tree(comparison))
     assert sums["all work"] == sums["aten::gemm"] + sums["aten::old"] + sums["aten::new"] == 40
-    for by, first in (("family", "gemm"), ("module", "(unknown)")):
-        assert first in charts.treemap(comparison, by=by).data[0].labels
+    for grouping, first in (("family", "gemm"), ("module", "(unknown)")):
+        assert first in charts.treemap(comparison, by=grouping).data[0].labels
     with pytest.raises(TracediffError):
         charts.treemap(comparison, by="size")
 
@@ -262,8 +262,8 @@ def test_distributions_show_every_step_and_the_interval_where_there_is_one(compa
 
 
 def test_long_runs_are_drawn_by_evenly_chosen_steps(comparison):
-    one = next(iter(comparison.control.steps.values()))[0]
-    steps = [replace(one, number=k, period_ns=1000 + k) for k in range(50_000)]
+    first_step = next(iter(comparison.control.steps.values()))[0]
+    steps = [replace(first_step, number=k, period_ns=1000 + k) for k in range(50_000)]
     long = replace(comparison, control=replace(comparison.control, steps={"run": steps}))
     figure = charts.distributions(long)
     assert len(figure.to_json()) < LARGEST
@@ -351,7 +351,7 @@ def test_a_label_is_no_template(tmp_path):
 
 @pytest.mark.slow
 def test_ten_thousand_operations_stay_below_the_limit(comparison):
-    def one(k, category):
+    def operation(k, category):
         name = f"void at::native::kernel_{k}<{'float, ' * 150}int>(int)"
         return Op(
             name=f"kernel_{k}",
@@ -368,7 +368,7 @@ def test_ten_thousand_operations_stay_below_the_limit(comparison):
         )
 
     many = replace(
-        comparison, ops=tuple(one(k, category) for category in ("kernel", "cuda_runtime") for k in range(10_000))
+        comparison, ops=tuple(operation(k, category) for category in ("kernel", "cuda_runtime") for k in range(10_000))
     )
     for name in charts.NAMES:
         assert len(getattr(charts, name)(many).to_json()) < LARGEST, name

@@ -26,13 +26,13 @@ def folders(tmp_path):
     for side, ns in (("control", 10), ("test", 20)):
         events = []
         for k in range(2):
-            at = 100 * k
+            start = 100 * k
             events += [
-                step(k + 1, at, 50),
-                op(f"aten::{NAME}", at + 5, 20),
-                call("cudaLaunchKernel", at + 6, 3, correlation=k + 1),
+                step(k + 1, start, 50),
+                op(f"aten::{NAME}", start + 5, 20),
+                call("cudaLaunchKernel", start + 6, 3, correlation=k + 1),
             ]
-            events.append(kernel(NAME, at + 20, ns, correlation=k + 1))
+            events.append(kernel(NAME, start + 20, ns, correlation=k + 1))
         write(tmp_path / side / "trace.json", document(events))
     return str(tmp_path / "control"), str(tmp_path / "test")
 
@@ -88,11 +88,11 @@ def test_markdown_with_images_links_to_them(folders, tmp_path):
     result = CliRunner().invoke(cli, ["compare", *folders, "--markdown", str(target), "--images", "svg"])
     assert result.exit_code == 0, result.output
     links = re.findall(r"^!\[(.*)\]\((.*)\)$", target.read_text(), re.M)
-    assert [Path(unquote(to)).stem for _, to in links] == ["step_waterfall", "duration_diff", "timeline"]
-    for alternative, to in links:
+    assert [Path(unquote(link)).stem for _, link in links] == ["step_waterfall", "duration_diff", "timeline"]
+    for alternative, link in links:
         assert alternative.startswith(("Step time", "GPU", "A typical"))
         assert "<" not in alternative
-        assert (tmp_path / unquote(to)).read_text().startswith("<svg")
+        assert (tmp_path / unquote(link)).read_text().startswith("<svg")
 
 
 def test_a_fragment_goes_into_a_page_that_has_loaded_plotly(visit, folders, tmp_path):

@@ -42,17 +42,17 @@ def contrast(a, b):
 @pytest.mark.parametrize("theme", PALETTES)
 @pytest.mark.parametrize("vision", VISION)
 def test_meanings_differ_for_all_eyes(theme, vision):
-    of = PALETTES[theme]
-    meanings = {"control": of.control, "test": of.test, "faster": of.faster, "slower": of.slower}
-    for (a, one), (b, other) in combinations(meanings.items(), 2):
-        assert np.linalg.norm(lab(one, vision) - lab(other, vision)) > 20, (a, b)
+    palette = PALETTES[theme]
+    meanings = {"control": palette.control, "test": palette.test, "faster": palette.faster, "slower": palette.slower}
+    for (a, colour), (b, other_colour) in combinations(meanings.items(), 2):
+        assert np.linalg.norm(lab(colour, vision) - lab(other_colour, vision)) > 20, (a, b)
 
 
 @pytest.mark.parametrize("theme", PALETTES)
 def test_text_and_marks_stand_out_from_the_paper(theme):
-    of = PALETTES[theme]
-    assert contrast(of.text, of.paper) > 7
-    assert contrast(of.muted, of.paper) > 4.5
-    for colour in (of.test, of.faster, of.slower, of.neutral):
-        assert contrast(colour, of.paper) > 3
-    assert contrast(of.control, of.paper) > 1.9
+    palette = PALETTES[theme]
+    assert contrast(palette.text, palette.paper) > 7
+    assert contrast(palette.muted, palette.paper) > 4.5
+    for colour in (palette.test, palette.faster, palette.slower, palette.neutral):
+        assert contrast(colour, palette.paper) > 3
+    assert contrast(palette.control, palette.paper) > 1.9

@@ -34,11 +34,11 @@ def one_run(factor, gemm, copies, name, dims):
     """Steps one after another, each with a GEMM and some copies; ``factor`` stretches all of it."""
     events = []
     for n in range(STEPS):
-        at, number = n * PERIOD * factor, 100 * n
-        events += [step(n + 1, at, PERIOD * factor)]
+        step_start, number = n * PERIOD * factor, 100 * n
+        events += [step(n + 1, step_start, PERIOD * factor)]
         kernels = [("aten::mm", "sgemm_128", gemm), *[("aten::copy_", name, COPY)] * copies]
         for k, (operator, called, us) in enumerate(kernels):
-            start, correlation = at + (200 + 2500 * k) * factor, number + k + 1
+            start, correlation = step_start + (200 + 2500 * k) * factor, number + k + 1
             shapes = {"Input Dims": dims}
             events += [
                 op(operator, start, 100 * factor, **shapes),
@@ -63,9 +63,9 @@ def trace_set(
     """A set whose runs differ by ``sd``."""
     spread = random.Random(seed)
     for k in range(1, runs + 1):
-        of = one_run(slower * (1 + spread.gauss(0, sd)), gemm, copies, name, [list(d) for d in dims])
-        of["deviceProperties"][0]["name"] = gpu
-        write(folder / f"run{k}" / "rank0.json", of, layout="compact")
+        trace = one_run(slower * (1 + spread.gauss(0, sd)), gemm, copies, name, [list(d) for d in dims])
+        trace["deviceProperties"][0]["name"] = gpu
+        write(folder / f"run{k}" / "rank0.json", trace, layout="compact")
     return folder
 
 
@@ -303,10 +303,10 @@ def test_a_long_table_fits_a_comment(tmp_path):
     sets = []
     for side, factor in (("a", 1), ("b", 2)):
         events = []
-        for at in (0, 200_000, 400_000):
+        for start in (0, 200_000, 400_000):
             events += [
-                step(at // 200_000 + 1, at, 190_000),
-                *(op(f"{'|<>' * 60}{i}", at + i * 300, 100 * factor) for i in range(600)),
+                step(start // 200_000 + 1, start, 190_000),
+                *(op(f"{'|<>' * 60}{i}", start + i * 300, 100 * factor) for i in range(600)),
             ]
         for k in (1, 2, 3):
             write(tmp_path / side / f"run{k}" / "rank0.json", document(events), layout="compact")

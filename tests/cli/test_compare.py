@@ -100,8 +100,8 @@ def test_top_sort_and_device_choose_the_rows(tmp_path):
     path = str(write(tmp_path / "a.json", document(events)))
     text = output("compare", path, path, "--sort", "control", "--device", "cpu", "--top", "2")
     rows = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
-    at = rows.index("long")
-    assert rows[at : at + 2] == ["long", "short"]
+    position = rows.index("long")
+    assert rows[position : position + 2] == ["long", "short"]
     assert "gemm" in output("compare", path, path, "--sort", "name", "--device", "gpu")
 
 

@@ -40,13 +40,16 @@ def test_every_command_is_covered():
 
 @pytest.mark.parametrize("command", LOADING)
 def test_every_command_that_loads_takes_the_same_options(command):
-    first, own = options_of("compare"), options_of(command)
-    assert own.keys() >= LOAD_OPTIONS
+    compare_options, command_options = options_of("compare"), options_of(command)
+    assert command_options.keys() >= LOAD_OPTIONS
     sides = command in ("compare", "check", "export", "dashboard")
     for name in LOAD_OPTIONS:
-        assert (own[name].name, own[name].multiple) == (first[name].name, first[name].multiple)
+        assert (command_options[name].name, command_options[name].multiple) == (
+            compare_options[name].name,
+            compare_options[name].multiple,
+        )
         if name in ("--label", "--rank", "--step", "--skip-first"):
-            assert own[name].metavar.startswith("[ctrl=|test=]") == sides
+            assert command_options[name].metavar.startswith("[ctrl=|test=]") == sides
 
 
 @pytest.mark.parametrize("command", LOADING)
@@ -127,10 +130,10 @@ def write_ranks(folder, late=(0, 40)):
     for rank, later in enumerate(late):
         events = []
         for k in range(1, 4):
-            at = 1000 * k
-            events += [step(k, at, 1000), op("aten::mm", at + 1, 2), call("cudaLaunchKernel", at + 5, 1, k)]
+            start = 1000 * k
+            events += [step(k, start, 1000), op("aten::mm", start + 1, 2), call("cudaLaunchKernel", start + 5, 1, k)]
             length = 120 - later
-            events.append(kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + 300 + later, length, k))
+            events.append(kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start + 300 + later, length, k))
         write(folder / f"rank{rank}.json", document(events, distributedInfo={"rank": rank, "world_size": len(late)}))
     return folder
 

@@ -265,8 +265,8 @@ def test_onnx_runs_with_its_own_profile_which_loads(tmp_path):
     (traces,) = load_sets([tmp_path / "out" / "onnx"])
     assert len(traces.profiles) == 1
     assert "onnxruntime" in traces.profiles[0].names
-    own = tmp_path / "out" / "onnx" / "run1" / "rank0.onnxruntime.json"
-    (profile,) = load_sets([own], LoadOptions(step_marker="^model_run$"))
+    own_profile = tmp_path / "out" / "onnx" / "run1" / "rank0.onnxruntime.json"
+    (profile,) = load_sets([own_profile], LoadOptions(step_marker="^model_run$"))
     assert any("gemm" in name.lower() or "linear" in name.lower() for p in profile.profiles for name in p.names)
 
 

@@ -96,28 +96,28 @@ def tab(browser, dashboard):
     def opened(width=1280, url=dashboard.url, **options):
         context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce", **options)
         contexts.append(context)
-        one = Tab(context.new_page(), url)
-        one.page.on(
+        new_tab = Tab(context.new_page(), url)
+        new_tab.page.on(
             "console",
-            lambda m: one.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None,
+            lambda m: new_tab.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None,
         )
-        one.page.on("pageerror", lambda e: one.complaints.append(f"exception: {e}"))
-        one.page.on("dialog", lambda d: (one.complaints.append(f"dialog: {d.message}"), d.dismiss()))
-        one.page.on(
+        new_tab.page.on("pageerror", lambda e: new_tab.complaints.append(f"exception: {e}"))
+        new_tab.page.on("dialog", lambda d: (new_tab.complaints.append(f"dialog: {d.message}"), d.dismiss()))
+        new_tab.page.on(
             "request",
             lambda r: (
-                one.complaints.append(f"request: {r.url[:200]}")
+                new_tab.complaints.append(f"request: {r.url[:200]}")
                 if not r.url.startswith((url, "data:", "blob:"))
                 else None
             ),
         )
-        one.page.on("request", one.asks)
+        new_tab.page.on("request", new_tab.asks)
         for answered in ("requestfinished", "requestfailed"):
-            one.page.on(answered, one.is_answered)
-        one.page.on(
-            "response", lambda r: one.complaints.append(f"{r.status}: {r.url[:200]}") if r.status >= 400 else None
+            new_tab.page.on(answered, new_tab.is_answered)
+        new_tab.page.on(
+            "response", lambda r: new_tab.complaints.append(f"{r.status}: {r.url[:200]}") if r.status >= 400 else None
         )
-        return one
+        return new_tab
 
     yield opened
     for context in contexts:

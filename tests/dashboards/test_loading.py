@@ -148,10 +148,10 @@ def test_a_snapshot_is_a_set_whose_steps_and_ranks_can_be_chosen(tmp_path, runs)
 @pytest.fixture
 def large(tmp_path):
     """Two sets whose files are read by processes of their own, and take a while."""
-    of = events(steps=4000)
+    many_events = events(steps=4000)
     for name in ("a", "b"):
         for rank in (0, 1):
-            write(tmp_path / name / f"rank{rank}.json", document(of, distributedInfo={"rank": rank}))
+            write(tmp_path / name / f"rank{rank}.json", document(many_events, distributedInfo={"rank": rank}))
     return tmp_path
 
 

@@ -18,83 +18,83 @@ PAIR = "?control=base&test=faster"
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (768, "dark")])
 def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
-    one = tab(width, color_scheme=scheme)
+    app = tab(width, color_scheme=scheme)
     for page in PAGES:
-        one.go(f"/{page}{PAIR}").settle()
-        assert one.page.evaluate("document.documentElement.scrollWidth") <= width
-        assert one.page.inner_text("nav a.current") == PAGES[page]
-    assert one.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        app.go(f"/{page}{PAIR}").settle()
+        assert app.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert app.page.inner_text("nav a.current") == PAGES[page]
+    assert app.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(23, 27, 33)" if scheme == "dark" else "rgb(255, 255, 255)"
     )
-    assert not one.complaints
+    assert not app.complaints
 
 
 def test_the_overview_shows_the_verdict_and_leads_to_the_work(tab):
-    one = tab().go(f"/{PAIR}")
-    assert "faster per step" in one.page.inner_text(".verdict")
-    assert "add up to the step; residual: 0 ns" in one.page.inner_text("#page")
-    one.page.click("text=All changes")
-    one.page.wait_for_selector(".ag-row")
-    assert urlsplit(one.page.url).path == "/changes"
-    assert not one.complaints
+    app = tab().go(f"/{PAIR}")
+    assert "faster per step" in app.page.inner_text(".verdict")
+    assert "add up to the step; residual: 0 ns" in app.page.inner_text("#page")
+    app.page.click("text=All changes")
+    app.page.wait_for_selector(".ag-row")
+    assert urlsplit(app.page.url).path == "/changes"
+    assert not app.complaints
 
 
 def test_filters_leave_out_and_live_in_the_address(tab):
-    one = tab().go(f"/changes{PAIR}&tab=kernels", ".ag-row")
-    assert set(one.rows()) == {"mm_kernel", "add_kernel", "relu_kernel"}
-    one.choose("family", "gemm")
-    one.page.wait_for_function("() => document.querySelectorAll('.ag-center-cols-container .ag-row').length === 1")
-    assert one.rows() == ["mm_kernel"]
-    assert parse_qs(urlsplit(one.page.url).query)["family"] == ["gemm"]
-    other = tab().go(one.page.url.removeprefix(one.url), ".ag-row").settle()
+    app = tab().go(f"/changes{PAIR}&tab=kernels", ".ag-row")
+    assert set(app.rows()) == {"mm_kernel", "add_kernel", "relu_kernel"}
+    app.choose("family", "gemm")
+    app.page.wait_for_function("() => document.querySelectorAll('.ag-center-cols-container .ag-row').length === 1")
+    assert app.rows() == ["mm_kernel"]
+    assert parse_qs(urlsplit(app.page.url).query)["family"] == ["gemm"]
+    other = tab().go(app.page.url.removeprefix(app.url), ".ag-row").settle()
     assert other.rows() == ["mm_kernel"]
     assert "gemm" in other.page.inner_text("#family")
     other.page.click("#clear")
     other.page.wait_for_function("() => document.querySelectorAll('.ag-center-cols-container .ag-row').length === 3")
     assert "family" not in urlsplit(other.page.url).query
-    one.choose("device", "CPU")
-    one.page.wait_for_selector("#page .missing")
-    assert "clear a filter" in one.page.inner_text("#page")
-    one.page.go_back()
-    one.page.wait_for_selector(".ag-row")
-    assert one.rows() == ["mm_kernel"]
-    assert not one.complaints + other.complaints
+    app.choose("device", "CPU")
+    app.page.wait_for_selector("#page .missing")
+    assert "clear a filter" in app.page.inner_text("#page")
+    app.page.go_back()
+    app.page.wait_for_selector(".ag-row")
+    assert app.rows() == ["mm_kernel"]
+    assert not app.complaints + other.complaints
 
 
 def test_steps_and_ranks_are_chosen_without_reading_again(tab, dashboard):
-    one = tab().go("/?control=ranks&test=base")
+    app = tab().go("/?control=ranks&test=base")
     reads = dashboard.loader.find("ranks", "base")
-    one.page.fill("#steps", "2..3")
-    one.page.keyboard.press("Enter")
-    one.page.wait_for_selector("text=steps 2–3 of 1–4")
-    one.page.fill("#steps", "7..9")
-    one.page.keyboard.press("Enter")
-    one.page.wait_for_selector("[role=alert] >> text=no step is left")
-    one.page.fill("#steps", "x")
-    one.page.keyboard.press("Enter")
-    one.page.wait_for_selector("text=not a step or a range of steps")
-    one.page.fill("#steps", "")
-    one.page.keyboard.press("Enter")
-    one.page.wait_for_selector("#page h1")
-    one.go("/?control=ranks&test=base&rank=1", "text=no file of rank 1")
-    assert "--rank" not in one.page.inner_text("[role=alert]")
+    app.page.fill("#steps", "2..3")
+    app.page.keyboard.press("Enter")
+    app.page.wait_for_selector("text=steps 2–3 of 1–4")
+    app.page.fill("#steps", "7..9")
+    app.page.keyboard.press("Enter")
+    app.page.wait_for_selector("[role=alert] >> text=no step is left")
+    app.page.fill("#steps", "x")
+    app.page.keyboard.press("Enter")
+    app.page.wait_for_selector("text=not a step or a range of steps")
+    app.page.fill("#steps", "")
+    app.page.keyboard.press("Enter")
+    app.page.wait_for_selector("#page h1")
+    app.go("/?control=ranks&test=base&rank=1", "text=no file of rank 1")
+    assert "--rank" not in app.page.inner_text("[role=alert]")
     assert reads is dashboard.loader.find("ranks", "base") is None
-    assert not one.complaints
+    assert not app.complaints
 
 
 def test_one_rank_after_another_is_chosen(tab):
-    one = tab().go("/health?control=ranks&test=ranks")
-    one.choose("rank", "1")
-    one.choose("rank", "0")
-    one.page.wait_for_function("() => location.search.includes('rank=0&rank=1')")
-    assert not one.complaints
+    app = tab().go("/health?control=ranks&test=ranks")
+    app.choose("rank", "1")
+    app.choose("rank", "0")
+    app.page.wait_for_function("() => location.search.includes('rank=0&rank=1')")
+    assert not app.complaints
 
 
 def test_a_row_shows_its_matches_steps_and_stack_and_its_link_restores_it(tab):
-    one = tab().go(f"/changes{PAIR}", ".ag-row")
-    one.page.click(".ag-row [col-id=name] >> text=aten::mm")
-    one.page.wait_for_selector("#details h2")
-    panel = one.page.inner_text("#details")
+    app = tab().go(f"/changes{PAIR}", ".ag-row")
+    app.page.click(".ag-row [col-id=name] >> text=aten::mm")
+    app.page.wait_for_selector("#details h2")
+    panel = app.page.inner_text("#details")
     for text in (
         "aten::mm",
         "the same kernels launched by the same call",
@@ -104,97 +104,97 @@ def test_a_row_shows_its_matches_steps_and_stack_and_its_link_restores_it(tab):
         "Median step",
     ):
         assert text in panel
-    one.page.wait_for_selector("#details .main-svg")
-    one.page.wait_for_function("() => location.search.includes('row=')")
-    other = tab().go(one.page.url.removeprefix(one.url), "#details h2")
+    app.page.wait_for_selector("#details .main-svg")
+    app.page.wait_for_function("() => location.search.includes('row=')")
+    other = tab().go(app.page.url.removeprefix(app.url), "#details h2")
     assert other.page.inner_text("#details h2") == "aten::mm"
     other.page.wait_for_selector(".ag-row-selected")
-    assert not one.complaints + other.complaints
+    assert not app.complaints + other.complaints
 
 
 def test_every_tab_lists_rows_and_shows_details(tab):
-    one = tab()
+    app = tab()
     for name in ("ops", "kernels", "scopes", "families", "groups"):
-        one.go(f"/changes{PAIR}&tab={name}", ".ag-row")
-        one.page.click(".ag-row [col-id=name] >> nth=0")
-        one.page.wait_for_selector("#details h2")
-    one.go(f"/changes{PAIR}&tab=modules").settle()
-    assert not one.complaints
+        app.go(f"/changes{PAIR}&tab={name}", ".ag-row")
+        app.page.click(".ag-row [col-id=name] >> nth=0")
+        app.page.wait_for_selector("#details h2")
+    app.go(f"/changes{PAIR}&tab=modules").settle()
+    assert not app.complaints
 
 
 def test_the_table_sorts_filters_hides_pins_and_is_downloaded(tab, tmp_path):
-    one = tab().go(f"/changes{PAIR}&tab=kernels", ".ag-row")
-    one.page.click(".ag-header-cell[col-id=name] .ag-header-cell-label")
-    one.page.wait_for_selector(".ag-header-cell[col-id=name][aria-sort=ascending]")
-    assert one.rows() == sorted(one.rows())
-    shown = one.page.locator(".ag-center-cols-container .ag-row [col-id=control_us]").all_inner_texts()
+    app = tab().go(f"/changes{PAIR}&tab=kernels", ".ag-row")
+    app.page.click(".ag-header-cell[col-id=name] .ag-header-cell-label")
+    app.page.wait_for_selector(".ag-header-cell[col-id=name][aria-sort=ascending]")
+    assert app.rows() == sorted(app.rows())
+    shown = app.page.locator(".ag-center-cols-container .ag-row [col-id=control_us]").all_inner_texts()
     assert shown == ["42.0"] * 3
-    one.choose("columns", "family")
-    one.page.wait_for_selector(".ag-header-cell[col-id=family]", state="detached")
-    one.choose("pinned", "change")
-    one.page.wait_for_selector(".ag-pinned-left-header .ag-header-cell[col-id=delta_us]")
-    with one.page.expect_download() as download:
-        one.page.click("#csv")
+    app.choose("columns", "family")
+    app.page.wait_for_selector(".ag-header-cell[col-id=family]", state="detached")
+    app.choose("pinned", "change")
+    app.page.wait_for_selector(".ag-pinned-left-header .ag-header-cell[col-id=delta_us]")
+    with app.page.expect_download() as download:
+        app.page.click("#csv")
     download.value.save_as(tmp_path / "t.csv")
     lines = (tmp_path / "t.csv").read_text("utf-8-sig").splitlines()
     assert lines[0].startswith('"name","change (µs)"')
     assert [line.split(",")[0] for line in lines[1:]] == ['"add_kernel"', '"mm_kernel"', '"relu_kernel"']
-    assert not one.complaints
+    assert not app.complaints
 
 
 def test_a_link_restores_how_the_table_is_arranged(tab):
-    one = tab().go(f"/changes{PAIR}&tab=kernels", ".ag-row")
-    one.page.click(".ag-header-cell[col-id=name] .ag-header-cell-label")
-    one.page.wait_for_function("() => location.search.includes('sort=name%3Aasc')")
-    one.choose("columns", "family")
-    one.choose("pinned", "change")
-    one.page.evaluate(
+    app = tab().go(f"/changes{PAIR}&tab=kernels", ".ag-row")
+    app.page.click(".ag-header-cell[col-id=name] .ag-header-cell-label")
+    app.page.wait_for_function("() => location.search.includes('sort=name%3Aasc')")
+    app.choose("columns", "family")
+    app.choose("pinned", "change")
+    app.page.evaluate(
         "dash_ag_grid.getApi('grid').setFilterModel({name: {filterType: 'text', type: 'contains', filter: 'u_k'}})"
     )
-    one.page.wait_for_function(
+    app.page.wait_for_function(
         "() => location.search.includes('where=') && location.search.includes('pin=') && "
         "location.search.includes('show=')"
     )
-    one.settle()
-    assert one.rows() == ["relu_kernel"]
-    other = tab().go(one.page.url.removeprefix(one.url), ".ag-row")
+    app.settle()
+    assert app.rows() == ["relu_kernel"]
+    other = tab().go(app.page.url.removeprefix(app.url), ".ag-row")
     other.page.wait_for_selector(".ag-header-cell[col-id=name][aria-sort=ascending]")
     other.page.wait_for_selector(".ag-pinned-left-header .ag-header-cell[col-id=delta_us]")
     other.settle()
     assert other.rows() == ["relu_kernel"]
     assert not other.page.query_selector(".ag-header-cell[col-id=family]")
-    assert other.page.url == one.page.url
+    assert other.page.url == app.page.url
     other.page.click("text=Families")
     other.page.wait_for_function("() => !/sort=|where=|show=|pin=/.test(location.search)")
     other.settle()
     assert len(other.rows()) > 1
-    assert not one.complaints + other.complaints
+    assert not app.complaints + other.complaints
 
 
 def test_sides_swap_sets_change_and_tabs_do_not_mix(tab):
-    one, other = tab().go(f"/{PAIR}"), tab().go("/?control=base&test=slower")
-    one.page.click("#swap")
-    one.page.wait_for_selector("h1:has-text('faster → base')")
-    assert "slower per step" in one.page.inner_text(".verdict")
-    one.choose("control", "slower")
-    one.page.wait_for_selector("h1:has-text('slower → base')")
+    app, other = tab().go(f"/{PAIR}"), tab().go("/?control=base&test=slower")
+    app.page.click("#swap")
+    app.page.wait_for_selector("h1:has-text('faster → base')")
+    assert "slower per step" in app.page.inner_text(".verdict")
+    app.choose("control", "slower")
+    app.page.wait_for_selector("h1:has-text('slower → base')")
     assert other.page.inner_text("h1").replace("\u2068", "") == "base → slower"
     other.page.reload()
     other.page.wait_for_selector("h1:has-text('base → slower')")
-    assert not one.complaints + other.complaints
+    assert not app.complaints + other.complaints
 
 
 def test_a_bad_file_is_one_line_and_the_app_lives_on(tab):
-    one = tab().go("/?control=base&test=bad", ".alert")
-    message = one.page.inner_text(".alert p")
+    app = tab().go("/?control=base&test=bad", ".alert")
+    message = app.page.inner_text(".alert p")
     assert "bad/trace.json" in message
     assert "\n" not in message
-    assert "Traceback" not in one.page.content()
-    one.page.click("#again")
-    one.page.wait_for_selector(".alert")
-    one.choose("test", "faster")
-    one.page.wait_for_selector("h1:has-text('base → faster')")
-    assert not one.complaints
+    assert "Traceback" not in app.page.content()
+    app.page.click("#again")
+    app.page.wait_for_selector(".alert")
+    app.choose("test", "faster")
+    app.page.wait_for_selector("h1:has-text('base → faster')")
+    assert not app.complaints
 
 
 def test_a_load_shows_its_progress_and_is_cancelled(tab, monkeypatch, runs):
@@ -202,30 +202,30 @@ def test_a_load_shows_its_progress_and_is_cancelled(tab, monkeypatch, runs):
     server = bound(made, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr("tracediff_dashboards.loading.AT_ONCE", held := threading.Semaphore(0))
-    one = tab(url=f"http://127.0.0.1:{server.server_port}").go(f"/{PAIR}", "#status >> text=Looking for traces")
-    one.page.click("#cancel")
+    app = tab(url=f"http://127.0.0.1:{server.server_port}").go(f"/{PAIR}", "#status >> text=Looking for traces")
+    app.page.click("#cancel")
     held.release()
-    one.page.wait_for_selector(".alert >> text=was cancelled")
-    assert one.page.is_hidden("#cancel")
+    app.page.wait_for_selector(".alert >> text=was cancelled")
+    assert app.page.is_hidden("#cancel")
     held.release()
-    one.page.click("#again")
-    one.page.wait_for_selector(".verdict")
-    assert one.page.inner_text("#status") == ""
-    assert not one.complaints
+    app.page.click("#again")
+    app.page.wait_for_selector(".verdict")
+    assert app.page.inner_text("#status") == ""
+    assert not app.complaints
     server.shutdown()
     made.close()
 
 
 def test_what_cannot_be_compared_says_so_and_can_be_forced(tab):
-    one = tab()
+    app = tab()
     for page in PAGES:
-        one.go(f"/{page}?control=base&test=host&family=gemm&phase=forward").settle()
-    one.go("/?control=base&test=host", ".verdict.refused")
-    one.page.click("text=Compare anyway")
-    one.page.wait_for_selector(".verdict:not(.refused)")
-    assert "forced=1" in one.page.url
-    one.go(f"/changes?{urlsplit(one.page.url).query}", ".ag-row")
-    assert not one.complaints
+        app.go(f"/{page}?control=base&test=host&family=gemm&phase=forward").settle()
+    app.go("/?control=base&test=host", ".verdict.refused")
+    app.page.click("text=Compare anyway")
+    app.page.wait_for_selector(".verdict:not(.refused)")
+    assert "forced=1" in app.page.url
+    app.go(f"/changes?{urlsplit(app.page.url).query}", ".ag-row")
+    assert not app.complaints
 
 
 @pytest.mark.parametrize(
@@ -233,104 +233,104 @@ def test_what_cannot_be_compared_says_so_and_can_be_forced(tab):
     ["../base", "/etc/passwd", "..%2F..%2Fetc", "base/../../x", "nosuch", "%00", "~root", "http://example.org/x.json"],
 )
 def test_an_address_reads_nothing_but_sets_of_the_folder(tab, name):
-    one = tab().go(f"/?control=base&test={name}", ".alert")
-    assert "no such set below the folder" in one.page.inner_text(".alert")
-    assert "root:" not in one.page.inner_text("body")
-    assert not one.complaints
+    app = tab().go(f"/?control=base&test={name}", ".alert")
+    assert "no such set below the folder" in app.page.inner_text(".alert")
+    assert "root:" not in app.page.inner_text("body")
+    assert not app.complaints
 
 
 def test_dropped_files_are_compared_and_bad_ones_refused(tab, runs, tmp_path):
-    one = tab().go("/")
-    assert "Choose a control and a test" in one.page.inner_text("#page")
+    app = tab().go("/")
+    assert "Choose a control and a test" in app.page.inner_text("#page")
     files = [runs / "base" / "trace.json", runs / "slower" / "trace.json"]
-    one.page.set_input_files("#upload input[type=file]", files)
-    one.page.wait_for_selector(".verdict")
-    assert "control=dropped" in one.page.url
-    address = one.page.url.removeprefix(one.url)
-    assert "trace.json (dropped)" in one.page.inner_text("#control")
+    app.page.set_input_files("#upload input[type=file]", files)
+    app.page.wait_for_selector(".verdict")
+    assert "control=dropped" in app.page.url
+    address = app.page.url.removeprefix(app.url)
+    assert "trace.json (dropped)" in app.page.inner_text("#control")
     (tmp_path / "notes.txt").write_text("no trace")
-    one.page.set_input_files("#upload input[type=file]", [tmp_path / "notes.txt"])
-    one.page.wait_for_selector("#notice >> text=not a trace or snapshot")
+    app.page.set_input_files("#upload input[type=file]", [tmp_path / "notes.txt"])
+    app.page.wait_for_selector("#notice >> text=not a trace or snapshot")
     assert tab().go(address, ".verdict")
     guessed = re.sub(r"dropped%3A[^%]+", "dropped%3Aabc", address)
     assert "no such set" in tab().go(guessed, ".alert").page.inner_text(".alert")
-    assert not one.complaints
+    assert not app.complaints
 
 
 def test_hostile_names_are_text(tab):
-    one = tab()
+    app = tab()
     for page in PAGES:
-        one.go(f"/{page}?control=hostile-a&test=hostile-b").settle()
+        app.go(f"/{page}?control=hostile-a&test=hostile-b").settle()
     for name in ("ops", "kernels", "groups"):
-        one.go(f"/changes?control=hostile-a&test=hostile-b&tab={name}", ".ag-row")
-        shown = one.rows()
+        app.go(f"/changes?control=hostile-a&test=hostile-b&tab={name}", ".ag-row")
+        shown = app.rows()
         assert any("<script>" in text for text in shown)
-        one.page.click(".ag-row [col-id=name] >> nth=0")
-        one.page.wait_for_selector("#details h2")
-    one.go(f"/?control={HOSTILE[1]}&test=<b>x</b>&family={HOSTILE[0]}", ".alert")
-    assert one.page.eval_on_selector_all("main script, main img, main svg [onload]", "all => all.length") == 0
-    assert not one.complaints
+        app.page.click(".ag-row [col-id=name] >> nth=0")
+        app.page.wait_for_selector("#details h2")
+    app.go(f"/?control={HOSTILE[1]}&test=<b>x</b>&family={HOSTILE[0]}", ".alert")
+    assert app.page.eval_on_selector_all("main script, main img, main svg [onload]", "all => all.length") == 0
+    assert not app.complaints
 
 
 def test_thirty_quick_interactions_fail_nowhere(tab):
-    one = tab().go(f"/changes{PAIR}&tab=kernels", ".ag-row")
+    app = tab().go(f"/changes{PAIR}&tab=kernels", ".ag-row")
     for k in range(10):
-        one.page.click("nav a >> nth=1")
-        one.page.click(f"nav a >> nth={k % 7}")
-        one.page.click("#swap")
+        app.page.click("nav a >> nth=1")
+        app.page.click(f"nav a >> nth={k % 7}")
+        app.page.click("#swap")
         if k % 3 == 0:
-            one.page.click("#theme-button")
+            app.page.click("#theme-button")
         if k % 4 == 0:
-            one.page.fill("#steps", f"{1 + k % 3}..4")
-            one.page.keyboard.press("Enter")
-    one.settle()
-    one.page.click("nav a >> nth=0")
-    one.page.wait_for_selector(".verdict")
-    assert not one.complaints
+            app.page.fill("#steps", f"{1 + k % 3}..4")
+            app.page.keyboard.press("Enter")
+    app.settle()
+    app.page.click("nav a >> nth=0")
+    app.page.wait_for_selector(".verdict")
+    assert not app.complaints
 
 
 def test_the_theme_is_kept_and_reaches_charts(tab):
-    one = tab(color_scheme="light").go(f"/{PAIR}", "#chart-step_waterfall .main-svg")
+    app = tab(color_scheme="light").go(f"/{PAIR}", "#chart-step_waterfall .main-svg")
     paper = "document.querySelector('#chart-step_waterfall .js-plotly-plot').layout.template.layout.paper_bgcolor"
-    assert one.page.evaluate(paper) == "#FFFFFF"
-    one.page.click("#theme-button")
-    one.page.wait_for_function(f"() => {paper} === '#171B21'")
-    one.page.reload()
-    one.page.wait_for_selector("#chart-step_waterfall .main-svg")
-    assert one.page.evaluate("document.documentElement.dataset.theme") == "dark"
-    assert not one.complaints
+    assert app.page.evaluate(paper) == "#FFFFFF"
+    app.page.click("#theme-button")
+    app.page.wait_for_function(f"() => {paper} === '#171B21'")
+    app.page.reload()
+    app.page.wait_for_selector("#chart-step_waterfall .main-svg")
+    assert app.page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert not app.complaints
 
 
 def test_the_tree_changes_its_size_and_zooms(tab):
-    one = tab().go(f"/tree{PAIR}", "g.slice")
-    one.page.click("#size label >> text=calls")
-    one.page.wait_for_selector("figcaption >> text=operator calls")
-    assert "size=count" in one.page.url
-    one.page.click("g.slice >> nth=1")
-    one.page.wait_for_selector("g.pathbar g, .pathbar")
-    assert not one.complaints
+    app = tab().go(f"/tree{PAIR}", "g.slice")
+    app.page.click("#size label >> text=calls")
+    app.page.wait_for_selector("figcaption >> text=operator calls")
+    assert "size=count" in app.page.url
+    app.page.click("g.slice >> nth=1")
+    app.page.wait_for_selector("g.pathbar g, .pathbar")
+    assert not app.complaints
 
 
 def test_the_keyboard_reaches_everything(tab):
-    one = tab().go(f"/changes{PAIR}", ".ag-row")
-    one.page.keyboard.press("Tab")
-    assert one.page.evaluate("document.activeElement.textContent") == "Skip to the content"
-    one.page.keyboard.press("Enter")
-    assert one.page.evaluate("document.activeElement.id") == "page"
-    one.page.focus("nav a >> nth=0")
-    assert one.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    app = tab().go(f"/changes{PAIR}", ".ag-row")
+    app.page.keyboard.press("Tab")
+    assert app.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    app.page.keyboard.press("Enter")
+    assert app.page.evaluate("document.activeElement.id") == "page"
+    app.page.focus("nav a >> nth=0")
+    assert app.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     unlabelled = (
         "all => all.filter(e => !e.labels?.length && !e.getAttribute('aria-label') && !e.textContent.trim() "
         "&& e.offsetParent).map(e => e.outerHTML)"
     )
     assert (
-        one.page.eval_on_selector_all(
+        app.page.eval_on_selector_all(
             "header button, section button, section input[type=text], .tools button", unlabelled
         )
         == []
     )
-    one.page.click(".ag-row [col-id=name] >> nth=0")
-    one.page.keyboard.press("ArrowDown")
-    one.page.keyboard.press("Space")
-    one.page.wait_for_function("() => document.querySelector('.ag-row-selected')?.getAttribute('row-index') === '1'")
-    assert not one.complaints
+    app.page.click(".ag-row [col-id=name] >> nth=0")
+    app.page.keyboard.press("ArrowDown")
+    app.page.keyboard.press("Space")
+    app.page.wait_for_function("() => document.querySelector('.ag-row-selected')?.getAttribute('row-index') === '1'")
+    assert not app.complaints

@@ -131,10 +131,10 @@ def test_steps_live_in_the_address():
 
 
 def test_choose_zoom_and_follow_in_the_browser(tab):
-    one = tab().go("/timeline?control=base&test=slower&at_control=run+1%7C0%7C4")
-    page = one.page
+    app = tab().go("/timeline?control=base&test=slower&at_control=run+1%7C0%7C4")
+    page = app.page
     page.wait_for_selector(f"{GRAPH} .main-svg", state="attached")
-    one.settle()
+    app.settle()
     assert page.evaluate(f"document.querySelector('{GRAPH}').layout.xaxis.range[0]") == 0
     whole = page.evaluate(NAMES)
     point = page.evaluate(
@@ -152,7 +152,7 @@ def test_choose_zoom_and_follow_in_the_browser(tab):
         f"() => JSON.stringify(({NAMES})()) !== "
         f"{json.dumps(json.dumps(whole, separators=(',', ':'), ensure_ascii=False))}"
     )
-    one.settle()
+    app.settle()
     assert [round(v) for v in page.evaluate(f"document.querySelector('{GRAPH}').layout.xaxis.range")] == [20, 60]
     page.evaluate(
         f"document.querySelector('{GRAPH}').emit('plotly_click', "
@@ -162,10 +162,10 @@ def test_choose_zoom_and_follow_in_the_browser(tab):
     assert "cudaLaunchKernel" in page.inner_text("#followed")
     assert "aten::mm" in page.inner_text("#followed")
     page.wait_for_function("() => location.search.includes('window=20000..60000')")
-    other = tab().go(page.url.removeprefix(one.url))
+    other = tab().go(page.url.removeprefix(app.url))
     other.page.wait_for_selector(f"{GRAPH} .main-svg", state="attached")
     other.settle()
     assert [round(v) for v in other.page.evaluate(f"document.querySelector('{GRAPH}').layout.xaxis.range")] == [20, 60]
     other.page.evaluate(f"Plotly.relayout(document.querySelector('{GRAPH}'), {{'xaxis.autorange': true}})")
     other.page.wait_for_function("() => !location.search.includes('window=')")
-    assert not one.complaints + other.complaints
+    assert not app.complaints + other.complaints

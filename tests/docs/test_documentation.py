@@ -224,7 +224,7 @@ def test_pages_cited_in_code_exist():
         for name in re.findall(r"\bdocs/[\w./-]*\w", path.read_text())
     }
     assert ("docs/health.md", "tracediff/ingest/health.py") in cited
-    assert [one for one in sorted(cited) if not (ROOT / one[0]).exists()] == []
+    assert [citation for citation in sorted(cited) if not (ROOT / citation[0]).exists()] == []
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -67,8 +67,10 @@ def ours(name: str) -> Any:
     return analysis(files_of(name))
 
 
-def critical(of: Any, rank: int) -> Any:
-    graph, found = of.critical_path_analysis(rank, "ProfilerStep", 1 if len(of.get_profiler_steps()) > 1 else 0)
+def critical(analysis: Any, rank: int) -> Any:
+    graph, found = analysis.critical_path_analysis(
+        rank, "ProfilerStep", 1 if len(analysis.get_profiler_steps()) > 1 else 0
+    )
     edges = graph.get_critical_path_breakdown().drop(columns="cat")
     return found, edges.sort_values(["event_idx", "type", "duration"], ignore_index=True), graph.summary()
 
@@ -76,41 +78,41 @@ def critical(of: Any, rank: int) -> Any:
 class Asked(NamedTuple):
     """A TraceAnalysis, its ranks, and a folder to write to."""
 
-    of: Any
+    analysis: Any
     ranks: list[int]
     folder: str
 
 
 CALLS: dict[str, Callable[[Asked], Any]] = {
-    "get_profiler_steps": lambda x: x.of.get_profiler_steps(),
-    "get_temporal_breakdown": lambda x: x.of.get_temporal_breakdown(visualize=False),
-    "get_gpu_kernel_breakdown": lambda x: x.of.get_gpu_kernel_breakdown(visualize=False),
-    "get_idle_time_breakdown": lambda x: x.of.get_idle_time_breakdown(
+    "get_profiler_steps": lambda x: x.analysis.get_profiler_steps(),
+    "get_temporal_breakdown": lambda x: x.analysis.get_temporal_breakdown(visualize=False),
+    "get_gpu_kernel_breakdown": lambda x: x.analysis.get_gpu_kernel_breakdown(visualize=False),
+    "get_idle_time_breakdown": lambda x: x.analysis.get_idle_time_breakdown(
         x.ranks, visualize=False, show_idle_interval_stats=True
     ),
-    "get_comm_comp_overlap": lambda x: x.of.get_comm_comp_overlap(visualize=False),
-    "get_memory_bw_time_series": lambda x: x.of.get_memory_bw_time_series(x.ranks),
-    "get_memory_bw_summary": lambda x: x.of.get_memory_bw_summary(x.ranks),
-    "get_queue_length_time_series": lambda x: x.of.get_queue_length_time_series(x.ranks),
-    "get_queue_length_summary": lambda x: x.of.get_queue_length_summary(x.ranks),
-    "get_queue_length_summary_from_time_series": lambda x: x.of.get_queue_length_summary_from_time_series(
-        x.of.get_queue_length_time_series(x.ranks)
+    "get_comm_comp_overlap": lambda x: x.analysis.get_comm_comp_overlap(visualize=False),
+    "get_memory_bw_time_series": lambda x: x.analysis.get_memory_bw_time_series(x.ranks),
+    "get_memory_bw_summary": lambda x: x.analysis.get_memory_bw_summary(x.ranks),
+    "get_queue_length_time_series": lambda x: x.analysis.get_queue_length_time_series(x.ranks),
+    "get_queue_length_summary": lambda x: x.analysis.get_queue_length_summary(x.ranks),
+    "get_queue_length_summary_from_time_series": lambda x: x.analysis.get_queue_length_summary_from_time_series(
+        x.analysis.get_queue_length_time_series(x.ranks)
     ),
-    "get_time_spent_blocked_on_full_queue": lambda x: x.of.get_time_spent_blocked_on_full_queue(
-        x.of.get_queue_length_time_series(x.ranks), 8
+    "get_time_spent_blocked_on_full_queue": lambda x: x.analysis.get_time_spent_blocked_on_full_queue(
+        x.analysis.get_queue_length_time_series(x.ranks), 8
     ),
-    "get_cuda_kernel_launch_stats": lambda x: x.of.get_cuda_kernel_launch_stats(x.ranks, visualize=False),
-    "get_gpu_kernels_with_user_annotations": lambda x: x.of.get_gpu_kernels_with_user_annotations(x.ranks[0]),
+    "get_cuda_kernel_launch_stats": lambda x: x.analysis.get_cuda_kernel_launch_stats(x.ranks, visualize=False),
+    "get_gpu_kernels_with_user_annotations": lambda x: x.analysis.get_gpu_kernels_with_user_annotations(x.ranks[0]),
     "get_gpu_user_annotation_breakdown": lambda x: [
-        x.of.get_gpu_user_annotation_breakdown(gpu, visualize=False) for gpu in (True, False)
+        x.analysis.get_gpu_user_annotation_breakdown(gpu, visualize=False) for gpu in (True, False)
     ],
-    "get_potential_stragglers": lambda x: x.of.get_potential_stragglers(),
-    "get_cupti_counter_data_with_operators": lambda x: x.of.get_cupti_counter_data_with_operators(x.ranks),
-    "get_frequent_cuda_kernel_sequences": lambda x: x.of.get_frequent_cuda_kernel_sequences(
+    "get_potential_stragglers": lambda x: x.analysis.get_potential_stragglers(),
+    "get_cupti_counter_data_with_operators": lambda x: x.analysis.get_cupti_counter_data_with_operators(x.ranks),
+    "get_frequent_cuda_kernel_sequences": lambda x: x.analysis.get_frequent_cuda_kernel_sequences(
         "aten::", x.folder, rank=x.ranks[0]
     ),
-    "get_aten_op_kernels_and_delay": lambda x: x.of.get_aten_op_kernels_and_delay(x.ranks[:1]),
-    "critical_path_analysis": lambda x: critical(x.of, x.ranks[0]),
+    "get_aten_op_kernels_and_delay": lambda x: x.analysis.get_aten_op_kernels_and_delay(x.ranks[:1]),
+    "critical_path_analysis": lambda x: critical(x.analysis, x.ranks[0]),
 }
 """All analyses of HTA's by name."""
 
@@ -124,12 +126,12 @@ FAILS = {
 """Analysis → sets that HTA has no answer for, whoever loads them."""
 
 
-def assert_same(real: Any, own: Any, near: float) -> None:
+def assert_same(real: Any, our_value: Any, near: float) -> None:
     """The same values, floats within ``near``; our frames may have further columns."""
-    assert type(real) is type(own)
+    assert type(real) is type(our_value)
     if isinstance(real, pd.DataFrame):
-        assert set(real.columns) <= set(own.columns)
-        own = own[real.columns]
+        assert set(real.columns) <= set(our_value.columns)
+        our_value = our_value[real.columns]
         events = near and "ts" in real.columns  # codes of names differ, and what test_frames looks at
         python = [
             c
@@ -138,24 +140,24 @@ def assert_same(real: Any, own: Any, near: float) -> None:
         ]
         pd.testing.assert_frame_equal(
             real.drop(columns=python),
-            own.drop(columns=python),
+            our_value.drop(columns=python),
             check_dtype=False,
             check_index_type=False,
             rtol=1e-6,
             atol=near,
         )
     elif isinstance(real, pd.Series):
-        pd.testing.assert_series_equal(real, own, check_dtype=False, rtol=1e-6, atol=near)
+        pd.testing.assert_series_equal(real, our_value, check_dtype=False, rtol=1e-6, atol=near)
     elif isinstance(real, dict):
-        assert list(real) == list(own)
+        assert list(real) == list(our_value)
         for key in real:
-            assert_same(real[key], own[key], near)
+            assert_same(real[key], our_value[key], near)
     elif isinstance(real, list | tuple):
-        assert len(real) == len(own)
-        for one, other in zip(real, own, strict=True):
-            assert_same(one, other, near)
+        assert len(real) == len(our_value)
+        for real_item, our_item in zip(real, our_value, strict=True):
+            assert_same(real_item, our_item, near)
     else:
-        assert real == own
+        assert real == our_value
 
 
 def test_every_analysis_is_tried() -> None:
@@ -169,13 +171,13 @@ def test_every_analysis_is_tried() -> None:
 @pytest.mark.parametrize("name", WHOLE + EXACT)
 def test_analyses_are_those_of_hta(name: str, call: str, tmp_path: Path) -> None:
     exact = name in EXACT
-    real, own = theirs(name, exact), ours(name)
+    real, our_set = theirs(name, exact), ours(name)
     ranks = sorted(real.t.traces)
-    asked = [Asked(of, ranks, str(tmp_path)) for of in (real, own)]
+    asked = [Asked(analysis, ranks, str(tmp_path)) for analysis in (real, our_set)]
     if name in FAILS.get(call, ()):
-        for one in asked:
+        for request in asked:
             with pytest.raises((ValueError, KeyError)):
-                CALLS[call](one)
+                CALLS[call](request)
         return
     assert_same(*map(CALLS[call], asked), 0.02 if exact else 0)
 
@@ -186,16 +188,16 @@ def test_analyses_are_those_of_hta(name: str, call: str, tmp_path: Path) -> None
 )
 @pytest.mark.parametrize("name", ["hta_control", "resnet50_workers4"])
 def test_large_traces(name: str, call: str) -> None:
-    real, own = theirs(name), ours(name)
+    real, our_set = theirs(name), ours(name)
     ranks = sorted(real.t.traces)
-    assert_same(*(CALLS[call](Asked(of, ranks, "")) for of in (real, own)), 0)
+    assert_same(*(CALLS[call](Asked(analysis, ranks, "")) for analysis in (real, our_set)), 0)
 
 
 @pytest.mark.parametrize("name", ["hta_control", *WHOLE, *EXACT])
 def test_frames_are_those_of_hta(name: str) -> None:
     from hta.configs.parser_config import ParserConfig
 
-    real, own = theirs(name, name in EXACT).t, ours(name).t
+    real, our_trace = theirs(name, name in EXACT).t, ours(name).t
     loaded = [
         "index",
         "pid",
@@ -206,18 +208,18 @@ def test_frames_are_those_of_hta(name: str) -> None:
         "index_correlation",
         *(a.name for a in ParserConfig.get_default_cfg().get_args()),
     ]
-    assert own.get_ranks() == real.get_ranks()
-    assert own.min_ts == pytest.approx(real.min_ts)
+    assert our_trace.get_ranks() == real.get_ranks()
+    assert our_trace.min_ts == pytest.approx(real.min_ts)
     for rank in real.get_ranks():
-        x, y = real.traces[rank].sort_index(), own.traces[rank].sort_index()
+        x, y = real.traces[rank].sort_index(), our_trace.traces[rank].sort_index()
         assert y.index.tolist() == x.index.tolist()
         if name not in EXACT:
             order = real.traces[rank].index.tolist()
-            assert own.traces[rank].index.tolist() == order or order == sorted(
+            assert our_trace.traces[rank].index.tolist() == order or order == sorted(
                 order
             )  # one step only: HTA leaves the file's order
-            assert decoded(own, y["name"]) == decoded(real, x["name"])
-        assert decoded(own, y["cat"]) == decoded(real, x["cat"])
+            assert decoded(our_trace, y["name"]) == decoded(real, x["name"])
+        assert decoded(our_trace, y["cat"]) == decoded(real, x["cat"])
         x.loc[x["stream"] == 0, "iteration"] = y["iteration"]
         for column in loaded:
             if x[column].dtype.kind == "f" or y[column].dtype.kind == "f":
@@ -226,8 +228,8 @@ def test_frames_are_those_of_hta(name: str) -> None:
                 assert y[column].astype(str).tolist() == x[column].astype(str).tolist(), column
 
 
-def decoded(of: Any, codes: Any) -> list[str]:
-    return [of.symbol_table.sym_table[code] for code in codes]
+def decoded(trace: Any, codes: Any) -> list[str]:
+    return [trace.symbol_table.sym_table[code] for code in codes]
 
 
 @pytest.mark.parametrize("name", NAMES)

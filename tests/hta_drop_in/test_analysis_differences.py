@@ -53,10 +53,10 @@ def ours(name: str, last: bool = False) -> Any:
 
 @needs_traces
 def test_times_are_not_rounded() -> None:
-    real, own = (of("bertsmall_h100").t.traces[0] for of in (theirs, ours))
+    real, our_frame = (load("bertsmall_h100").t.traces[0] for load in (theirs, ours))
     assert ((real["dur"] < 0).sum(), len(real)) == (693, 2059)
-    assert (own["dur"] >= 0).all()
-    gpu = [frame.loc[frame["stream"] >= 0, "dur"].sum() for frame in (real, own)]
+    assert (our_frame["dur"] >= 0).all()
+    gpu = [frame.loc[frame["stream"] >= 0, "dur"].sum() for frame in (real, our_frame)]
     assert gpu[0] == 254
     assert gpu[1] == pytest.approx(309, abs=0.5)
 
@@ -73,24 +73,27 @@ def test_a_trace_whose_frame_pandas_3_refuses() -> None:
 def test_a_list_at_the_root_is_read() -> None:
     with pytest.raises(AttributeError):
         theirs("oldformat_listroot")
-    own = ours("oldformat_listroot")
-    assert own.get_profiler_steps()
-    assert own.get_queue_length_summary()["queue_length"]["count"].sum() > 10000
+    our_set = ours("oldformat_listroot")
+    assert our_set.get_profiler_steps()
+    assert our_set.get_queue_length_summary()["queue_length"]["count"].sum() > 10000
 
 
 @needs_traces
 def test_stream_0_is_a_stream() -> None:
-    real, own = (of("bertsmall_mi300").t.traces[0] for of in (theirs, ours))
+    real, our_frame = (load("bertsmall_mi300").t.traces[0] for load in (theirs, ours))
     assert real.loc[real["stream"] == 0, "iteration"].isna().all()
-    assert own.loc[own["stream"] == 0, "iteration"].eq(6).sum() == 61  # 60 kernels and a copy
+    assert our_frame.loc[our_frame["stream"] == 0, "iteration"].eq(6).sum() == 61  # 60 kernels and a copy
 
 
 @needs_traces
 def test_steps_are_the_host_s() -> None:
-    real, own = theirs("tinylm_compile"), ours("tinylm_compile")
-    assert real.get_profiler_steps()[:-1] == own.get_profiler_steps() == [2, 3, 4, 5]
-    frames = [of.t.traces[0].query("stream >= 0 and correlation > 0") for of in (real, own)]
-    names = [[of.t.symbol_table.sym_table[c] for c in f["cat"]] for of, f in zip((real, own), frames, strict=True)]
+    real, our_set = theirs("tinylm_compile"), ours("tinylm_compile")
+    assert real.get_profiler_steps()[:-1] == our_set.get_profiler_steps() == [2, 3, 4, 5]
+    frames = [traces.t.traces[0].query("stream >= 0 and correlation > 0") for traces in (real, our_set)]
+    names = [
+        [traces.t.symbol_table.sym_table[c] for c in f["cat"]]
+        for traces, f in zip((real, our_set), frames, strict=True)
+    ]
     counts = [
         f[np.isin(n, ["kernel", "gpu_memset"])]["iteration"].value_counts().to_dict()
         for f, n in zip(frames, names, strict=True)
@@ -102,19 +105,21 @@ def test_steps_are_the_host_s() -> None:
 @needs_traces
 def test_an_op_is_of_the_cpu_whatever_stream_it_names() -> None:
     compute = [
-        of("hta_triton").get_temporal_breakdown(visualize=False)["compute_time(us)"].item() for of in (theirs, ours)
+        load("hta_triton").get_temporal_breakdown(visualize=False)["compute_time(us)"].item() for load in (theirs, ours)
     ]
     assert compute == [94, pytest.approx(1.76, abs=0.001)]
 
 
 @needs_traces
 def test_old_names_of_categories_are_known() -> None:
-    real, own = theirs("kineto_gpu_metrics"), ours("kineto_gpu_metrics")
+    real, our_set = theirs("kineto_gpu_metrics"), ours("kineto_gpu_metrics")
     with pytest.raises(AssertionError, match="Could not find runtime"):
         real.critical_path_analysis(0, "ProfilerStep", 0)
-    assert own.critical_path_analysis(0, "ProfilerStep", 0)[1]
+    assert our_set.critical_path_analysis(0, "ProfilerStep", 0)[1]
     assert real.get_gpu_user_annotation_breakdown(False, visualize=False) is None
-    assert own.get_gpu_user_annotation_breakdown(False, visualize=False)["name"].str.startswith("ProfilerStep").any()
+    assert (
+        our_set.get_gpu_user_annotation_breakdown(False, visualize=False)["name"].str.startswith("ProfilerStep").any()
+    )
 
 
 @needs_traces
@@ -127,9 +132,9 @@ def test_thread_ids_that_are_text(tmp_path: Path) -> None:
 
 @needs_traces
 def test_ends_are_aligned_like_starts() -> None:
-    real, own = (of("hta_event_sync").t for of in (theirs, ours))
+    real, our_trace = (load("hta_event_sync").t for load in (theirs, ours))
     assert ((real.traces[0]["end"] - real.traces[0]["ts"] - real.traces[0]["dur"]) == real.min_ts).all()
-    assert (own.traces[0]["end"] == own.traces[0]["ts"] + own.traces[0]["dur"]).all()
+    assert (our_trace.traces[0]["end"] == our_trace.traces[0]["ts"] + our_trace.traces[0]["dur"]).all()
 
 
 def two_steps(folder: Path, rank: int = 0, seed: int | None = None, before: float = 0) -> Path:
@@ -137,13 +142,13 @@ def two_steps(folder: Path, rank: int = 0, seed: int | None = None, before: floa
     there is a seed.
     """
     events = [b.op("aten::late", 200.5, 5)]
-    for number, at in ((1, 0.5), (2, 100.5)):
-        launch = b.call("cudaLaunchKernel", at + 20, 4, correlation=number)
+    for number, start in ((1, 0.5), (2, 100.5)):
+        launch = b.call("cudaLaunchKernel", start + 20, 4, correlation=number)
         events += [
-            b.step(number, at, 90),
-            b.op("aten::mm", at + 10, 30),
+            b.step(number, start, 90),
+            b.op("aten::mm", start + 10, 30),
             launch,
-            b.kernel("gemm", at + 30 + before, 40.5, correlation=number),
+            b.kernel("gemm", start + 30 + before, 40.5, correlation=number),
         ]
     if seed is not None:
         random.Random(seed).shuffle(events)
@@ -154,11 +159,11 @@ def two_steps(folder: Path, rank: int = 0, seed: int | None = None, before: floa
 
 @pytest.mark.parametrize("last", [False, True])
 def test_the_last_step_is_left_out_unless_asked_for(tmp_path: Path, last: bool) -> None:
-    of = analysis(two_steps(tmp_path), last)
-    assert of.get_profiler_steps() == ([1, 2] if last else [1])
-    assert "aten::late" not in [of.t.symbol_table.sym_table[c] for c in of.t.traces[0]["name"]]
-    assert of.get_temporal_breakdown(visualize=False)["compute_time(us)"].item() == (81 if last else 40.5)
-    assert [(n.code, n.count) for n in of.notes] == [("not-in-hta", 1 if last else 5)]
+    analysed = analysis(two_steps(tmp_path), last)
+    assert analysed.get_profiler_steps() == ([1, 2] if last else [1])
+    assert "aten::late" not in [analysed.t.symbol_table.sym_table[c] for c in analysed.t.traces[0]["name"]]
+    assert analysed.get_temporal_breakdown(visualize=False)["compute_time(us)"].item() == (81 if last else 40.5)
+    assert [(n.code, n.count) for n in analysed.notes] == [("not-in-hta", 1 if last else 5)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -167,8 +172,8 @@ def test_the_order_of_events_does_not_matter(tmp_path: Path, seed: int) -> None:
     for call in ("get_temporal_breakdown", "get_comm_comp_overlap"):
         pd.testing.assert_frame_equal(getattr(plain, call)(visualize=False), getattr(shuffled, call)(visualize=False))
     launches = [
-        of.get_cuda_kernel_launch_stats(visualize=False)[0].sort_values("correlation", ignore_index=True)
-        for of in (plain, shuffled)
+        analysed.get_cuda_kernel_launch_stats(visualize=False)[0].sort_values("correlation", ignore_index=True)
+        for analysed in (plain, shuffled)
     ]
     pd.testing.assert_frame_equal(*launches)
     assert launches[0]["launch_delay"].tolist() == [6, 6]
@@ -186,10 +191,10 @@ def test_ranks_are_aligned_and_repeats_left_out(tmp_path: Path) -> None:
             two_steps(tmp_path / run, rank)
     (tmp_path / "run1" / "notes.json").write_text("{}")
     for where in (tmp_path, tracediff.load(tmp_path)):
-        of = analysis(where)
-        assert of.t.get_ranks() == [0, 3]
-        assert of.get_temporal_breakdown(visualize=False)["rank"].tolist() == [0, 3]
-        assert "one-run" in [n.code for n in of.notes]
+        analysed = analysis(where)
+        assert analysed.t.get_ranks() == [0, 3]
+        assert analysed.get_temporal_breakdown(visualize=False)["rank"].tolist() == [0, 3]
+        assert "one-run" in [n.code for n in analysed.notes]
     assert "not-a-trace" in [n.code for n in analysis(tmp_path).notes]
     two = analysis([tmp_path / run / "rank3.json" for run in ("run1",)] + [two_steps(tmp_path, 3)])
     assert two.t.get_ranks() == [3]
@@ -220,10 +225,10 @@ def test_a_graph_launch_has_many_kernels(tmp_path: Path) -> None:
 def test_sections_have_tables_or_say_why_not(name: str) -> None:
     found = sections(FOLDER / name, list(SECTIONS))
     assert [s.name for s in found] == list(SECTIONS)
-    for one in found:
-        assert bool(one.tables) == (one.unavailable is None)
-        assert one.unavailable is None or "\n" not in one.unavailable
-        assert all(len(table) and isinstance(table, pd.DataFrame) for table in one.tables.values())
+    for section in found:
+        assert bool(section.tables) == (section.unavailable is None)
+        assert section.unavailable is None or "\n" not in section.unavailable
+        assert all(len(table) and isinstance(table, pd.DataFrame) for table in section.tables.values())
     missing = {s.name for s in found if s.unavailable}
     if name == "dlrm_8ranks":
         assert not missing

@@ -23,15 +23,15 @@ def two_steps(factor: float = 1, first: int = 1, copies: int = 1, rank: int = 0)
     """
     events = [b.call("cudaLaunchKernel", 1, 2, 90), b.kernel("early", 5, 3, 90), b.kernel("spilled", 2, 4, 91)]
     for i in range(2):
-        at = 10 + 100 * i
-        events.append(b.step(first + i, at, 100))
+        start = 10 + 100 * i
+        events.append(b.step(first + i, start, 100))
         for k in range(copies):
             events += [
-                b.op("aten::mm", at + 10 + 20 * k, 10 * factor),
-                b.call("cudaLaunchKernel", at + 12 + 20 * k, 2, 10 * i + k),
+                b.op("aten::mm", start + 10 + 20 * k, 10 * factor),
+                b.call("cudaLaunchKernel", start + 12 + 20 * k, 2, 10 * i + k),
             ]
-            events.append(b.kernel("void gemm<float>(int)", at + 40 + 20 * k, 7.25 * factor, 10 * i + k))
-        events.append(b.event("gpu_user_annotation", f"ProfilerStep#{first + i}", at + 40, 90, pid=0, tid=7))
+            events.append(b.kernel("void gemm<float>(int)", start + 40 + 20 * k, 7.25 * factor, 10 * i + k))
+        events.append(b.event("gpu_user_annotation", f"ProfilerStep#{first + i}", start + 40, 90, pid=0, tid=7))
     return b.document(events, distributedInfo={"rank": rank})
 
 
@@ -84,9 +84,9 @@ def test_every_kind_of_input(control: Path, as_given: Any) -> None:
 
 def test_hta_s_trace_keeps_the_ranks_it_was_given(control: Path, test: Path) -> None:
     hta_trace = SimpleNamespace(trace_files={3: str(control), 5: str(test)})
-    own = LabeledTrace(t=hta_trace)
-    assert own.ranks() == [3, 5]
-    assert own.extract_ops(rank=5, device_type=DeviceType.GPU)["counts"].tolist() == [2]
+    labeled = LabeledTrace(t=hta_trace)
+    assert labeled.ranks() == [3, 5]
+    assert labeled.extract_ops(rank=5, device_type=DeviceType.GPU)["counts"].tolist() == [2]
 
 
 def test_ops_and_their_places(control: Path) -> None:
@@ -104,8 +104,8 @@ def test_ops_and_their_places(control: Path) -> None:
 
 
 def test_no_event_is_lost_between_iterations_and_outside(control: Path) -> None:
-    own = LabeledTrace(trace_dir=control)
-    ops = own.extract_ops(iteration=[*own.iterations(), OUTSIDE], device_type=DeviceType.GPU)
+    labeled = LabeledTrace(trace_dir=control)
+    ops = labeled.extract_ops(iteration=[*labeled.iterations(), OUTSIDE], device_type=DeviceType.GPU)
     assert ops.groupby("name")["counts"].sum().to_dict() == {"early": 1, "spilled": 1, "void gemm<float>(int)": 2}
 
 

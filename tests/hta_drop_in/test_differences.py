@@ -22,17 +22,17 @@ PANDAS_3 = int(pd.__version__.split(".")[0]) >= 3
 Load = Callable[..., Any]
 
 
-def their_totals(one: Any, device: str = "ALL", key: str = "name", **chosen: Any) -> pd.DataFrame:
+def their_totals(labeled: Any, device: str = "ALL", key: str = "name", **chosen: Any) -> pd.DataFrame:
     """HTA's counts and durations by name."""
     devices = import_module("hta.trace_diff").DeviceType
-    summary = one.get_ops_summary(one.extract_ops(device_type=devices[device], **chosen))
+    summary = labeled.get_ops_summary(labeled.extract_ops(device_type=devices[device], **chosen))
     return summary.groupby(key)[["counts", "total_duration"]].sum()
 
 
-def our_totals(one: LabeledTrace, device: str = "ALL", short: bool = False, **chosen: Any) -> pd.DataFrame:
+def our_totals(labeled: LabeledTrace, device: str = "ALL", short: bool = False, **chosen: Any) -> pd.DataFrame:
     """Our counts and durations by name, through compare_traces with itself."""
     doubled = {f"{side}_{name}": value for name, value in chosen.items() for side in ("control", "test")}
-    frame = TraceDiff.compare_traces(one, one, device_type=DeviceType[device], use_short_name=short, **doubled)
+    frame = TraceDiff.compare_traces(labeled, labeled, device_type=DeviceType[device], use_short_name=short, **doubled)
     return frame.iloc[:, :2].set_axis(["counts", "total_duration"], axis=1)
 
 
@@ -41,9 +41,9 @@ def steps_of(name: str, column: str) -> list[str]:
 
 
 def test_times_are_not_rounded(theirs: Load, ours: Load) -> None:
-    real, own = their_totals(theirs("bertsmall_h100"), "GPU"), our_totals(ours("bertsmall_h100"), "GPU")
-    assert real["counts"].to_dict() == own["counts"].to_dict()
-    assert f"{own['total_duration'].sum() / 1000:.3f}" == steps_of("bertsmall_h100", "step_gpu_ms")[0] == "0.309"
+    real, our_frame = their_totals(theirs("bertsmall_h100"), "GPU"), our_totals(ours("bertsmall_h100"), "GPU")
+    assert real["counts"].to_dict() == our_frame["counts"].to_dict()
+    assert f"{our_frame['total_duration'].sum() / 1000:.3f}" == steps_of("bertsmall_h100", "step_gpu_ms")[0] == "0.309"
     assert real["total_duration"].sum() == 254  # of 309 µs
     assert (their_totals(theirs("bertsmall_h100"))["total_duration"] < 0).any()
     assert (our_totals(ours("bertsmall_h100"))["total_duration"] >= 0).all()
@@ -57,19 +57,19 @@ def test_kernels_on_stream_0_are_there(theirs: Load, ours: Load) -> None:
 
 
 def test_steps_are_the_host_s(theirs: Load, ours: Load) -> None:
-    real, own = theirs("tinylm_compile"), ours("tinylm_compile")
+    real, our_set = theirs("tinylm_compile"), ours("tinylm_compile")
     for number, gpu_ms, n in zip(
-        own.iterations(),
+        our_set.iterations(),
         steps_of("tinylm_compile", "step_gpu_ms"),
         steps_of("tinylm_compile", "step_gpu_n"),
         strict=True,
     ):
-        gpu = our_totals(own, "GPU", iteration=number)
+        gpu = our_totals(our_set, "GPU", iteration=number)
         assert f"{gpu['total_duration'].sum() / 1000:.3f}" == gpu_ms
         assert gpu["counts"].sum() == int(n)
     assert their_totals(real, "GPU", iteration=2)["total_duration"].sum() > 1.9 * 22140
     assert their_totals(real, iteration=2).loc["ProfilerStep#2", "counts"] == 2
-    assert our_totals(own, iteration=2).loc["ProfilerStep#2", "counts"] == 1
+    assert our_totals(our_set, iteration=2).loc["ProfilerStep#2", "counts"] == 1
 
 
 def test_gpu_annotations_are_no_second_occurrence(theirs: Load, ours: Load) -> None:
@@ -108,15 +108,15 @@ def test_traces_that_hta_cannot_read(hta: ModuleType, folder: Load, ours: Load) 
 
 def test_some_of_the_ranks(theirs: Load) -> None:
     folder = FOLDER / "dlrm_8ranks"
-    real, own = (
+    real, our_set = (
         theirs(*(f"dlrm_8ranks/{p.name}" for p in sorted(folder.iterdir()))),
         LabeledTrace("one", trace_dir=folder),
     )
     if PANDAS_3:
         with pytest.raises(ValueError, match="length of the keys"):
             real.extract_ops([1, 3])
-    each = [our_totals(own, rank=r)["counts"] for r in (1, 3)]
-    assert our_totals(own, rank=[1, 3])["counts"].to_dict() == each[0].add(each[1], fill_value=0).to_dict()
+    each = [our_totals(our_set, rank=r)["counts"] for r in (1, 3)]
+    assert our_totals(our_set, rank=[1, 3])["counts"].to_dict() == each[0].add(each[1], fill_value=0).to_dict()
     assert each[0].to_dict() == their_totals(real, rank=1)["counts"].to_dict()
 
 
@@ -132,8 +132,8 @@ def test_steps_of_other_numbers_are_one_row(theirs: Load, ours: Load, hta: Modul
     real_diff = hta.TraceDiff.ops_diff(*real, None, None, 2, 3)
     assert "ProfilerStep#3" in real_diff["added"]
     assert "ProfilerStep#2" in real_diff["deleted"]
-    own = [ours(name) for name in ("transformer_h100_run1", "transformer_h100_run2")]
-    own_diff = TraceDiff.ops_diff(*own, None, None, 2, 3)
+    our_sets = [ours(name) for name in ("transformer_h100_run1", "transformer_h100_run2")]
+    own_diff = TraceDiff.ops_diff(*our_sets, None, None, 2, 3)
     assert "ProfilerStep" in own_diff["unchanged"]
     assert not any(name.startswith("ProfilerStep#") for names in own_diff.values() for name in names)
 
@@ -143,21 +143,21 @@ def test_python_functions_are_the_same_in_every_process(theirs: Load, ours: Load
     real = hta.TraceDiff.ops_diff(*[theirs(name) for name in runs])
     assert any(" at 0x7" in name for name in real["added"])
     assert any(" at 0x7" in name for name in real["deleted"])
-    own = TraceDiff.ops_diff(*[ours(name) for name in runs])
-    assert own["added"] == own["deleted"] == []
+    our_diff = TraceDiff.ops_diff(*[ours(name) for name in runs])
+    assert our_diff["added"] == our_diff["deleted"] == []
     folders = [name for name in their_totals(theirs(runs[0])).index if name.startswith("/") and ".py(" in name]
     assert all(name.rpartition("/")[2] in our_totals(ours(runs[0])).index for name in folders)
 
 
 def test_short_names_are_never_empty_and_keep_python_functions_apart(theirs: Load, ours: Load) -> None:
     real = their_totals(theirs("transformer_h100_run1"), key="short_name")
-    own = our_totals(ours("transformer_h100_run1"), short=True)
+    our_frame = our_totals(ours("transformer_h100_run1"), short=True)
     assert real.loc["", "counts"] == 71
-    assert "" not in own.index
+    assert "" not in our_frame.index
     assert "forward" in real.index
-    assert "forward" not in own.index
-    assert any(name.endswith("): forward") for name in own.index)
-    assert own["counts"].sum() == real["counts"].sum()
+    assert "forward" not in our_frame.index
+    assert any(name.endswith("): forward") for name in our_frame.index)
+    assert our_frame["counts"].sum() == real["counts"].sum()
 
 
 def test_an_empty_last_step_is_left_out(theirs: Load, ours: Load) -> None:
@@ -169,17 +169,17 @@ def test_an_empty_last_step_is_left_out(theirs: Load, ours: Load) -> None:
 
 
 def test_what_was_launched_outside_every_step_is_said_and_to_be_had(theirs: Load, ours: Load) -> None:
-    real, own = theirs("tinylm_compile"), ours("tinylm_compile")
+    real, our_set = theirs("tinylm_compile"), ours("tinylm_compile")
     with pytest.raises(ValueError, match="iteration"):
         their_totals(real, "GPU", iteration=-1)
     assert (
-        our_totals(own, "GPU", iteration=OUTSIDE)["counts"].sum()
+        our_totals(our_set, "GPU", iteration=OUTSIDE)["counts"].sum()
         == int(steps_of("tinylm_compile", "spill_n")[0])
         == 164
     )
-    everything = our_totals(own, "GPU", iteration=[*own.iterations(), OUTSIDE])
+    everything = our_totals(our_set, "GPU", iteration=[*our_set.iterations(), OUTSIDE])
     assert everything["counts"].sum() == int(steps_of("tinylm_compile", "gpu_events")[0])
-    notes = TraceDiff.compare_traces(own, own).attrs["notes"]["one"]
+    notes = TraceDiff.compare_traces(our_set, our_set).attrs["notes"]["one"]
     assert any("launched before the capture" in note and "(164)" in note for note in notes)
 
 
@@ -192,9 +192,9 @@ def test_the_rank_is_read_from_compact_json(hta: ModuleType, tmp_path: Path) -> 
     for rank in (0, 1):
         b.write(tmp_path / f"{'ab'[rank]}.json", small(f"aten::op{rank}", rank, 1), "compact")
     assert hta.LabeledTrace("one", trace_dir=str(tmp_path)).ranks() == [0]
-    own = LabeledTrace("one", trace_dir=tmp_path)
-    assert own.ranks() == [0, 1]
-    assert "aten::op1" in our_totals(own, rank=1).index
+    our_set = LabeledTrace("one", trace_dir=tmp_path)
+    assert our_set.ranks() == [0, 1]
+    assert "aten::op1" in our_totals(our_set, rank=1).index
 
 
 def test_repeats_of_a_rank_are_averaged(hta: ModuleType, folder: Load) -> None:
@@ -202,9 +202,11 @@ def test_repeats_of_a_rank_are_averaged(hta: ModuleType, folder: Load) -> None:
     both = folder(*runs)
     assert len(hta.LabeledTrace("one", trace_dir=both).t.trace_files) == 1  # which of the two, the file system decides
     single = [our_totals(LabeledTrace("one", trace_dir=trace(name)), "GPU") for name in runs]
-    own = our_totals(LabeledTrace("one", trace_dir=both), "GPU")
-    assert own["counts"].to_dict() == single[0]["counts"].to_dict()
-    assert own["total_duration"].tolist() == pytest.approx(((single[0] + single[1]) / 2)["total_duration"].tolist())
+    our_frame = our_totals(LabeledTrace("one", trace_dir=both), "GPU")
+    assert our_frame["counts"].to_dict() == single[0]["counts"].to_dict()
+    assert our_frame["total_duration"].tolist() == pytest.approx(
+        ((single[0] + single[1]) / 2)["total_duration"].tolist()
+    )
 
 
 def test_the_default_step_is_one_that_the_rank_has(hta: ModuleType, tmp_path: Path) -> None:
@@ -215,8 +217,8 @@ def test_the_default_step_is_one_that_the_rank_has(hta: ModuleType, tmp_path: Pa
 
 
 def test_one_trace_on_both_sides(theirs: Load, ours: Load, hta: ModuleType) -> None:
-    own = TraceDiff.compare_traces(ours("hta_triton"), ours("hta_triton"))
-    assert own.columns[[0, 2]].tolist() == ["one_counts", "one_test_counts"]
+    our_frame = TraceDiff.compare_traces(ours("hta_triton"), ours("hta_triton"))
+    assert our_frame.columns[[0, 2]].tolist() == ["one_counts", "one_test_counts"]
     assert ours("hta_triton").label == "one"
     real = theirs("hta_triton")
     with pytest.raises(ValueError, match="diff_counts"):
@@ -226,6 +228,13 @@ def test_one_trace_on_both_sides(theirs: Load, ours: Load, hta: ModuleType) -> N
 def test_columns_have_one_dtype(theirs: Load, ours: Load, hta: ModuleType) -> None:
     names = ("hta_backward_thread", "hta_event_sync")
     real = hta.TraceDiff.compare_traces(theirs(names[0]), theirs(names[1]))
-    own = TraceDiff.compare_traces(ours(names[0]), ours(names[1]))
+    our_frame = TraceDiff.compare_traces(ours(names[0]), ours(names[1]))
     assert real["one_counts"].dtype == "float64"
-    assert own.dtypes.iloc[:6].astype(str).tolist() == ["int64", "float64", "int64", "float64", "int64", "float64"]
+    assert our_frame.dtypes.iloc[:6].astype(str).tolist() == [
+        "int64",
+        "float64",
+        "int64",
+        "float64",
+        "int64",
+        "float64",
+    ]

@@ -37,8 +37,8 @@ def valid(text):
 def compared(control, test, force=False, tables=NAMES):
     """The documents of a comparison and of both of its sets."""
     sets = load_sets([str(control), str(test)], LoadOptions(tables=tables))
-    for one in sets:
-        valid(analysis_json(analyze_set(one)))
+    for trace_set in sets:
+        valid(analysis_json(analyze_set(trace_set)))
     return valid(to_json(compare_sets(*sets, force)))
 
 

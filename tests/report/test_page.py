@@ -47,17 +47,20 @@ def events(scale=1, names=("gemm", "add")):
     """Three steps, in each of which every name is an operator with a kernel of ``scale`` times 20 µs."""
     out = []
     for k in range(3):
-        at = 100 * len(names) * k
-        out.append(step(k + 1, at, 80 * len(names)))
+        start = 100 * len(names) * k
+        out.append(step(k + 1, start, 80 * len(names)))
         for j, name in enumerate(names):
-            begin, number = at + 70 * j, 1000 * k + j + 1
+            begin, number = start + 70 * j, 1000 * k + j + 1
             out += [op(f"aten::{name}", begin, 20), call("cudaLaunchKernel", begin + 2, 3, correlation=number)]
             out.append(kernel(name, begin + 20, 20 * scale, correlation=number))
     return out
 
 
 def compared(folder, control, test, **options):
-    paths = [write(folder / side / "trace.json", document(of)) for side, of in (("control", control), ("test", test))]
+    paths = [
+        write(folder / side / "trace.json", document(side_events))
+        for side, side_events in (("control", control), ("test", test))
+    ]
     return tracediff.compare(*map(str, paths), **options).comparison
 
 
@@ -113,14 +116,14 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
     body = text[text.index("<main") : text.index('id="data"')]
     order = [body.index(f'id="{key}"') for key in SECTIONS]
     assert order == sorted(order)
-    for said in (
+    for expected in (
         "24 % faster per step: 175.5 → 132.8 ms",
         "waiting for the DataLoader fell",
         "−56.2",
         "The states add up to the step: 0 ns unexplained",
         "steps 6–10 of 5–10",
     ):
-        assert said in body
+        assert expected in body
     assert "tracediff compare control/ test/ --html report.html" in body
     assert len(text.encode()) < MOST_BYTES
 
@@ -306,15 +309,15 @@ def test_print_shows_every_chart_and_the_first_rows(visit, resnet):
 def test_a_dark_chart_is_the_light_one_with_its_differences(tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     for name in charts.NAMES:
-        of = chart(comparison, name)
-        if of.figure is None:
+        drawn = chart(comparison, name)
+        if drawn.figure is None:
             continue
-        patched = deepcopy(of.figure)
-        for path, value in of.dark:
-            at = patched
+        patched = deepcopy(drawn.figure)
+        for path, value in drawn.dark:
+            node = patched
             for key in path[:-1]:
-                at = at[key]
-            at[path[-1]] = value
+                node = node[key]
+            node[path[-1]] = value
         dark = getattr(charts, name)(comparison, theme="dark")
         assert patched["data"] == json.loads(dark.to_json())["data"]
         assert patched["layout"]["template"] == json.loads(dark.to_json())["layout"]["template"]
@@ -322,8 +325,8 @@ def test_a_dark_chart_is_the_light_one_with_its_differences(tmp_path):
 
 def test_nothing_recorded_is_run_or_lost(visit, tmp_path):
     control, test = events(names=HOSTILE), events(2, names=HOSTILE[::-1])
-    for one in (control, test):
-        one.append(annotation(HOSTILE[0], 1, 2))
+    for side_events in (control, test):
+        side_events.append(annotation(HOSTILE[0], 1, 2))
     comparison = compared(tmp_path, control, test, force=True)
     sides = [
         replace(side, label=HOSTILE[k], files=HOSTILE, torch=HOSTILE[1], gpu=(HOSTILE[0],))

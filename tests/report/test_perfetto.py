@@ -120,13 +120,13 @@ def check_arrows(events):
         if e["ph"] == "X":
             slice_before = e
         if e["ph"] in "sf":
-            of = begins if e["ph"] == "s" else ends
-            assert e["id"] not in of
-            of[e["id"]] = e["ts"], slice_before["args"]["correlation"], slice_before["cat"]
+            ends_of_kind = begins if e["ph"] == "s" else ends
+            assert e["id"] not in ends_of_kind
+            ends_of_kind[e["id"]] = e["ts"], slice_before["args"]["correlation"], slice_before["cat"]
             assert [e[k] for k in ("pid", "tid", "ts")] == [slice_before[k] for k in ("pid", "tid", "ts")]
     assert begins.keys() == ends.keys()
-    for number, (at, correlation, category) in begins.items():
-        assert at <= ends[number][0]
+    for number, (time, correlation, category) in begins.items():
+        assert time <= ends[number][0]
         assert correlation == ends[number][1]
         assert category in ("cuda_runtime", "cuda_driver")
 
@@ -135,17 +135,17 @@ def in_window(typical):
     """(name, start, duration) in ns of the complete events of the step's file that overlap its period, cut to it; and
     of its instants.
     """
-    of = read_trace(typical.file)
+    trace = read_trace(typical.file)
     first, last = typical.timeline.start, typical.timeline.end
     found = Counter()
     for ts, dur, name, category, phase in zip(
-        of.ts.tolist(), of.dur.tolist(), of.name, of.category, of.phase, strict=True
+        trace.ts.tolist(), trace.dur.tolist(), trace.name, trace.category, trace.phase, strict=True
     ):
-        if of.categories[category] in ("Trace", "metadata", "counter") or of.phases[phase] not in "Xi":
+        if trace.categories[category] in ("Trace", "metadata", "counter") or trace.phases[phase] not in "Xi":
             continue
         start, end = max(ts, first), min(ts + max(dur, 0), last)
         if start < end or (dur <= 0 and first <= ts < last):
-            found[of.names[name], start - first, MISSING if dur == MISSING else end - start] += 1
+            found[trace.names[name], start - first, MISSING if dur == MISSING else end - start] += 1
     return found
 
 
@@ -156,10 +156,12 @@ def read_back(path, doc, side):
         for e in doc["traceEvents"]
         if e["name"] == "process_name" and e["args"]["name"].startswith(f"{side}: ")
     }
-    of = read_trace(str(path))
-    columns = zip(of.ts.tolist(), of.dur.tolist(), of.name, of.pid, of.phase, strict=True)
+    trace = read_trace(str(path))
+    columns = zip(trace.ts.tolist(), trace.dur.tolist(), trace.name, trace.pid, trace.phase, strict=True)
     return Counter(
-        (of.names[n], ts, dur) for ts, dur, n, pid, ph in columns if of.ids[pid] in pids and of.phases[ph] in "Xi"
+        (trace.names[n], ts, dur)
+        for ts, dur, n, pid, ph in columns
+        if trace.ids[pid] in pids and trace.phases[ph] in "Xi"
     )
 
 
