@@ -119,6 +119,18 @@ def test_a_terminal_of_any_width_shows_every_number_it_shows_whole(tmp_path, wid
     assert any("cudaLaunchKernel" in line and "4.0" in line for line in lines)
 
 
+def test_no_row_is_asked_for_and_the_number_of_rows_is_shown(tmp_path):
+    analysis = analyze_set(loaded(small(tmp_path)))
+    screen = StringIO()
+    show(analysis, Console(file=screen, width=80), ("gpu", "launches", "memory"), top=0)
+    assert "Work on the GPU: 1 row (--top)" in screen.getvalue()
+    assert "Launches: 1 row (--top)" in screen.getvalue()
+    assert "Memory: nothing recorded" in screen.getvalue()
+    markdown = to_markdown(analysis, ("launches", "memory"), top=0)
+    assert "### Launches\n\n1 row (--top)." in markdown
+    assert "Memory" not in markdown
+
+
 def test_what_stands_out_is_said(tmp_path):
     analysis = analyze_set(loaded(small(tmp_path)))
     assert [f.code for f in analysis.findings] == ["host-bound"]

@@ -105,6 +105,15 @@ def test_top_sort_and_device_choose_the_rows(tmp_path):
     assert "gemm" in output("compare", path, path, "--sort", "name", "--device", "gpu")
 
 
+def test_no_row_is_asked_for_and_the_number_of_rows_is_shown(tmp_path):
+    events = [step(1, 0, 100), op("short", 0, 5), op("long", 10, 30)]
+    path = str(write(tmp_path / "a.json", document(events)))
+    shown = output("compare", path, path, "--sort", "name", "--top", "0")
+    assert "Work on the host (self time), sorted by name: 2 rows (--top)" in shown
+    assert "Operator self time by operator: 2 rows (--top)" in output("compare", path, path, "--by", "op", "--top", "0")
+    assert "Largest changes on the host (self time): none" in output("compare", path, path, "--top", "0")
+
+
 def test_steps_of_one_file_against_each_other(tmp_path):
     path = str(write(tmp_path / "a.json", document([step(1, 0, 10), op("a", 1, 2), step(2, 10, 30), op("a", 11, 2)])))
     text = output("compare", path, path, "--step", "ctrl=1", "--step", "test=2")

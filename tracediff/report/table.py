@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.table_changes import TableDiff
-from tracediff.formatting import byte_unit, count, flop_unit, number, percent, time_unit
+from tracediff.formatting import byte_unit, count, flop_unit, number, percent, plural, time_unit
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
 
@@ -180,6 +180,11 @@ def comparison_tables(comparison: Comparison, top: int | None = None) -> list[Ta
         two_sided(table_diff, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top)
         for table_diff in comparison.tables
     ]
+
+
+def no_rows_shown(more: int, otherwise: str) -> str:
+    """What stands for a table of which no row is shown: ``27 rows (--top)``; ``otherwise`` if it has none."""
+    return f"{plural(more, 'row')} (--top)" if more else otherwise
 
 
 def control_and_test(control: str, test: str) -> str:

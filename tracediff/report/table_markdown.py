@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from tracediff.report.escape import escaped
-from tracediff.report.table import LONGEST, Table
+from tracediff.report.table import LONGEST, Table, no_rows_shown
 
 
 def to_markdown(table: Table) -> list[str]:
     """Lines of a Markdown section."""
+    heading = [f"### {escaped(table.title)}", ""]
     if not table.rows:
-        return []
-    lines = [f"### {escaped(table.title)}", "", *([escaped(table.about), ""] if table.about else [])]
+        return [*heading, f"{no_rows_shown(table.more, '')}.", ""] if table.more else []
+    lines = [*heading, *([escaped(table.about), ""] if table.about else [])]
     lines += [
         f"| {' | '.join(table.heads)} |",
         f"|{'|'.join([':--'] * table.texts + ['--:'] * (len(table.heads) - table.texts))}|",

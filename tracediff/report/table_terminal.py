@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracediff.errors import printable
-from tracediff.report.table import LONGEST, Table
+from tracediff.report.table import LONGEST, Table, no_rows_shown
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
 """Characters: minimum of a name, gap between columns, indentation."""
@@ -70,7 +70,7 @@ def _columns(heads: tuple[str, ...]) -> str:
 def to_rich(table: Table) -> RenderableType:
     """For a terminal of any width."""
     if not table.rows:
-        return Group(Text(f"{table.title}: nothing recorded", style="bold"), Text())
+        return Group(Text(f"{table.title}: {no_rows_shown(table.more, 'nothing recorded')}", style="bold"), Text())
     return Group(Text(table.title, style="bold"), Fitted(table), Text())
 
 

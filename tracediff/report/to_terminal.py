@@ -13,7 +13,7 @@ from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.report import sections
 from tracediff.report.sections import Row
-from tracediff.report.table import comparison_tables
+from tracediff.report.table import comparison_tables, no_rows_shown
 from tracediff.report.table_terminal import print_screen, to_rich
 from tracediff.report.text import evidence_line, facts, headline, unprofiled
 
@@ -100,7 +100,7 @@ def _view(comparison: Comparison, view: str, top: int) -> RenderableType:
     rows, more = sections.view_rows(comparison, view, top)
     title = sections.work_title(comparison, view)
     if not rows:
-        return Group(Text(f"{title}: none", style="bold"), Text())
+        return Group(Text(f"{title}: {no_rows_shown(more, 'none')}", style="bold"), Text())
     unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
     table = _table("", unit, with_counts=True)
     for row in rows:
@@ -158,7 +158,7 @@ def _changes(comparison: Comparison, device: str, sort: str, top: int) -> Render
     where = "on the GPU" if device == "gpu" else "on the host (self time)"
     title = f"Largest changes {where}" if sort == "change" else f"Work {where}, sorted by {sort}"
     if not rows:
-        return Group(Text(f"{title}: none", style="bold"), Text())
+        return Group(Text(f"{title}: {no_rows_shown(more, 'none')}", style="bold"), Text())
     unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
     table = _table("", unit, with_counts=True, with_words=any(r.word for r in rows))
     for row in rows:
