@@ -71,6 +71,42 @@ def test_an_unknown_view_or_table_names_the_valid_ones(diff, ask):
     assert "family" in str(error.value) or "launches" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda given: tracediff.analyze(given, tables=["loading", "gaps"]),
+        lambda given: tracediff.compare(given, given, tables=["gaps"]),
+        lambda given: tracediff.snapshot(given, "never.tdprof.gz", tables=["all"]),
+    ],
+)
+def test_a_table_that_a_set_was_loaded_without_is_an_error(samples, ask):
+    given = tracediff.load(samples[0], tables=["loading"])
+    with pytest.raises(tracediff.TracediffError) as error:
+        ask(given)
+    assert "the set loop was loaded without" in str(error.value)
+    assert "gaps" in str(error.value)
+    assert "load(…, tables=[" in str(error.value)
+
+
+def test_a_table_that_a_set_was_loaded_with_can_be_named_again(samples):
+    given = tracediff.load(samples[0], tables=["all"])
+    assert not tracediff.analyze(given, tables=["critical"]).table("critical").empty
+
+
+def test_a_table_that_a_snapshot_lacks_is_in_the_health_notes(samples, tmp_path):
+    tracediff.snapshot(samples[0], tmp_path / "base.tdprof.gz", tables=["loading"])
+    analysis = tracediff.analyze(tracediff.load(tmp_path / "base.tdprof.gz"), tables=["gaps"])
+    assert [n.code for n in analysis.analysis.side.notes] == ["missing-table"]
+    with pytest.raises(tracediff.TracediffError, match="health"):
+        analysis.table("gaps")
+
+
+def test_the_error_of_a_missing_table_says_how_to_load_it(samples):
+    with pytest.raises(tracediff.TracediffError) as error:
+        tracediff.analyze(tracediff.load(samples[0])).table("gaps")
+    assert "load(…, tables=['gaps'])" in str(error.value)
+
+
 def test_judging_options_reach_the_verdict(samples):
     strict = tracediff.compare(*samples, equivalence_band=0.5)
     assert strict.verdict.result in ("same", "inconclusive", "faster", "slower")

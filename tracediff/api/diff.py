@@ -139,9 +139,9 @@ class Diff(Charted):
         first.
 
         Raises:
-            TracediffError: there is none of that name, or it was not loaded: ``compare(…, tables=[name])``.
+            TracediffError: there is none of that name, or it was not loaded: ``load(…, tables=[name])``.
         """
-        return table_frame(self._document, name, PREFIXES, "compare")
+        return table_frame(self._document, name, PREFIXES)
 
     @cached_property
     def ops(self) -> pd.DataFrame:

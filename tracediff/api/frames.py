@@ -22,7 +22,7 @@ def frame_of(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None = Non
     return pd.DataFrame(list(rows), columns=list(columns) if columns is not None else None)
 
 
-def table_frame(document: dict[str, Any], name: str, prefixes: tuple[str, ...], function: str) -> pd.DataFrame:
+def table_frame(document: dict[str, Any], name: str, prefixes: tuple[str, ...]) -> pd.DataFrame:
     """A further table of ``document`` (docs/analysis.md), with its columns even where there are no rows.
 
     Raises:
@@ -31,7 +31,7 @@ def table_frame(document: dict[str, Any], name: str, prefixes: tuple[str, ...], 
     schema, tables = table_schema(name), document["tables"]
     if name not in tables:
         reason = "was not loaded, or the traces do not allow it (see health)"
-        raise TracediffError(f"table {name}", reason, f"load it with {function}(…, tables=[{name!r}])")
+        raise TracediffError(f"table {name}", reason, f"load the traces with load(…, tables=[{name!r}])")
     return frame_of(tables[name], table_columns(schema, prefixes))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from tracediff.aggregate.snapshot import write_snapshot
@@ -19,9 +20,11 @@ from tracediff.diff.gate.limits import parse_absolute, parse_limit, parse_relati
 from tracediff.diff.matrix import against_control, every_pair
 from tracediff.diff.verdict import Judging
 from tracediff.engine import Where, load_sets
+from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.selection import Selection
+from tracediff.profile.tables import table_names
 
 
 def load(
@@ -64,10 +67,10 @@ def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: 
 
     Args:
         traces: what `load` returned (with its tables), or whatever it takes.
-        tables: as for `load`.
+        tables: as for `load`; of a set that is loaded already, tables that it was loaded with.
 
     Raises:
-        TracediffError: as for `load`; or the file cannot be written.
+        TracediffError: as for `load`; the set was loaded without one of ``tables``; or the file cannot be written.
     """
     return write_snapshot(_loaded([traces], tables)[0], path)
 
@@ -77,10 +80,10 @@ def analyze(traces: TraceSet | Where, *, tables: Sequence[str] = (), jobs: int |
 
     Args:
         traces: what `load` returned (with its tables), or whatever it takes.
-        tables, jobs: as for `load`.
+        tables, jobs: as for `load`; of a set that is loaded already, tables that it was loaded with.
 
     Raises:
-        TracediffError: as for `load`.
+        TracediffError: as for `load`; or the set was loaded without one of ``tables``.
     """
     return SetAnalysis(analyze_set(_loaded([traces], tables, jobs)[0]))
 
@@ -106,10 +109,10 @@ def compare(
         equivalence_band: relative change within which the sides count as the same.
         noise_floor: relative change of an operator below which it is never flagged.
         force: compute even what the preflight refuses.
-        tables, jobs: as for `load`.
+        tables, jobs: as for `load`; of a set that is loaded already, tables that it was loaded with.
 
     Raises:
-        TracediffError: as for `load`.
+        TracediffError: as for `load`; or a set was loaded without one of ``tables``.
 
     Example:
         >>> diff = tracediff.compare("traces/before", "traces/after")
@@ -179,5 +182,20 @@ def matrix(
 def _loaded(wheres: Sequence[TraceSet | Where], tables: Sequence[str], jobs: int | None = None) -> list[TraceSet]:
     """The sets, all files that are still to be read side by side."""
     unread = [where for where in wheres if not isinstance(where, TraceSet)]
+    given = {k: _with_tables(where, tables) for k, where in enumerate(wheres) if isinstance(where, TraceSet)}
     read = iter(load_sets(unread, LoadOptions(tables=tuple(tables), jobs=jobs)) if unread else [])
-    return [where if isinstance(where, TraceSet) else next(read) for where in wheres]
+    return [given[k] if k in given else next(read) for k in range(len(wheres))]
+
+
+def _with_tables(traces: TraceSet, tables: Sequence[str]) -> TraceSet:
+    """``traces``, also asked for ``tables``: those that a snapshot lacks become health notes.
+
+    Raises:
+        TracediffError: it was loaded without one of them, or there is no such table.
+    """
+    loaded = table_names(traces.tables)
+    missing = [name for name in table_names(tables) if name not in loaded]
+    if missing:
+        reason = f"the set {traces.label} was loaded without {', '.join(missing)}"
+        raise TracediffError("tables", reason, f"load it with load(…, tables={list(tables)})")
+    return replace(traces, tables=tuple(dict.fromkeys((*traces.tables, *tables))))

@@ -66,9 +66,9 @@ class SetAnalysis(Charted):
         """A further table that the set was loaded with.
 
         Raises:
-            TracediffError: there is none of that name, or it was not loaded: ``analyze(…, tables=[name])``.
+            TracediffError: there is none of that name, or it was not loaded: ``load(…, tables=[name])``.
         """
-        return table_frame(self._document, name, ("",), "analyze")
+        return table_frame(self._document, name, ("",))
 
     @property
     def charts(self) -> Charts:
