@@ -17,6 +17,7 @@ from tracediff.formatting import (
     PERCENT,
     byte_unit,
     change,
+    common_unit,
     count,
     flop_unit,
     number,
@@ -109,6 +110,24 @@ def test_one_unit_for_all_numbers_of_a_table():
     assert time_unit([]).text(0) == "0 ns"
     assert byte_unit([4.49e9, 12]).text(12e6) == "0.01 GB"
     assert flop_unit([3.2e12]).text(1.6e12) == "1.60 TFLOP"
+
+
+@pytest.mark.parametrize(
+    ("amounts", "unit"),
+    [
+        ([175_512, 12_500, 0], "ms"),  # 12.5
+        ([30e6, 950_000], "s"),  # 0.95, of 30.0: two digits
+        ([30e6, 40_000], None),  # 0.04 of 30.0
+        ([9_000, 94], None),  # 0.09 of 9.00
+        ([1_200e6, 5e6], None),  # 5 of 1,200
+        ([0.7, 0.005], "ns"),  # 5 ns are exact
+        ([], "ns"),
+    ],
+)
+def test_a_common_unit_leaves_two_digits(amounts, unit):
+    found = common_unit(time_unit, amounts)
+    assert (found and found.name) == unit
+    assert found in (None, time_unit(amounts))
 
 
 def test_pairs_share_the_unit_of_the_larger():

@@ -2,12 +2,13 @@
 
 The unit is that in which the largest number of a table, an axis or a sentence is at least 1. Numbers have at least
 three significant digits: two decimals below 10, one below 1,000, none from there on, and none for nanoseconds and
-bytes.
+bytes. A column of amounts that do not add up to a total (`common_unit`) gives each amount a unit of its own where a
+common one would leave fewer than two digits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import floor, log10
 
@@ -16,6 +17,8 @@ TIMES = (("s", 1e6), ("ms", 1e3), ("µs", 1.0), ("ns", 1e-3))
 """Symbols and sizes in µs."""
 BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 FLOPS = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("FLOP", 1.0))
+LEAST_DIGITS = 9.5
+"""An amount in units of its last decimal, from which it is shown with two significant digits."""
 NEXT_UNIT = 0.9995
 """Share of a unit from which it is used: 999.6 µs is shown as 1.00 ms."""
 
@@ -73,6 +76,14 @@ def _unit(units: tuple[tuple[str, float], ...], amounts: Iterable[float]) -> Uni
     name, size = next(((name, size) for name, size in units if largest >= NEXT_UNIT * size), units[-1])
     shown = largest / size
     return Unit(name, size, 0 if (name, size) == units[-1] or shown >= 999.5 else 1 if shown >= 9.995 else 2)
+
+
+def common_unit(unit_of: Callable[[Iterable[float]], Unit], amounts: Iterable[float]) -> Unit | None:
+    """The unit of all ``amounts`` by ``unit_of``; None if it leaves one of them fewer than two significant digits."""
+    sizes = [abs(amount) for amount in amounts if amount]
+    unit, smallest = unit_of(sizes), min(sizes, default=0.0)
+    has_digits = smallest / unit.size * 10**unit.decimals >= LEAST_DIGITS
+    return unit if has_digits or unit == unit_of([smallest]) else None
 
 
 def number(value: float) -> str:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tracediff.errors import printable
 from tracediff.report.collection import CollectionTable
-from tracediff.report.collection_text import HEAD, cells_of, heads, title, units_of
+from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, title
 
 DROPPED_FIRST = ("runs", "IQR", "build", "ops", "profiler", "peak")
 """Columns omitted on a narrow terminal, in this order; JSON and Markdown have all."""
@@ -17,9 +17,9 @@ DROPPED_FIRST = ("runs", "IQR", "build", "ops", "profiler", "peak")
 def show(collection: CollectionTable, console: Console) -> None:
     """Print the table, as many of its columns as fit."""
     console.print(Text(printable(title(collection)), style="bold"))
-    units = units_of(collection.rows)
-    titles = heads(units)
-    cells = [cells_of(row, units) for row in collection.rows if not row.failed]
+    formats = formats_of(collection.rows)
+    titles = heads(formats)
+    cells = [cells_of(row, formats) for row in collection.rows if not row.failed]
     columns = [i for i in range(len(HEAD)) if i == 0 or any(c[i] for c in cells)]
     for name in DROPPED_FIRST:
         if sum(max(len(titles[i]), *(len(c[i]) for c in cells)) + 2 for i in columns if cells) <= console.width:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracediff.formatting import Unit, byte_unit, count, plural, signed_percent, time_unit
+from tracediff.formatting import byte_unit, count, plural, signed_percent, time_unit
 from tracediff.report.collection import CollectionTable, VariantRow
+from tracediff.report.table import ColumnFormat, amount_format
 
 HEAD = (
     "variant",
@@ -34,26 +35,27 @@ def title(collection: CollectionTable) -> str:
     )
 
 
-def units_of(rows: Sequence[VariantRow]) -> dict[str, Unit]:
-    """Column → its unit; IQR has that of the steps."""
+def formats_of(rows: Sequence[VariantRow]) -> dict[str, ColumnFormat]:
+    """Column of times or bytes → its format."""
     return {
-        "build": time_unit(1e6 * (row.build_s or 0) for row in rows),
-        "first": time_unit(1e6 * (row.first_step_s or 0) for row in rows),
-        "step": time_unit(row.step_us or 0 for row in rows),
-        "peak": byte_unit(row.peak_bytes or 0 for row in rows),
+        "build": amount_format(time_unit, [1e6 * (row.build_s or 0) for row in rows]),
+        "first": amount_format(time_unit, [1e6 * (row.first_step_s or 0) for row in rows]),
+        "step": amount_format(time_unit, [row.step_us or 0 for row in rows]),
+        "IQR": amount_format(time_unit, [row.iqr_us or 0 for row in rows]),
+        "peak": amount_format(byte_unit, [row.peak_bytes or 0 for row in rows]),
     }
 
 
-def heads(units: dict[str, Unit]) -> list[str]:
+def heads(formats: dict[str, ColumnFormat]) -> list[str]:
     """`HEAD` with units."""
-    return [f"{name} {units[name].name}" if name in units else name for name in HEAD]
+    return [f"{name} {formats[name].unit}".rstrip() if name in formats else name for name in HEAD]
 
 
-def cells_of(row: VariantRow, units: dict[str, Unit]) -> list[str]:
+def cells_of(row: VariantRow, formats: dict[str, ColumnFormat]) -> list[str]:
     """The texts of a row, one for each of `HEAD`; empty where a value is unknown."""
 
-    def text(unit: str, value: float | None, factor: float = 1.0) -> str:
-        return "" if value is None else units[unit].plain(factor * value)
+    def text(column: str, value: float | None, factor: float = 1.0) -> str:
+        return "" if value is None else formats[column].text(factor * value)
 
     interval = "" if row.speedup_low is None else f"{row.speedup_low:.2f}–{row.speedup_high:.2f}"
     return [
@@ -62,7 +64,7 @@ def cells_of(row: VariantRow, units: dict[str, Unit]) -> list[str]:
         text("build", row.build_s, 1e6),
         text("first", row.first_step_s, 1e6),
         text("step", row.step_us),
-        text("step", row.iqr_us),
+        text("IQR", row.iqr_us),
         "" if row.speedup is None else f"{row.speedup:.2f}",
         interval,
         text("peak", row.peak_bytes),

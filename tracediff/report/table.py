@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.table_changes import TableDiff
-from tracediff.formatting import byte_unit, count, flop_unit, number, percent, plural, time_unit
+from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, plural, time_unit
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
 
@@ -36,8 +36,8 @@ class Table:
 
 @dataclass(frozen=True)
 class ColumnFormat:
-    """The format of a column: its unit's symbol, empty for counts, and the text of a value per step (ns, bytes, flop or
-    a count).
+    """The format of a column: its unit's symbol, empty for counts and where each value has its own, and the text of a
+    value per step (ns, bytes, flop or a count).
     """
 
     unit: str
@@ -55,14 +55,24 @@ class ColumnFormat:
 
 def column_format(column: Column, values: Iterable[float]) -> ColumnFormat:
     """One format for all ``values`` of ``column``."""
-    largest = max((abs(v) for v in values), default=0.0)
+    values = list(values)
+    largest = max(map(abs, values), default=0.0)
     if column.unit == "ns":
         times = time_unit([largest / 1000])
         return ColumnFormat(times.name, lambda v: times.plain(v / 1000))
     if column.unit == "count":
         return ColumnFormat("", count)
-    unit, none = (byte_unit([largest]), "0") if column.unit == "bytes" else (flop_unit([largest]), "–")
-    return ColumnFormat(unit.name, lambda v: unit.plain(v) if v else none)  # no FLOPs: none are known
+    if column.unit == "bytes":
+        amounts = amount_format(byte_unit, values)
+        return ColumnFormat(amounts.unit, lambda v: amounts.text(v) if v else "0")
+    unit = flop_unit([largest])
+    return ColumnFormat(unit.name, lambda v: unit.plain(v) if v else "–")  # no FLOPs: none are known
+
+
+def amount_format(unit_of: Callable[[Iterable[float]], Unit], amounts: Iterable[float]) -> ColumnFormat:
+    """One unit for all ``amounts`` if it leaves each two significant digits, otherwise a unit for each."""
+    unit = common_unit(unit_of, amounts)
+    return ColumnFormat(unit.name, unit.plain) if unit else ColumnFormat("", lambda v: unit_of([v]).text(v))
 
 
 def rate(rate_column: Rate, schema: TableSchema, values: Sequence[float]) -> float | None:
@@ -188,8 +198,11 @@ def no_rows_shown(more: int, otherwise: str) -> str:
 
 
 def control_and_test(control: str, test: str) -> str:
-    """``3`` or ``3 → 5``."""
-    return control if control == test else f"{control} → {test}"
+    """``3``, ``3 → 5`` or, in the same unit, ``47 → 51 %``."""
+    if control == test:
+        return control
+    number, _, unit = control.rpartition(" ")
+    return f"{number if number and unit == test.rpartition(' ')[2] else control} → {test}"
 
 
 def column_key(column: Column) -> str:

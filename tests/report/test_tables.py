@@ -1,0 +1,61 @@
+"""Tables as people read them: units of amounts in the further tables and in the table of a collection."""
+
+
+from build_trace import document, memory, op, step, write
+
+import tracediff
+from tracediff.report.analysis.tables import tables_of
+from tracediff.report.collection import CollectionTable, VariantRow
+from tracediff.report.collection_markdown import to_markdown as collection_markdown
+from tracediff.report.table import comparison_tables, control_and_test
+
+
+def memory_trace(path, host_bytes, gpu_bytes=400_000_000):
+    events = [
+        step(1, 0, 100),
+        op("aten::empty", 5, 50),
+        memory(10, gpu_bytes, gpu_bytes),
+        memory(20, host_bytes, host_bytes, device=-1, **{"Device Type": 0}),
+    ]
+    return write(path, document(events))
+
+
+def by_head(table, row):
+    return dict(zip(table.heads, table.rows[row], strict=True))
+
+
+def test_bytes_share_a_unit_only_if_it_leaves_each_two_digits(tmp_path):
+    far, near = (
+        tables_of(tracediff.analyze(memory_trace(tmp_path / f"{size}.json", size), tables=["memory"]).analysis)["memory"]
+        for size in (16, 250_000_000)
+    )
+    assert by_head(near, 1)["peak allocated (MB)"] == "250.0"
+    assert [row[:2] for row in far.rows] == [(far.rows[0][0], "400.0 MB"), (far.rows[1][0], "16 B")]
+    assert "peak allocated" in far.heads
+    assert by_head(far, 1)["freed (B)"] == "0"
+
+
+def test_both_sides_of_an_amount_share_their_unit_where_it_is_the_same(tmp_path):
+    paths = [memory_trace(tmp_path / "a.json", 16), memory_trace(tmp_path / "b.json", 2_000, 420_000_000)]
+    (table,) = comparison_tables(tracediff.compare(*paths, tables=["memory"]).comparison)
+    rows = {row[1]: row for row in table.rows}
+    assert rows["400.0 MB"][1:4] == ("400.0 MB", "420.0 MB", "+20.0 MB")
+    assert rows["16 B"][1:4] == ("16 B", "2.00 kB", "+1.98 kB")
+    assert by_head(table, 0)["allocated at the end"] == "400.0 → 420.0 MB"
+    assert by_head(table, 1)["allocated at the end"] == "16 B → 2.00 kB"
+    assert control_and_test("–", "51 %") == "– → 51 %"
+    assert control_and_test("3", "5") == "3 → 5"
+
+
+def test_a_collection_shows_two_digits_of_every_value(tmp_path):
+    rows = [
+        VariantRow(variant="eager", runs=2, first_step_s=0.0123, step_us=62_600, iqr_us=44, peak_bytes=440_000_000),
+        VariantRow(variant="compile", runs=2, first_step_s=30.0, step_us=61_600, iqr_us=51, peak_bytes=500_000_000),
+    ]
+    lines = collection_markdown(CollectionTable("vit", "tiny", {}, rows)).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    eager, compiled = (dict(zip(cells[0], row, strict=True)) for row in cells[2:])
+    assert (eager["first"], compiled["first"]) == ("12.3 ms", "30.0 s")
+    assert (eager["step ms"], compiled["step ms"]) == ("62.6", "61.6")
+    assert (eager["IQR µs"], compiled["IQR µs"]) == ("44.0", "51.0")
+    assert eager["peak MB"] == "440.0"
