@@ -1,13 +1,17 @@
 """Tables as people read them: units of amounts in the further tables and in the table of a collection."""
 
 
-from build_trace import document, memory, op, step, write
+from build_trace import call, document, kernel, memory, op, step, write
 
 import tracediff
+from tracediff.profile.tables import NAMES, table_schema
 from tracediff.report.analysis.tables import tables_of
 from tracediff.report.collection import CollectionTable, VariantRow
 from tracediff.report.collection_markdown import to_markdown as collection_markdown
 from tracediff.report.table import comparison_tables, control_and_test
+
+
+TITLES = {"gaps": "GPU gaps", "critical": "Critical path"}
 
 
 def memory_trace(path, host_bytes, gpu_bytes=400_000_000):
@@ -45,6 +49,40 @@ def test_both_sides_of_an_amount_share_their_unit_where_it_is_the_same(tmp_path)
     assert by_head(table, 1)["allocated at the end"] == "16 B → 2.00 kB"
     assert control_and_test("–", "51 %") == "– → 51 %"
     assert control_and_test("3", "5") == "3 → 5"
+
+
+def launched(path):
+    events = [step(1, 0, 100), op("aten::mm", 0, 30), call("cudaLaunchKernel", 20, 5, correlation=1)]
+    return write(path, document([*events, kernel("gemm", 40, 50, correlation=1)]))
+
+
+def test_states_and_headings_are_words_and_raw_in_data(tmp_path):
+    path = launched(tmp_path / "a.json")
+    analysis = tracediff.analyze(path, tables=["gaps", "critical"])
+    diff = tracediff.compare(path, path, tables=["gaps", "critical"])
+    for tables in (tables_of(analysis.analysis), {t.title: t for t in comparison_tables(diff.comparison)}):
+        gaps, critical = (tables.get(key) or tables[title] for key, title in TITLES.items())
+        assert gaps.heads[:3] == ("gpu", "waits for", "state")
+        assert {row[1:3] for row in gaps.rows} == {
+            ("busy", "GPU compute"),
+            ("launch", "GPU queued"),
+            ("launch", "idle: launching"),
+            ("host", "idle: in an op"),
+            ("host", "idle: in Python"),
+        }
+        assert {row[:2] for row in critical.rows} >= {("GPU compute", "gemm"), ("in an op", "aten::mm")}
+    for frame in (analysis.table("gaps"), diff.table("gaps")):
+        assert "waits_for" in frame
+        assert "gpu_compute" in set(frame["state"])
+    assert "gpu_compute" in set(analysis.table("critical")["kind"])
+
+
+def test_no_heading_has_an_underscore(tmp_path):
+    tables = tables_of(tracediff.analyze(launched(tmp_path / "a.json"), tables=["all"]).analysis)
+    assert len(tables) > 10
+    assert not [head for table in tables.values() for head in table.heads if "_" in head]
+    columns = [(*table_schema(name).columns, *table_schema(name).rates, *table_schema(name).parts) for name in NAMES]
+    assert not [c.title for of_table in columns for c in of_table if "_" in c.title]
 
 
 def test_a_collection_shows_two_digits_of_every_value(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
+from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.table_changes import TableDiff
 from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, plural, time_unit
@@ -104,10 +105,20 @@ def _percent(part: float | None) -> str:
     return "–" if part is None else percent(part)
 
 
+def _key_heads(schema: TableSchema) -> tuple[str, ...]:
+    return tuple(name.replace("_", " ") for name in schema.keys)
+
+
 def _display_key(schema: TableSchema, key: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(
-        display_name(text) if name in schema.events else text for name, text in zip(schema.keys, key, strict=True)
-    )
+    return tuple(_display_text(schema, name, text) for name, text in zip(schema.keys, key, strict=True))
+
+
+def _display_text(schema: TableSchema, name: str, text: str) -> str:
+    if name in schema.events:
+        return display_name(text)
+    if name in (*schema.states, *schema.kinds):
+        return state_label(text, has_gpu=name in schema.states)
+    return text
 
 
 def _with_rates(columns: Sequence[str], rates: Sequence[str], before: int) -> tuple[str, ...]:
@@ -139,7 +150,7 @@ def one_sided(
     return Table(
         schema.title,
         schema.about,
-        heads=(*schema.keys, *heads),
+        heads=(*_key_heads(schema), *heads),
         texts=len(schema.keys),
         rows=tuple(lines),
         more=len(rows) - len(lines),
@@ -177,7 +188,7 @@ def two_sided(
     return Table(
         schema.title,
         schema.about,
-        heads=(*schema.keys, *_with_rates(heads, titles, 4)),
+        heads=(*_key_heads(schema), *_with_rates(heads, titles, 4)),
         texts=len(schema.keys),
         rows=tuple(lines),
         more=len(table_diff.rows) - len(lines),

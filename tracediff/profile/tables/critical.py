@@ -38,6 +38,7 @@ SCHEMA = TableSchema(
     rates=(Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
     arguments=(ARGUMENT.awaited_stream, ARGUMENT.awaited_record),
     events=("name",),
+    kinds=("kind",),
 )
 
 Parts = tuple[Int64, Int64, Int64]

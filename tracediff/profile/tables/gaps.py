@@ -34,6 +34,7 @@ SCHEMA = TableSchema(
     "counted in the row that has most of its time.",
     keys=("gpu", "waits_for", "state"),
     columns=(Column("time", "time"), Column("gaps", "gaps", "count")),
+    states=("state",),
 )  # fmt: skip
 
 

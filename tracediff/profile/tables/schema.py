@@ -63,9 +63,11 @@ class TableSchema:
 
     Attributes:
         name: stable short name. title: its heading. about: what the columns mean, in a few sentences.
-        keys: names of the texts that identify a row.
+        keys: names of the texts that identify a row, ``_`` for a blank.
         columns: rows are sorted by the first.
         events: the keys that are event names, shown by their display names.
+        states: the keys that are states of the step account, shown by their labels. kinds: the keys that are what ran
+            in a state, such as ``gpu_compute`` or ``op``, shown likewise.
         rates: quotients of columns. parts: shares of the device's peak.
         arguments: event arguments that it needs beyond those of every profile.
     """
@@ -80,6 +82,8 @@ class TableSchema:
     arguments: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
     events: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
 
 def summed(step: Int64, keys: Sequence[tuple[Int64, Sequence[str]]], columns: Sequence[Int64]) -> TableRows:
