@@ -94,7 +94,7 @@ def test_waits_end_when_the_last_rank_has_come_whatever_the_clocks(tmp_path):
     waited = sum(LAST[j] - ARRIVE[r][j] for r in range(3) for j in range(8)) * 1000 / 3 / 2  # per step of the mean rank
     assert row["wait"] == pytest.approx(waited)
     assert row["transfer"] == pytest.approx(4 * 20_000)
-    assert (row["untold"], row["operations"], row["partial"]) == (0, 4, 0)
+    assert (row["unknown"], row["operations"], row["partial"]) == (0, 4, 0)
     assert row["bus"] / row["bus_time"] == pytest.approx((8000 - 2666) / 20_000, rel=1e-3)
     assert {k[1]: v["offset"] for k, v in table(found.clocks).items()} == {
         "0": 0,
@@ -202,8 +202,8 @@ def test_operations_that_cannot_be_one_collective_are_not_told(tmp_path):
         write_rank(tmp_path, rank, arrive[rank], ends[rank])
     found = waits_of(tmp_path)
     ((_, row),) = table(found.waits).items()
-    assert row["time"] == row["wait"] + row["transfer"] + row["untold"]
-    assert row["untold"] > 0
+    assert row["time"] == row["wait"] + row["transfer"] + row["unknown"]
+    assert row["unknown"] > 0
     assert "unmatched-collectives" in {n.code for n in found.notes}
 
 
@@ -233,7 +233,7 @@ def test_missing_ranks_and_steps_are_analysed_as_far_as_they_go(tmp_path):
     write_rank(tmp_path, 2, ARRIVE[2], ENDS[2], world=3, steps={1})
     found = waits_of(tmp_path)
     ((_, row),) = table(found.waits).items()
-    assert row["untold"] > 0  # step 2 of rank 0
+    assert row["unknown"] > 0  # step 2 of rank 0
     assert row["wait"] > 0
     assert {n.code for n in found.notes} == {"unmatched-collectives", "partial-collectives"}
 
@@ -306,5 +306,5 @@ def test_two_ranks_that_the_collector_recorded(tmp_path):
     ((key, row),) = table(found.waits).items()
     assert key == ("all_reduce", "0, 2 ranks", "float32", "≤ 4 KiB")
     assert row["operations"] == 1
-    assert row["time"] == row["wait"] + row["transfer"] + row["untold"]
+    assert row["time"] == row["wait"] + row["transfer"] + row["unknown"]
     assert [k[:2] for k in sorted(found.clocks.rows)] == [("run 1", "0"), ("run 1", "1")]

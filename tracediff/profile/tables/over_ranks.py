@@ -18,7 +18,7 @@ WAITS = TableSchema(
         Column("time", "time"),
         Column("wait", "wait"),
         Column("transfer", "transfer"),
-        Column("untold", "unknown"),
+        Column("unknown", "unknown"),
         Column("exposed", "exposed"),
         Column("overlapped", "overlapped"),
         Column("operations", "operations", "count"),
