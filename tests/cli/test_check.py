@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
@@ -116,6 +117,19 @@ def test_an_open_limit_says_what_would_settle_it(tmp_path):
     assert 5 <= int(line["settle"].split()[0]) <= 100
     text = run(a, b, "--max-regression", "3%").stdout
     assert line["settle"] in " ".join(text.split())
+
+
+def test_the_median_and_the_mean_are_named_and_a_unit_is_given_once(tmp_path, base):
+    new = trace_set(tmp_path / "new", slower=1.1, seed=2)
+    line = found(base, new)["limits"][0]
+    assert line["subject"] == "step"
+    assert re.match(r"median [\d.]+ → [\d.]+ ms, \+\d+\.\d % \(95 %", line["explanation"])
+    text = run(base, new, width=160).stdout
+    assert re.search(r"slower per step: mean [\d.]+ → [\d.]+ ms \(median [\d.]+ → [\d.]+\); ", text)
+    assert re.search(r"^  step \(median\)  ", text, re.MULTILINE)
+    assert "| step (median) |" in run(base, new, "--markdown", "-").stdout.replace("\\", "")
+    counted = found(base, new, "--limit", "kernels=0", "--limit", "op:sgemm*=0%")["limits"]
+    assert [line["explanation"].startswith("median") for line in counted] == [True, False, False]
 
 
 def test_states_families_ops_and_kernels(tmp_path, base):

@@ -117,7 +117,7 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
     order = [body.index(f'id="{key}"') for key in SECTIONS]
     assert order == sorted(order)
     for expected in (
-        "24 % faster per step: 175.5 → 132.8 ms",
+        "24 % faster per step: mean 175.5 → 132.8 ms",
         "waiting for the DataLoader fell",
         "−56.2",
         "The states add up to the step: 0 ns unexplained",

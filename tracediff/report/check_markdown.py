@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from tracediff.diff.gate.judge import PASS, Gate, Judged
 from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
-from tracediff.report.check_text import amount, bound, change, cut, explanation, interval, not_passed, sentence, subject
+from tracediff.report.check_text import (
+    amount,
+    bound,
+    change,
+    cut,
+    explanation,
+    interval,
+    not_passed,
+    row_subject,
+    sentence,
+    subject,
+)
 from tracediff.report.escape import escaped
 from tracediff.report.text import facts, headline
 
@@ -55,7 +66,7 @@ def _line(judged: Judged) -> str:
         interval(judged),
         bound(judged),
     ]
-    return _row([escaped(subject(judged)), *cells, f"{SIGNS[judged.result]} {judged.result}"])
+    return _row([escaped(row_subject(judged)), *cells, f"{SIGNS[judged.result]} {judged.result}"])
 
 
 def _head(names: Sequence[str], aligned: Sequence[str]) -> list[str]:

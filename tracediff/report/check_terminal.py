@@ -10,7 +10,17 @@ from rich.text import Text
 from tracediff.diff.gate.judge import Gate
 from tracediff.errors import printable
 from tracediff.report import sections
-from tracediff.report.check_text import amount, bound, change, explanation, interval, not_passed, sentence, subject
+from tracediff.report.check_text import (
+    amount,
+    bound,
+    change,
+    explanation,
+    interval,
+    not_passed,
+    row_subject,
+    sentence,
+    subject,
+)
 from tracediff.report.text import facts, headline
 
 STYLES = {
@@ -67,5 +77,5 @@ def _table(gate: Gate) -> Table:
         figures = amount(judged.figure.control, unit), amount(judged.figure.test, unit)
         changed = "\n".join(part for part in (change(judged), interval(judged)) if part)
         result = Text(judged.result, style=STYLES[judged.result])
-        table.add_row(Text(printable(f"  {subject(judged)}")), *figures, changed, bound(judged), result)
+        table.add_row(Text(printable(f"  {row_subject(judged)}")), *figures, changed, bound(judged), result)
     return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.formatting import PERCENT, count, plural, signed_count, size, time
+from tracediff.report.table import from_to
 
 MOST_SUBJECTS = 3
 LONGEST_NAME = 100
@@ -30,6 +31,11 @@ def sentence(gate: Gate) -> str:
 def subject(judged: Judged) -> str:
     """The subject of the limit, cut if it is very long."""
     return cut(judged.figure.subject)
+
+
+def row_subject(judged: Judged) -> str:
+    """`subject` in a table beside its figures, which for the step are medians."""
+    return f"{subject(judged)} (median)" if judged.limit.kind == "step" else subject(judged)
 
 
 def cut(name: str) -> str:
@@ -83,7 +89,8 @@ def bound(judged: Judged) -> str:
 def explanation(judged: Judged) -> str:
     """The figure, its limit, the reason for the result, and what would resolve it."""
     figure, unit = judged.figure, judged.limit.unit
-    parts = [f"{amount(figure.control, unit)} → {amount(figure.test, unit)}, {change(judged)}"]
+    figures = from_to(amount(figure.control, unit), amount(figure.test, unit))
+    parts = [f"{'median ' if judged.limit.kind == 'step' else ''}{figures}, {change(judged)}"]
     if figure.interval:
         parts[0] += f" (95 % interval {interval(judged)})"
     parts[0] += f"; limit {bound(judged)}"

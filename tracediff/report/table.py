@@ -209,9 +209,12 @@ def no_rows_shown(more: int, otherwise: str) -> str:
 
 
 def control_and_test(control: str, test: str) -> str:
-    """``3``, ``3 → 5`` or, in the same unit, ``47 → 51 %``."""
-    if control == test:
-        return control
+    """``3`` or ``3 → 5``; see `from_to`."""
+    return control if control == test else from_to(control, test)
+
+
+def from_to(control: str, test: str) -> str:
+    """``3 → 5``; a unit that both have is given once: ``47 → 51 %``."""
     number, _, unit = control.rpartition(" ")
     return f"{number if number and unit == test.rpartition(' ')[2] else control} → {test}"
 
