@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
 from tracediff_cli.main import cli
 
@@ -27,6 +28,23 @@ def test_the_work_by(view, row):
     assert "Operator self time by" in text
     assert any(line.strip().startswith(row) for line in text.splitlines())
     assert " of work: " in text
+
+
+@pytest.mark.parametrize(
+    ("kernels", "line"),
+    [
+        (("sgemm_64x64_nt", "sgemm_64x64_nt"), None),
+        (("sgemm_64x64_nt", "ampere_fp16_s16816gemm_fp16_64x64_nt"), "tensor cores: 0 → 100 % of kernel time"),
+    ],
+)
+def test_the_share_of_tensor_cores_is_shown_if_either_side_uses_them(tmp_path, kernels, line):
+    paths = []
+    for side, name in zip("ab", kernels, strict=True):
+        events = [step(1, 0, 100), op("aten::mm", 0, 30), call("cudaLaunchKernel", 20, 5, correlation=1)]
+        paths.append(str(write(tmp_path / f"{side}.json", document([*events, kernel(name, 40, 50, correlation=1)]))))
+    text = run("compare", *paths, "--by", "family")
+    assert "GPU time by family" in text
+    assert line in text if line else "tensor cores" not in text[text.index("GPU time by family") :]
 
 
 def test_explain():

@@ -140,9 +140,9 @@ def shows_causes(comparison: Comparison) -> bool:
 
 
 def tensor_core_line(comparison: Comparison) -> str | None:
-    """The share of kernel time on tensor cores on both sides; None without a GPU."""
+    """The share of kernel time on tensor cores on both sides; None if neither uses them, or without a GPU."""
     shares = tensor_core_shares(comparison)
-    return f"tensor cores: {percents(*shares)} of kernel time" if shares else None
+    return f"tensor cores: {percents(*shares)} of kernel time" if shares and any(shares) else None
 
 
 def matched_line(comparison: Comparison) -> str:
