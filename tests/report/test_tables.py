@@ -1,15 +1,18 @@
-"""Tables as people read them: units of amounts in the further tables and in the table of a collection."""
+"""Tables as people read them: units, headings, and which columns a terminal shows."""
 
+from io import StringIO
 
 from build_trace import call, document, kernel, memory, op, step, write
+from rich.console import Console
 
 import tracediff
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.report.analysis.tables import tables_of
 from tracediff.report.collection import CollectionTable, VariantRow
 from tracediff.report.collection_markdown import to_markdown as collection_markdown
-from tracediff.report.table import comparison_tables, control_and_test
-
+from tracediff.report.table import Table, comparison_tables, control_and_test
+from tracediff.report.table_markdown import to_markdown
+from tracediff.report.table_terminal import to_rich
 
 TITLES = {"gaps": "GPU gaps", "critical": "Critical path"}
 
@@ -29,10 +32,8 @@ def by_head(table, row):
 
 
 def test_bytes_share_a_unit_only_if_it_leaves_each_two_digits(tmp_path):
-    far, near = (
-        tables_of(tracediff.analyze(memory_trace(tmp_path / f"{size}.json", size), tables=["memory"]).analysis)["memory"]
-        for size in (16, 250_000_000)
-    )
+    paths = [memory_trace(tmp_path / f"{size}.json", size) for size in (16, 250_000_000)]
+    far, near = (tables_of(tracediff.analyze(path, tables=["memory"]).analysis)["memory"] for path in paths)
     assert by_head(near, 1)["peak allocated (MB)"] == "250.0"
     assert [row[:2] for row in far.rows] == [(far.rows[0][0], "400.0 MB"), (far.rows[1][0], "16 B")]
     assert "peak allocated" in far.heads
@@ -85,7 +86,7 @@ def test_no_heading_has_an_underscore(tmp_path):
     assert not [c.title for of_table in columns for c in of_table if "_" in c.title]
 
 
-def test_a_collection_shows_two_digits_of_every_value(tmp_path):
+def test_a_collection_shows_two_digits_of_every_value():
     rows = [
         VariantRow(variant="eager", runs=2, first_step_s=0.0123, step_us=62_600, iqr_us=44, peak_bytes=440_000_000),
         VariantRow(variant="compile", runs=2, first_step_s=30.0, step_us=61_600, iqr_us=51, peak_bytes=500_000_000),
@@ -97,3 +98,31 @@ def test_a_collection_shows_two_digits_of_every_value(tmp_path):
     assert (eager["step ms"], compiled["step ms"]) == ("62.6", "61.6")
     assert (eager["IQR µs"], compiled["IQR µs"]) == ("44.0", "51.0")
     assert eager["peak MB"] == "440.0"
+
+
+def shown(table, width):
+    console = Console(file=StringIO(), width=width)
+    console.print(to_rich(table))
+    return console.file.getvalue()
+
+
+def test_a_terminal_has_no_room_for_columns_without_values():
+    table = Table(
+        "Collectives",
+        "",
+        heads=("collective", "group", "time (ms)", "bandwidth", "bus bandwidth", "operations", "bytes"),
+        texts=2,
+        rows=(("all_reduce", "unknown", "1.2", "–", "–", "3", "0"), ("broadcast", "", "0.0", "–", "1.5", "0", "0")),
+    )
+    wide = shown(table, 100)
+    assert wide.splitlines()[1].split() == ["collective", "time", "(ms)", "bus", "bandwidth", "operations", "bytes"]
+    assert "omitted" not in wide
+    narrow = shown(table, 45).splitlines()
+    assert narrow[1].split() == ["collective", "time", "(ms)", "bus", "bandwidth"]
+    assert " ".join(narrow[4:]).split("(widen")[0].split() == ["columns", "omitted:", "operations,", "bytes"]
+    assert "| collective | group | time (ms) | bandwidth |" in to_markdown(table)[2]
+
+
+def test_a_table_of_unknown_values_keeps_its_first_columns():
+    table = Table("Counters", "", heads=("counter", "mean"), texts=1, rows=(("unknown", "–"),))
+    assert shown(table, 80).splitlines()[1].split() == ["counter", "mean"]

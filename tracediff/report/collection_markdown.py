@@ -17,6 +17,8 @@ def to_markdown(collection: CollectionTable) -> str:
         f"|{'|'.join([':--'] + ['--:'] * (len(HEAD) - 1))}|",
     ]
     for row in collection.rows:
-        cells = [row.variant, f"failed: {row.failed}", *[""] * (len(HEAD) - 2)] if row.failed else cells_of(row, formats)
+        cells = (
+            [row.variant, f"failed: {row.failed}", *[""] * (len(HEAD) - 2)] if row.failed else cells_of(row, formats)
+        )
         lines.append(f"| {' | '.join(escaped(c) for c in cells)} |")
     return "\n".join(lines) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -14,19 +14,21 @@ from tracediff.report.table import LONGEST, Table, no_rows_shown
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
 """Characters: minimum of a name, gap between columns, indentation."""
+WITHOUT_VALUE = ("", "–", "unknown")
+"""Texts of a cell whose value is unknown."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A table as wide as the terminal: names are cut where they must be, numbers never; columns that do not fit
-    are omitted, with a note.
+    """A table as wide as the terminal: names are cut where they must be, numbers never; columns without a value are
+    left out, columns that do not fit are omitted with a note.
     """
 
     table: Table
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """The grid, for rich."""
-        table = self.table
+        table = _with_values(self.table)
         room = options.max_width - INDENT
         widths = [max(len(head), *(len(row[k]) for row in table.rows)) for k, head in enumerate(table.heads)]
         numbers = widths[table.texts :]
@@ -53,6 +55,21 @@ class Fitted:
         ]
         if left:
             yield Padding(Text("; ".join(left), style="dim"), (0, INDENT))
+
+
+def _with_values(table: Table) -> Table:
+    """``table`` without the columns in which no row has a value; its first name and first number stay."""
+    kept = [
+        k
+        for k in range(len(table.heads))
+        if k in (0, table.texts) or any(row[k] not in WITHOUT_VALUE for row in table.rows)
+    ]
+    return replace(
+        table,
+        heads=tuple(table.heads[k] for k in kept),
+        texts=sum(k < table.texts for k in kept),
+        rows=tuple(tuple(row[k] for k in kept) for row in table.rows),
+    )
 
 
 def _shared(wanted: list[int], room: int) -> list[int]:

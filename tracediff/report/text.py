@@ -75,5 +75,7 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"
     steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]
     if len(steps) > 2:
-        figures = f"mean {figures} (median {unit.plain(verdict.median_control_us)} → {unit.plain(verdict.median_test_us)})"
+        figures = (
+            f"mean {figures} (median {unit.plain(verdict.median_control_us)} → {unit.plain(verdict.median_test_us)})"
+        )
     return f"{verdict.difference}: {figures}; {verdict.conclusion}"
