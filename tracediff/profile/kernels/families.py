@@ -27,11 +27,13 @@ RULES: tuple[tuple[str, str], ...] = (
     # what names a bigger thing beside what it does to it
     ("copy", r"reshape_and_cache store_kv concat_and_cache _foreach_copy multi_tensor_apply.*native::Copy<"),
     ("pointwise", r"rotary (?<![a-z])rope(?![a-z]) reducer::mul_out moe_sum"),
+    # which expert each token goes to
+    ("sort", r"routing(?:Indices|Main|Init|::) moe_?(?:align|sort|topk) MoeSorting topk_?gating expert_(?:tokens|map)"),
     ("reduction", r"linalg_\w*norm aten::(?:_foreach_)?norm\b Norm(?:Two|One|Zero)?Ops LpNorm"),
     (
         "attention",
         r"flash fmha scaled_dot_product attention attn (?<![a-z])mha_ cutlass[FB]_ sdpa fused_sdp multi_head "
-        r"transform_bias_rescale_qkv",
+        r"transform_bias_rescale_qkv (?<![a-z])mla_ aiter(?:::|\d+)pa_ (?<![a-z])qk_int\d*_sv",
     ),
     ("copy", r"permute_pooled_embs permute_(?:1D|2D)_ permute_(?:sparse|indices) recat_"),
     (
@@ -73,7 +75,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "gemm",
         r"addmm matmul _mm\b mkldnn(?:::)?_linear mkl_linear cijk_ nvjet cutlass xmma splitK dot_kernel cublas "
-        r"fused_moe epilogue::impl",
+        r"fused_moe epilogue::impl ^bmm_ (?<![a-z])fmoe_",
     ),
     ("quantise", r"(?<!un)quant(?!ile) fp8 cast_to_fp"),
     ("copy", r"index_(?:elementwise|put|copy|add|fill|kernel) indexFunc indexing_backward scatter gather"),
