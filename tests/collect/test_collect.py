@@ -17,6 +17,8 @@ from tracediff.report.collection import collection_table
 pytestmark = pytest.mark.torch
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ["--device", "cpu", "--wait", "0", "--warmup", "1", "--active", "3", "--timed", "3"]
+ONCE = [*SHORT, "--attempts", "1"]
+"""Disturbed runs stay as they are: their times do not matter."""
 
 TRAIN = """
 import torch
@@ -76,7 +78,7 @@ def collected(tmp_path_factory):
     """A collection of two runs each of eager, the same again, and script; and what was written to standard output."""
     folder = tmp_path_factory.mktemp("collected")
     variants = [word for variant in ("eager", "eager@again", "script") for word in ("--variant", variant)]
-    result = collect(folder, "train.py", *variants, "-o", "out", "--repeats", "2", *SHORT, "--", "6")
+    result = collect(folder, "train.py", *variants, "-o", "out", "--repeats", "2", *ONCE, "--", "6")
     assert result.returncode == 0, result.stderr
     return folder / "out", result.stdout
 
@@ -106,7 +108,7 @@ def test_an_a_a_collection_has_equal_counts_and_complete_manifests(collected):
 
 def test_torch_compile_leaves_its_facts(tmp_path):
     result = collect(
-        tmp_path, "train.py:breaks", "--variant", "eager", "--variant", "compile", "-o", "out", "--repeats", "1", *SHORT
+        tmp_path, "train.py:breaks", "--variant", "eager", "--variant", "compile", "-o", "out", "--repeats", "1", *ONCE
     )
     assert result.returncode == 0, result.stderr
     (run,) = read_manifest(tmp_path / "out" / "compile").runs
@@ -127,7 +129,7 @@ def test_torch_compile_leaves_its_facts(tmp_path):
 
 def test_a_failed_variant_is_reported_and_the_others_are_kept(tmp_path):
     result = collect(
-        tmp_path, "train.py:fails", "--variant", "compile", "--variant", "eager", "-o", "out", "--repeats", "2", *SHORT
+        tmp_path, "train.py:fails", "--variant", "compile", "--variant", "eager", "-o", "out", "--repeats", "2", *ONCE
     )
     assert result.returncode == 1
     assert "Traceback" in result.stderr
@@ -173,7 +175,7 @@ def test_requests_that_cannot_be_served_are_one_line(tmp_path, arguments, messag
     ],
 )
 def test_user_code_without_a_step_is_reported(tmp_path, target, message):
-    result = collect(tmp_path, target, "-o", "out", "--repeats", "1", *SHORT)
+    result = collect(tmp_path, target, "-o", "out", "--repeats", "1", *ONCE)
     assert result.returncode == 1
     assert message in result.stdout
 
@@ -186,7 +188,7 @@ def test_a_missing_cuda_device_is_reported(tmp_path):
 
 def test_overwrite_replaces_a_collection(tmp_path):
     for _ in range(2):
-        result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--overwrite", *SHORT)
+        result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--overwrite", *ONCE)
         assert result.returncode == 0, result.stderr
     assert len(list((tmp_path / "out").rglob("*.gz"))) == 1
 
@@ -203,7 +205,7 @@ ALL_FLAGS = {"record_shapes", "with_stack", "profile_memory"}
 )
 def test_annotations_give_scopes_and_detail_chooses_the_profiler_options(tmp_path, how, scopes, detail, flags):
     options = ["--repeats", "1", "--annotate", how, "--detail", detail]
-    result = collect(tmp_path, "train.py", "-o", "out", *options, *SHORT)
+    result = collect(tmp_path, "train.py", "-o", "out", *options, *ONCE)
     assert result.returncode == 0, result.stderr
     (traces,) = load_sets([tmp_path / "out" / "eager"])
     assert scopes <= {name for p in traces.profiles for name in p.names}
@@ -259,7 +261,7 @@ def test_onnx_runs_with_its_own_profile_which_loads(tmp_path):
         "out",
         "--repeats",
         "1",
-        *SHORT,
+        *ONCE,
     )
     assert result.returncode == 0, result.stderr
     (traces,) = load_sets([tmp_path / "out" / "onnx"])
@@ -295,7 +297,7 @@ def test_under_torchrun_each_rank_writes_its_own_file(tmp_path):
     ]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
     result = subprocess.run(
-        [*command, "ddp.py", "-o", "out", "--repeats", "2", *SHORT],
+        [*command, "ddp.py", "-o", "out", "--repeats", "2", *ONCE],
         cwd=tmp_path,
         capture_output=True,
         text=True,

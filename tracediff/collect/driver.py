@@ -25,7 +25,7 @@ COLLECTION = "tracediff.collection/1"
 CONTENDED = 0.03
 """A CPU run whose occupancy is lower than the median by more than this fraction, in either pass, was disturbed."""
 ATTEMPTS = 3
-"""Attempts per run; if the last one is disturbed as well, it is kept and marked as contended."""
+"""Attempts per run by default; if the last one is disturbed as well, it is kept and marked as contended."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Collection:
         out: folder of the collection.
         variants: in the order given; the others are compared with the first.
         settings: options of the worker (workload or target, size, device, steps, detail, …).
-        repeats: runs of each variant.
+        repeats: runs of each variant. attempts: most attempts of a disturbed run.
         failed: variant → reason of the failure.
         runs: variant → the measurements of its runs, in order.
         rank, world_size: of this process, from the environment of torchrun.
@@ -46,6 +46,7 @@ class Collection:
     variants: list[Variant]
     settings: dict[str, Any]
     repeats: int
+    attempts: int = ATTEMPTS
     failed: dict[str, str] = field(default_factory=dict)
     runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     rank: int = field(default_factory=lambda: int(os.environ.get("RANK", "0")))
@@ -149,7 +150,7 @@ class Collection:
             runs = self.runs.get(variant.text, [])
             for i, measured in enumerate(runs):
                 attempt = 1
-                while (lost := _lost_time(runs, i)) > CONTENDED and attempt < ATTEMPTS:
+                while (lost := _lost_time(runs, i)) > CONTENDED and attempt < self.attempts:
                     attempt, order = attempt + 1, order + 1
                     self._log(
                         f"{variant.text}, run {measured['run']}: repeated, because other processes took {lost:.0%} of "

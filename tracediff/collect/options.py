@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracediff.collect.driver import Collection
+from tracediff.collect.driver import ATTEMPTS, Collection
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
 from tracediff.errors import TracediffError
@@ -64,6 +64,13 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--variant", action="append", metavar="VARIANT", help=variants)
     p.add_argument("-o", "--out", type=Path, metavar="DIR", help="write the collection to this folder")
     p.add_argument("--overwrite", action="store_true", help="replace the collection in DIR")
+    p.add_argument(
+        "--attempts",
+        type=_positive,
+        default=ATTEMPTS,
+        metavar="N",
+        help=f"collect a run that other processes disturbed again, up to N attempts (default: {ATTEMPTS})",
+    )
     p.add_argument("--repeats", type=_positive, default=5, metavar="K", help="collect K runs per variant (default: 5)")
     p.add_argument("--device", default=None, help="run on cpu or cuda (default: cuda if available)")
     p.add_argument("--threads", type=_positive, default=1, metavar="N", help="use N CPU threads per run (default: 1)")
@@ -134,7 +141,7 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     settings: dict[str, Any] = {**{k: getattr(options, k) for k in keys}, "device": device, "arguments": rest}
     if options.target:
         settings["size"] = None
-    return Collection(options.out, variants, settings, options.repeats)
+    return Collection(options.out, variants, settings, options.repeats, options.attempts)
 
 
 def _split(arguments: list[str]) -> tuple[list[str], bool, list[str]]:
