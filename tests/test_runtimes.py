@@ -254,3 +254,22 @@ def test_a_vendor_is_one_record(tmp_path: Path) -> None:
         "acme host to device": ("gpu", "gpu_memcpy", "copy"),
     }
     assert origin == "7 1 []"
+
+
+def test_calls_of_two_vendors_that_do_the_same():
+    control = ["cudaLaunchKernel", "cuLaunchKernel", "cudaMemcpyAsync", "cudaGraphLaunch", "cudaDeviceSynchronize"]
+    test = ["hipExtModuleLaunchKernel", "hipMemcpyWithStream", "hipGraphLaunch", "hipDeviceSynchronize", "hipMalloc"]
+    assert runtimes.counterparts(control, test) == {
+        "cudaLaunchKernel": "LaunchKernel",
+        "cuLaunchKernel": "LaunchKernel",
+        "hipExtModuleLaunchKernel": "LaunchKernel",
+        "cudaMemcpyAsync": "Memcpy",
+        "hipMemcpyWithStream": "Memcpy",
+        "cudaGraphLaunch": "GraphLaunch",
+        "hipGraphLaunch": "GraphLaunch",
+        "cudaDeviceSynchronize": "DeviceSynchronize",
+        "hipDeviceSynchronize": "DeviceSynchronize",
+        "hipMalloc": "Malloc",
+    }
+    assert runtimes.counterparts(control, [*test, "cudaMalloc"]) == {}
+    assert runtimes.counterparts(control, ["custom"]) == {}

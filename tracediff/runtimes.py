@@ -54,7 +54,7 @@ class Runtime:
         supported: whether its device events are analysed; events of other runtimes give a health note.
         device: its devices' name in tables. device_types: their numbers in torch's allocator events (c10::DeviceType).
         prefix: of its own categories, which identifies those of an unsupported runtime.
-        calls: categories of its API calls on the host.
+        calls: categories of its API calls on the host. call_prefix: what the names of its calls begin with.
         kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
         syncs: category of records of waits of calls and streams. counters: category of hardware counters.
         launches: calls that launch a kernel. graph_launches: calls that replay a graph.
@@ -76,6 +76,7 @@ class Runtime:
     device_types: tuple[int, ...] = ()
     prefix: str = ""
     calls: tuple[str, ...] = ()
+    call_prefix: str = ""
     kernels: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
     memsets: tuple[str, ...] = ()
@@ -118,6 +119,7 @@ CUDA = Runtime(
     supported=True,
     device_types=(1,),
     calls=("cuda_runtime", "cuda_driver"),
+    call_prefix=r"cu(?:da)?(?=[A-Z])",
     kernels=(KERNEL,),
     copies=(MEMCPY,),
     memsets=(MEMSET,),
@@ -148,6 +150,7 @@ HIP = Runtime(
     supported=True,
     device_types=(6,),
     calls=CUDA.calls,  # Kineto files HIP's events under CUDA's categories
+    call_prefix=r"hip(?=[A-Z])",
     kernels=(KERNEL,),
     copies=(MEMCPY,),
     memsets=(MEMSET,),
@@ -262,6 +265,7 @@ VERSIONS = (*DRIVER_VERSIONS, *_distinct(r.runtime_version for r in RUNTIMES))
 DEVICE_NAMES = {number: r.device for r in RUNTIMES for number in r.device_types}
 """torch's device type → name of such devices in tables."""
 
+_LAUNCH = _any_of(p for r in SUPPORTED for p in (r.launches, r.graph_launches))
 _GRAPH_LAUNCH = _any_of(r.graph_launches for r in SUPPORTED)
 _WAITS = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.waiting_copies))
 _MAY_WAIT = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.copy_calls))
@@ -295,6 +299,31 @@ def may_wait(call: str) -> bool:
     wait.
     """
     return _MAY_WAIT.match(call) is not None
+
+
+def is_launch(call: str) -> bool:
+    """Whether a call of this name launches kernels or a graph."""
+    return _LAUNCH.match(call) is not None
+
+
+def counterparts(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
+    """Call → what it does, the same for calls of either vendor; empty where the sides have a vendor in common."""
+    sides = [{call: vendor for call in side if (vendor := _vendor(call))} for side in (control, test)]
+    vendors = [{vendor.name for vendor in side.values()} for side in sides]
+    if not all(vendors) or vendors[0] & vendors[1]:
+        return {}
+    return {call: _role(call, vendor) for side in sides for call, vendor in side.items()}
+
+
+def _vendor(call: str) -> Runtime | None:
+    return next((r for r in SUPPORTED if r.call_prefix and re.match(r.call_prefix, call)), None)
+
+
+def _role(call: str, vendor: Runtime) -> str:
+    """What a call does: launches and copies have several names; others are named alike by all vendors."""
+    roles = (("GraphLaunch", vendor.graph_launches), ("LaunchKernel", vendor.launches), ("Memcpy", vendor.copy_calls))
+    named = next((role for role, pattern in roles if pattern and re.match(pattern, call)), None)
+    return named or re.sub(f"^{vendor.call_prefix}", "", call)
 
 
 def is_graph_launch(call: str) -> bool:

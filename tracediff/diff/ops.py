@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import Tested, compare_many
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
-from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES
+from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES, counterparts
 
+PAIRED = " → "
+"""Between the calls of two vendors that do the same."""
 GPU_WORK = DEVICE_CATEGORIES
 HOST_WORK = ("cpu_op", *CALL_CATEGORIES)
 GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
@@ -91,15 +94,19 @@ def compare_ops(
     Args:
         family_of: tells the family of an event by its category and name. noise_floor: see `compare_many`.
     """
-    of_name = by_name(averages, scale)
+    calls = _counterparts(averages)
+    of_name = by_name(averages, scale, calls)
     tested = compare_samples(list(of_name), samples, noise_floor)
     ops = []
     for k, ((category, name), (raw, (control, test))) in enumerate(of_name.items()):
         varies = any((category, name) in side.varying for side in samples)
         word, p, q, relative = tested.line(k)
+        paired = name in calls.values()
+        if paired:  # several calls in one row, which were not sampled together
+            word, p, q, relative = "untested", None, None, None
         counts, totals, self_times = zip(control, test, strict=True)
         op = Op(
-            name=display_name(name),
+            name=_pair_name(averages, calls, name) if paired else display_name(name),
             raw_name=raw,
             device=gpu_or_cpu(category),
             category=category,
@@ -119,22 +126,45 @@ def compare_ops(
                 q_value=q,
                 relative=relative,
                 counts_vary=varies,
-                interval=tested.interval(k),
+                interval=None if paired else tested.interval(k),
             )
         )
     return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
 
 
-def by_name(averages: Sequence[OpAverage], scale: int) -> dict[tuple[str, str], tuple[str, list[list[int]]]]:
+def _counterparts(averages: tuple[OpAverage, OpAverage]) -> dict[str, str]:
+    """Runtime call → what it does, if the sides' calls are of different vendors."""
+    control, test = ({raw for category, raw in a.ops if category in CALL_CATEGORIES} for a in averages)
+    return counterparts(control, test)
+
+
+def _pair_name(averages: tuple[OpAverage, OpAverage], calls: Mapping[str, str], role: str) -> str:
+    """``cudaLaunchKernel → hipLaunchKernel``: the most frequent call of each side that does the same."""
+    names = []
+    for average in averages:
+        found = {raw: values[0] for (_, raw), values in average.ops.items() if calls.get(raw) == role}
+        if found:
+            names.append(max(found, key=lambda raw: (found[raw], raw)))
+    return PAIRED.join(names)
+
+
+def is_pair(op: Op) -> bool:
+    """Whether ``op`` is calls of two vendors that do the same."""
+    return op.category in CALL_CATEGORIES and PAIRED in op.name
+
+
+def by_name(
+    averages: Sequence[OpAverage], scale: int, calls: Mapping[str, str] = MappingProxyType({})
+) -> dict[tuple[str, str], tuple[str, list[list[int]]]]:
     """(category, name) → its most frequent spelling, and count, total and self of each of ``averages``, numerators over
-    ``scale``.
+    ``scale``. Runtime calls that do the same by ``calls`` (name → what it does) are one row.
     """
     spellings: dict[tuple[str, str], Counter[str]] = {}
     sums: dict[tuple[str, str], list[list[int]]] = {}
     for side, average in enumerate(averages):
         factor = scale // average.denominator
         for (category, raw), values in average.ops.items():
-            key = (category, table_name(raw))
+            key = (CALL_CATEGORIES[0], calls[raw]) if raw in calls else (category, table_name(raw))
             spellings.setdefault(key, Counter())[raw] += factor * values[0]
             entry = sums.setdefault(key, [[0, 0, 0] for _ in averages])[side]
             for i, value in enumerate(values):
