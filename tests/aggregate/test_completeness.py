@@ -8,6 +8,7 @@ from tracediff.aggregate.averages import kernel_average, step_average
 from tracediff.aggregate.completeness import CODES
 from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.aggregate.tables import table_average
+from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.health import Note
@@ -89,6 +90,26 @@ def test_unequal_steps(tmp_path):
     assert gaps(traces) == {"unequal-steps": 1}
     assert [(s.number, s.rank) for s in step_average(traces).runs["run 1"]] == [(2, 0), (3, 0), (4, 0)]
     assert gaps(load(tmp_path, first=2, last=3)) == {}
+
+
+def test_runs_that_do_another_amount_of_work(tmp_path):
+    for run, kernels in ((1, 20), (2, 52), (3, 52)):
+        work = [event for k in range(kernels) for event in launched(k)]
+        write(tmp_path / f"run{run}" / "rank0.json", document([step(1, 0, 1000), *work]))
+    traces = load(tmp_path)
+    assert gaps(traces) == {"unequal-runs": 1}
+    comparison = compare_sets(traces, traces)
+    reason = next(r for r in comparison.comparability.reasons if r.code == "unequal-runs")
+    assert (reason.control, reason.test) == ("1 of 3 runs", "1 of 3 runs")
+
+
+def launched(k):
+    at = 10 * k
+    return [
+        op("aten::mm", at, 4),
+        call("cudaLaunchKernel", at + 1, 2, correlation=k + 1),
+        kernel("gemm", at + 5, 4, correlation=k + 1),
+    ]
 
 
 def test_mixed_world_sizes(tmp_path):

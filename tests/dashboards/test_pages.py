@@ -66,7 +66,7 @@ def test_steps_and_ranks_are_chosen_without_reading_again(tab, dashboard):
     reads = dashboard.loader.find("ranks", "base")
     app.page.fill("#steps", "2..3")
     app.page.keyboard.press("Enter")
-    app.page.wait_for_selector("text=steps 2–3 of 1–4")
+    app.page.wait_for_selector("text=steps 2–3 (recorded: 1–4)")
     app.page.fill("#steps", "7..9")
     app.page.keyboard.press("Enter")
     app.page.wait_for_selector("[role=alert] >> text=no step is left")

@@ -77,6 +77,13 @@ def resnet(tmp_path_factory):
     return written(tmp_path_factory.mktemp("resnet"), comparison)
 
 
+@pytest.fixture(scope="module")
+def bertsmall(tmp_path_factory):
+    """The report of a pair on two devices, whose attention kernels are others."""
+    comparison = tracediff.compare(trace("bertsmall_h100"), trace("bertsmall_mi300")).comparison
+    return written(tmp_path_factory.mktemp("bertsmall"), comparison)
+
+
 def scrolled(page):
     """Bring every chart into view until it is drawn."""
     for place in page.query_selector_all(".chart"):
@@ -161,24 +168,24 @@ def test_tables_sort_and_search(visit, resnet):
 
 
 @needs_traces
-def test_a_finding_opens_its_work_and_an_operator_its_partners(visit, resnet):
-    visited = visit(resnet)
+def test_a_finding_opens_its_work_and_an_operator_its_partners(visit, bertsmall):
+    visited = visit(bertsmall)
     page = visited.page
-    page.click("article[data-code=cudnn-choice] li a >> nth=0")
-    assert page.input_value("#groups input[type=search]").startswith("aten::cudnn_convolution([32,128,56,56]")
-    assert "volta_scudnn_128x64_relu_xregs_large_nn_v1" in page.inner_text("#groups .details")
+    page.click("article[data-code=algorithm-swap] li a >> nth=0")
+    assert page.input_value("#groups input[type=search]").startswith("aten::_flash_attention_forward([1,141,8,64]")
+    assert "attn_fwd" in page.inner_text("#groups .details")
     assert page.evaluate("document.querySelector('#groups').getBoundingClientRect().top") < 300
     page.click("#groups .details li button >> nth=0")
     assert "Matched groups".lower() in page.inner_text("#ops .details").lower()
     page.click("#ops .details li button >> nth=0")
     assert page.is_visible("#groups .details .sides")
-    page.click("article[data-code=outlier-step] .see a")
-    page.wait_for_function("() => Math.abs(document.querySelector('#distributions').getBoundingClientRect().top) < 120")
+    page.click("article[data-code=launch-bound] .see a")
+    page.wait_for_function("() => Math.abs(document.querySelector('#timeline').getBoundingClientRect().top) < 120")
     assert not visited.complaints
 
 
 @needs_traces
-@pytest.mark.parametrize("link", ["article[data-code=cudnn-choice] li a >> nth=3", "#changes .changes a >> nth=12"])
+@pytest.mark.parametrize("link", ["article[data-code=data-loading] li a >> nth=3", "#changes .changes a >> nth=12"])
 def test_back_returns_to_the_link_that_was_followed(visit, resnet, link):
     visited = visit(resnet)
     page = visited.page

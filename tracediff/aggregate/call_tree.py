@@ -8,13 +8,14 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
-from tracediff.ingest.times import Int64
+from tracediff.ingest.times import MISSING, Int64
 from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model import Profile, WorkTable
 from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE
 from tracediff.profile.placement.module_paths import module_labels
 from tracediff.profile.placement.scopes import PHASES
+from tracediff.runtimes import DEVICE_CATEGORIES
 
 UNKNOWN = "unknown"
 Key = tuple[int, str, str, str | None, int]
@@ -50,6 +51,20 @@ class Call:
     self_ns: int = 0
 
 
+@dataclass(frozen=True, order=True)
+class Occurrence:
+    """One event.
+
+    Attributes:
+        file: position among the set's files. ns: its start on the trace's own clock.
+        lane: stream of a GPU event, thread id of an operator, empty where not recorded.
+    """
+
+    file: int
+    ns: int
+    lane: str
+
+
 @dataclass
 class Work:
     """Equal work of a set at one place of its tree; count and ns are numerators per step.
@@ -58,6 +73,7 @@ class Work:
         node: position in the tree, −1 where nothing is known.
         category, name: as recorded. launch_shape: grid × block, None where not recorded.
         ordinal, order: see `WorkTable`.
+        first: where it occurs first in the first used step of the first file that has it.
     """
 
     node: int
@@ -67,6 +83,7 @@ class Work:
     ordinal: int
     _: KW_ONLY
     order: int
+    first: Occurrence
     count: int = 0
     ns: int = 0
 
@@ -219,29 +236,40 @@ def _merge_work(
     rows = np.flatnonzero(np.isin(table.step, used))
     keys = [c[rows] for c in (table.node, table.category, table.name, table.launch_shape, table.ordinal)]
     sums, (count, ns) = grouped(keys, [table.count[rows], table.total_ns[rows]])
-    order = _earliest(keys, table.order[rows])
-    for key, first, n, total in zip(
-        work_keys(profile, places, sums), order.tolist(), count.tolist(), ns.tolist(), strict=True
+    order = table.order[rows][_earliest(keys, table.order[rows])]
+    first = rows[_earliest(keys, table.first_ns[rows], table.step[rows])]
+    columns = (order, table.first_ns[first], table.lane[first], count, ns)
+    file = len(tree.places) - 1
+    for key, place, start, lane, n, total in zip(
+        work_keys(profile, places, sums), *(c.tolist() for c in columns), strict=True
     ):
         work = works.get(key)
         if work is None:
-            work = works[key] = Work(*key, order=first)
+            work = works[key] = Work(*key, order=place, first=Occurrence(file, start, _lane(profile, key[1], lane)))
             tree.work.append(work)
-        work.order = min(work.order, first)
+        work.order = min(work.order, place)
         work.count += weight * n
         work.ns += weight * total
 
 
-def _earliest(keys: list[np.ndarray], order: np.ndarray) -> np.ndarray:
-    """The smallest ``order`` of each distinct key, in the keys' ascending order."""
-    if not len(order):
-        return order
-    by_key = np.lexsort((order, *keys[::-1]))
+def _lane(profile: Profile, category: str, lane: int) -> str:
+    if category in DEVICE_CATEGORIES:
+        return "" if lane == MISSING else str(lane)
+    return profile.texts[lane]
+
+
+def _earliest(keys: list[np.ndarray], *by: np.ndarray) -> np.ndarray:
+    """The position of the row that is first ``by`` (the last column counts most) of each distinct key, in the keys'
+    ascending order.
+    """
+    if not len(by[0]):
+        return np.zeros(0, np.int64)
+    by_key = np.lexsort((*by, *keys[::-1]))
     new = np.zeros(len(by_key), bool)
     new[0] = True
     for key in keys:
         new[1:] |= key[by_key][1:] != key[by_key][:-1]
-    return order[by_key[new]]
+    return by_key[new]
 
 
 def _label(tree: CallTree) -> None:

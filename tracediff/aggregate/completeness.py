@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import median_low
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tracediff.ingest.health import Notes
 
@@ -12,7 +15,9 @@ if TYPE_CHECKING:
     from tracediff.profile.model import Profile
     from tracediff.profile.selection import Selection
 
-CODES = frozenset(("mixed-world-sizes", "missing-ranks", "unequal-steps", "rank-without-gpu"))
+OTHER_WORK = 0.1
+"""Relative difference in the number of GPU events per step from which a run does other work."""
+CODES = frozenset(("mixed-world-sizes", "missing-ranks", "unequal-steps", "unequal-runs", "rank-without-gpu"))
 """Codes of the notes that depend on the selected ranks and steps."""
 
 
@@ -38,6 +43,12 @@ def usable_runs(runs: Iterable[Run], selection: Selection, ranks: frozenset[int]
         "unequal-steps",
         "steps are missing from the files of some ranks: their times come from the ranks that have them",
         sum(_unequal(run, selection) for run in runs),
+    )
+    notes.add(
+        "unequal-runs",
+        "runs do another amount of work per step than most runs of the set: they are not runs of the same program and "
+        "inputs",
+        _odd_runs(runs, selection),
     )
     if any(p.has_gpu for p in _files(runs)):
         notes.add(
@@ -69,6 +80,25 @@ def _without_stepless(runs: list[Run], selection: Selection, notes: Notes) -> li
     for run in runs:
         run.ranks = {rank: kept for rank, files in run.ranks.items() if (kept := [p for p in files if id(p) in good])}
     return [run for run in runs if run.ranks]
+
+
+def _odd_runs(runs: list[Run], selection: Selection) -> int:
+    """The number of runs whose work per used step differs in count from the median run's."""
+    counts = [_work_per_step(run, selection) for run in runs]
+    middle = median_low(counts) if counts else 0.0
+    return sum(abs(count - middle) > OTHER_WORK * middle for count in counts)
+
+
+def _work_per_step(run: Run, selection: Selection) -> float:
+    """GPU events (without a GPU: operators) per used step and file."""
+    files = [p for profiles in run.ranks.values() for p in profiles]
+    count = steps = 0
+    for profile in files:
+        used = np.flatnonzero(selection.used(profile))
+        table = profile.kernels if profile.has_gpu else profile.host_work
+        count += int(table.count[np.isin(table.step, used)].sum())
+        steps += len(used)
+    return count / max(steps, 1)
 
 
 def _missing(run: Run, everywhere: frozenset[int], ranks: frozenset[int] | None) -> int:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from tracediff.aggregate.snapshot_tables import PackedTable, pack_tables, unpack_tables
+from tracediff.aggregate.snapshot_tables import PackedTable, pack_tables, unpack_table, unpack_tables
 from tracediff.ingest.health import Note
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import Int64
@@ -57,6 +57,7 @@ class PackedProfile(msgspec.Struct, frozen=True, kw_only=True):
     names: list[str]
     texts: list[str]
     events: dict[str, int]
+    idle: PackedTable
     tables: dict[str, PackedTable] = {}
 
 
@@ -85,6 +86,7 @@ def pack(profile: Profile) -> PackedProfile:
         names=list(profile.names),
         texts=list(profile.texts),
         events=profile.events,
+        idle=pack_tables({"idle": profile.idle})["idle"],
         tables=pack_tables(profile.tables),
     )
 
@@ -118,6 +120,7 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
         names=tuple(packed.names),
         texts=tuple(packed.texts),
         events=packed.events,
+        idle=unpack_table("idle", packed.idle, len(packed.step_numbers)),
         tables=unpack_tables(packed.tables, len(packed.step_numbers)),
     )
     _check(profile)
@@ -203,6 +206,7 @@ def _check(profile: Profile) -> None:
         ]
         if isinstance(table, WorkTable):
             ranges += [(f"{name}.node", table.node, -1, nodes), (f"{name}.launch_shape", table.launch_shape, -1, texts)]
+    ranges.append(("host_work.lane", profile.host_work.lane, 0, texts))
     for where, column, low, high in ranges:
         _require(bool(((column >= low) & (column < high)).all()), f"{where} refers to nothing")
     counts = (profile.ops.count, calls.count, profile.kernels.count, profile.host_work.count)

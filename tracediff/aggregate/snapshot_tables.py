@@ -33,7 +33,7 @@ def unpack_tables(packed: dict[str, PackedTable], steps: int) -> dict[str, Table
     Raises:
         ValueError: a row refers to nothing.
     """
-    return {name: _unpacked(name, p, steps) for name, p in packed.items() if name in OF_FILES and _fits(name, p)}
+    return {name: unpack_table(name, p, steps) for name, p in packed.items() if name in OF_FILES and _fits(name, p)}
 
 
 def _fits(name: str, packed: PackedTable) -> bool:
@@ -43,7 +43,14 @@ def _fits(name: str, packed: PackedTable) -> bool:
     )
 
 
-def _unpacked(name: str, packed: PackedTable, steps: int) -> TableRows:
+def unpack_table(name: str, packed: PackedTable, steps: int) -> TableRows:
+    """One table again, of ``steps`` steps.
+
+    Raises:
+        ValueError: it has other columns than this version, or a row refers to nothing.
+    """
+    if not _fits(name, packed):
+        raise ValueError(f"{name} has other columns")
     try:
         step, key = np.array(packed.step, np.int64), np.array(packed.key, np.int64)
         values = np.array(packed.values, np.int64).reshape(len(packed.values), len(table_schema(name).columns))

@@ -46,7 +46,7 @@ def table_average(traces: TraceSet, name: str) -> tuple[int, dict[tuple[str, ...
     denominator, weighted = weighted_files(traces)
     sums: dict[tuple[str, ...], list[int]] = {}
     for profile, used, weight in weighted:
-        table = profile.tables.get(name)
+        table = profile.table(name)
         if table is None:
             continue
         rows = np.isin(table.step, used)

@@ -6,15 +6,22 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.program import straggler_of
-from tracediff.diff.findings.step import BUSY_STATES, GPU_BOUND, HOST_BOUND, PART_OF_CHANGE, outliers_of
+from tracediff.diff.findings.ranks import straggler_of
+from tracediff.diff.findings.step import outliers_of
+from tracediff.diff.reach import BUSY_STATES, GPU_BOUND, HOST_BOUND
 from tracediff.formatting import part, time
 
 if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis
 
+PART_OF_STEP = 0.25
+"""Smallest fraction of the step from which a state is a finding."""
 ADVICE = {
-    "data_loading": (kinds.DATA_LOADING, "waiting for the DataLoader", "Tune workers, prefetching and storage."),
+    "data_loading": (
+        kinds.DATA_LOADING,
+        "waiting for the DataLoader",
+        "Load in worker processes, or tune workers, prefetching and storage.",
+    ),
     "gpu_comm": (
         kinds.EXPOSED_COMMUNICATION,
         "exposed communication",
@@ -57,7 +64,7 @@ def _bound(analysis: Analysis) -> list[Finding]:
     if idle >= HOST_BOUND * analysis.period:
         title, detail = (
             f"the step is host-bound: {idle_text}",
-            "Speed up the host: faster kernels hardly shorten the step.",
+            "Speed up the host; faster kernels shorten the step only where the host waits for them.",
         )
         return [Finding(kinds.HOST_BOUND, title, detail, weight_us=analysis.us(idle), evidence=evidence)]
     if idle <= GPU_BOUND * analysis.period:
@@ -73,7 +80,7 @@ def _states(analysis: Analysis) -> list[Finding]:
     """States that make up a large part of the step and that can be shortened."""
     found = []
     for state in analysis.states:
-        if state.name in ADVICE and state.ns >= PART_OF_CHANGE * analysis.period > 0:
+        if state.name in ADVICE and state.ns >= PART_OF_STEP * analysis.period > 0:
             kind, what, advice = ADVICE[state.name]
             us = analysis.us(state.ns)
             found.append(

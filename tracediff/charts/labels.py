@@ -13,7 +13,7 @@ from tracediff.aggregate.side import Side
 from tracediff.analysis.analysis import Analysis
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError, printable
-from tracediff.profile.step_states import GPU_STATES
+from tracediff.profile.step_states import GPU_STATES, LABELS
 
 LONGEST_LABEL = 28
 """Characters of a name beside its bar; the whole name is in the hover."""
@@ -26,17 +26,6 @@ BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|kB|MB|GB|%)(?:\W|$))")
 UNBROKEN = "\x1f"
 """Replaces a space at which no line may break; not printable, so no text contains it."""
 SIDES = ("control", "test")
-STATES = {
-    "gpu_compute": "GPU compute",
-    "gpu_comm": "GPU communication",
-    "gpu_copy": "GPU copies",
-    "gpu_queued": "GPU queued",
-    "data_loading": "loading data",
-    "synchronising": "synchronising",
-    "launching": "launching",
-    "op": "in an op",
-    "python": "in Python",
-}
 
 
 def safe(text: str) -> str:
@@ -110,7 +99,7 @@ def state_label(name: str, has_gpu: bool) -> str:
     """A state's display name, not escaped: families of operators may be user-defined."""
     if name.startswith("op:"):
         return f"op: {name[3:]}"
-    text = STATES.get(name, name)
+    text = LABELS.get(name, name)
     return f"idle: {text}" if has_gpu and name not in GPU_STATES else text
 
 

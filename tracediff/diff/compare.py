@@ -10,14 +10,17 @@ from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.family_tests import compare_families
 from tracediff.diff.findings.find import find
+from tracediff.diff.findings.finding import Finding
+from tracediff.diff.findings.kinds import WORKLOAD_CHANGED
 from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
 from tracediff.diff.groups import Matched, WorkTime, match_work
 from tracediff.diff.ops import compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, preflight
 from tracediff.diff.preflight_work import reasons_of_work
 from tracediff.diff.step_time import compare_step_time
-from tracediff.diff.table_changes import compare_tables
-from tracediff.diff.verdict import Judging, judge, refused
+from tracediff.diff.table_changes import compare_table, compare_tables
+from tracediff.diff.typical_steps import typical_steps
+from tracediff.diff.verdict import Judging, Verdict, judge, refused
 
 
 def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging: Judging | None = None) -> Comparison:
@@ -40,7 +43,14 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     comparison = replace(
         comparison, comparability=Comparability((*comparability.reasons, *reasons_of_work(comparison)))
     )
-    return replace(comparison, findings=find(comparison))
+    found = find(comparison)
+    return replace(comparison, findings=found, verdict=_of_different_work(comparison.verdict, found))
+
+
+def _of_different_work(verdict: Verdict, findings: tuple[Finding, ...]) -> Verdict:
+    """``verdict``, whose sentence begins with how the work differs, if it does."""
+    other = next((f.title for f in findings if f.kind is WORKLOAD_CHANGED), None)
+    return replace(verdict, difference=f"Different work: {other}. {verdict.difference}") if other else verdict
 
 
 def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Comparison:
@@ -77,6 +87,8 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
         pairing=matched.pairing,
         families=compare_families(by_family, judging.noise_floor),
         common_change=common,
+        idle=compare_table(control.idle, test.idle, scale),
+        typical=typical_steps(control.steps.runs, test.steps.runs),
         tables=compare_tables(control.tables, test.tables, scale),
     )
 

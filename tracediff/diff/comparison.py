@@ -15,6 +15,7 @@ from tracediff.diff.ops import Op
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.step_time import StepTime
 from tracediff.diff.table_changes import TableDiff
+from tracediff.diff.typical_steps import TypicalSteps
 from tracediff.diff.verdict import Verdict
 
 
@@ -31,6 +32,8 @@ class Comparison:
         host_time: the self time of operators in groups if neither side has a GPU; else empty.
         trees, pairing: the call trees of both sides, and which calls are the same.
         families: the significance of the change of each family of work.
+        idle: what the host does while no GPU works, per state.
+        typical: the step account without outlier steps.
         findings: the causes of the change, the largest first.
         tables: the further tables with which both sets were loaded.
         common_change: median relative change of all tested operators, 0 if none was tested.
@@ -49,6 +52,8 @@ class Comparison:
     pairing: Pairing
     families: tuple[TestedFamily, ...]
     common_change: float
+    idle: TableDiff
+    typical: TypicalSteps
     findings: tuple[Finding, ...] = ()
     tables: tuple[TableDiff, ...] = ()
 

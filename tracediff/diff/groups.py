@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.diff.matching.batch_ratio import shape_key
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls
 from tracediff.diff.matching.cascade import cascade
@@ -26,6 +26,7 @@ class Member:
     Attributes:
         name: as recorded. category: of the trace. op: the operator that launched it, None for none.
         family, phase: kind of work, part of the step. module: path, None where unknown.
+        first: where it occurs first in the first used step of the first file that has it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Member:
     module: str | None
     count: int
     ns: int
+    first: Occurrence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,15 +276,22 @@ def _call(tree: CallTree, node: int) -> str:
 
 def members_of(items: list[Item]) -> tuple[Member, ...]:
     """Equal items summed, the largest first."""
-    sums: dict[tuple[str, str, str | None, str, str, str | None], list[int]] = {}
+    alike: dict[tuple[str, str, str | None, str, str, str | None], list[Item]] = {}
     for item in items:
-        entry = sums.setdefault(
-            (item.work.name, item.work.category, item.op, item.family, item.phase, item.module), [0, 0]
-        )
-        entry[0] += item.count
-        entry[1] += item.ns
+        key = (item.work.name, item.work.category, item.op, item.family, item.phase, item.module)
+        alike.setdefault(key, []).append(item)
     members = [
-        Member(name=name, category=category, op=op, family=family, phase=phase, module=module, count=count, ns=ns)
-        for (name, category, op, family, phase, module), (count, ns) in sums.items()
+        Member(
+            name=name,
+            category=category,
+            op=op,
+            family=family,
+            phase=phase,
+            module=module,
+            count=sum(item.count for item in equal),
+            ns=sum(item.ns for item in equal),
+            first=min(item.work.first for item in equal),
+        )
+        for (name, category, op, family, phase, module), equal in alike.items()
     ]
     return tuple(sorted(members, key=lambda m: (-m.ns, m.name, m.op or "", m.module or "")))

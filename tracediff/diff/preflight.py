@@ -10,10 +10,18 @@ import numpy as np
 from tracediff.aggregate.traceset import TraceSet
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
-ANY_SIDE = ("contended", "truncated", "compile-in-window", "warm-up")
+ANY_SIDE = ("unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
 """Codes of problems of one side, which need no difference between the sides."""
-COMPILING = re.compile(r"\(dynamo_timed\)|^(?:fx_codegen|compile_fx|inductor_codegen)")
-"""Scopes that torch.compile records while it compiles."""
+COMPILING = re.compile(
+    r"^(?:_?compile|entire_|bytecode_tracing|build_guards|backend_compile|call_user_compiler|create_aot|aot_"
+    r"|fx_codegen|inductor_co|GraphLowering|Scheduler|code_gen|codegen|joint_graph|_?recursive_|post_grad|pre_grad"
+    r"|pass\.|additional_fake|fake_tensor|TritonTemplate|async_compile|benchmark_|cudagraphify|min_cut|dynamo|inductor"
+    r"|CachingAutotuner|precompile|PyCodeCache|CppCodeCache|FxGraphCache|AOTAutogradCache)\S* \(dynamo_timed\)"
+    r"|^(?:fx_codegen_and_compile|compile_fx_inner|inductor_codegen)$"
+)
+"""Phases of compilation that torch.compile records as scopes; the compiled function's own frames are none of them."""
+COMPILING_PART = 0.01
+"""Part of the used steps from which compilation matters."""
 WARM_UP = 1.5
 """A first used step that takes this many times the median of the others is warm-up."""
 
@@ -102,6 +110,7 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
             _compiling,
         ),
         ("warm-up", "the first used step is much slower than the others: leave it out with --skip-first", _warming_up),
+        ("unequal-runs", "runs of one side do different amounts of work per step", _unequal_runs),
         ("contended", "other processes disturbed runs while they were collected", _contended),
         ("truncated", "a file is truncated: its last steps are incomplete", _truncated),
     )
@@ -130,12 +139,28 @@ def _steps(side: TraceSet) -> str:
     return _joined({str(int(side.selection.used(p).sum())) for p in side.profiles})
 
 
+def is_compiling(name: str) -> bool:
+    """Whether a scope of this name is a phase of compilation."""
+    return COMPILING.match(name) is not None
+
+
 def _compiling(side: TraceSet) -> str:
     found = set()
+    total = period = 0
     for profile in side.profiles:
-        names = np.unique(profile.ops.name[np.isin(profile.ops.step, np.flatnonzero(side.selection.used(profile)))])
-        found |= {profile.names[n] for n in names.tolist() if COMPILING.search(profile.names[n])}
+        used = side.selection.used(profile)
+        phases = np.array([is_compiling(name) for name in profile.names], bool)
+        rows = np.isin(profile.ops.step, np.flatnonzero(used)) & phases[profile.ops.name]
+        total, period = total + int(profile.ops.self_ns[rows].sum()), period + int(profile.periods[used].sum())
+        found |= {profile.names[n] for n in np.unique(profile.ops.name[rows]).tolist()}
+    if total < COMPILING_PART * period:
+        return ""
     return ", ".join(sorted(found)[:2])
+
+
+def _unequal_runs(side: TraceSet) -> str:
+    odd = sum(note.count for note in side.notes if note.code == "unequal-runs")
+    return f"{odd} of {len(side.runs)} runs" if odd else ""
 
 
 def _warming_up(side: TraceSet) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.diff.findings.program import LEAST_SHAPES, OTHER_WORKLOAD, changed_inputs, unmatched_shapes
+from tracediff.diff.findings import kinds
+from tracediff.diff.findings.program import changed_inputs
+from tracediff.diff.findings.same_work import repeated, workload
 from tracediff.diff.preflight import Reason
-from tracediff.formatting import percent
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -31,12 +32,13 @@ def _dtype(comparison: Comparison) -> list[Reason]:
 
 
 def _shapes(comparison: Comparison) -> list[Reason]:
-    found = unmatched_shapes(comparison)
-    if found is None or found[0] < LEAST_SHAPES or not found[1]:
-        return []
-    share, unmatched = found
-    control, test = (next((name for name, *times in unmatched if times[k]), "none") for k in (0, 1))
-    message = f"{percent(share)} of the work has shapes that do not occur on the other side"
-    if share >= OTHER_WORKLOAD:
-        return [Reason("workload", f"{message}: the workloads differ", control, test)]
-    return [Reason("shapes", message, control, test)]
+    reasons = []
+    for finding in (*repeated(comparison), *workload(comparison)):
+        names = [[e.name for e in finding.evidence if (e.control_us, e.test_us)[side]] for side in (0, 1)]
+        control, test = (next(iter(side), "none") for side in names)
+        reasons.append(
+            Reason("workload", finding.title, control, test)
+            if finding.kind is kinds.WORKLOAD_CHANGED
+            else Reason("shapes", finding.title, control, test)
+        )
+    return reasons

@@ -1,4 +1,4 @@
-"""Measures of both sides, row by row."""
+"""Tables of both sides, row by row."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class TableDiff:
 
 def compare_tables(control: dict[str, SetTable], test: dict[str, SetTable], scale: int) -> tuple[TableDiff, ...]:
     """The tables that both sets have, on ``scale``, a multiple of their denominators."""
-    return tuple(_compared(control[name], test[name], scale) for name in control if name in test)
+    return tuple(compare_table(control[name], test[name], scale) for name in control if name in test)
 
 
-def _compared(control: SetTable, test: SetTable, scale: int) -> TableDiff:
+def compare_table(control: SetTable, test: SetTable, scale: int) -> TableDiff:
+    """One table of both sets, on ``scale``, a multiple of their denominators."""
     schema = control.schema
     sides = [
         {key: tuple(scale // table.denominator * n for n in row) for key, row in table.rows.items()}

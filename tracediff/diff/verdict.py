@@ -197,7 +197,8 @@ def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tu
     if abs(by_median - change) > MEAN_MEDIAN_GAP or (
         abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)
     ):
-        difference += f" by the mean, {change_text(by_median)} by the median"
+        same = abs(by_median) < SAME_SENTENCE
+        difference += f" by the mean, {'unchanged' if same else change_text(by_median)} by the median"
     return f"{labels[1]} {difference}"
 
 

@@ -22,7 +22,7 @@ from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.steps import Steps
 from tracediff.profile.selection import Selection
-from tracediff.profile.tables import build_tables
+from tracediff.profile.tables import build_tables, idle
 from tracediff.profile.timeline import build_timeline
 from tracediff.profile.work import empty_work, host_work, kernel_work
 from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
@@ -70,6 +70,8 @@ def build_profile(
     table, texts = _with_own_texts(trace, calls.table)
     kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
+    on_host, threads = (empty_work(), []) if len(gpu.rows) else host_work(trace, steps, lanes["ops"], calls)
+    on_host = replace(on_host, lane=on_host.lane + len(texts) + len(launch_shapes))
     communication = first_collectives(context, notes) if "collectives" in tables else None
     profile = Profile(
         origin=_origin(trace, gpu),
@@ -85,10 +87,11 @@ def build_profile(
         ops=operations,
         calls=table,
         kernels=kernels,
-        host_work=empty_work() if len(gpu.rows) else host_work(trace, steps, lanes["ops"], calls),
+        host_work=on_host,
         categories=tuple(trace.categories),
         names=tuple(trace.names),
-        texts=(*texts, *launch_shapes),
+        texts=(*texts, *launch_shapes, *threads),
+        idle=idle.table(context),
         events={
             name: int(n)
             for name, n in zip(

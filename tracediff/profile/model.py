@@ -97,6 +97,8 @@ class WorkTable:
         ordinal: among equal work that no operator launched, 0 for other; work.UNMATCHED where a health note keeps it
             out of matching.
         order: earliest position in the step by (stream, start).
+        first_ns: start of the earliest event, in ns on the trace's own clock. lane: of that event, the stream of a GPU
+            event, MISSING where not recorded; of an operator code of the profile's texts, its thread's id.
         count, total_ns: sums.
     """
 
@@ -107,6 +109,8 @@ class WorkTable:
     launch_shape: Int64
     ordinal: Int64
     order: Int64
+    first_ns: Int64
+    lane: Int64
     count: Int64
     total_ns: Int64
 
@@ -248,7 +252,7 @@ class Profile:
         host_work: self time of operators in the steps of a file without GPU events, else empty.
         categories, names, texts: the strings that codes index.
         events: all events of the file by category name.
-        tables: the requested tables by name.
+        idle: the table `idle`, which every profile has. tables: the requested tables by name.
         collectives: its collective operations one by one, to be matched with those of other ranks; None if the table
             `collectives` was not requested.
         timeline: of the typical used step; None if read from a snapshot.
@@ -271,6 +275,7 @@ class Profile:
     categories: tuple[str, ...]
     names: tuple[str, ...]
     texts: tuple[str, ...]
+    idle: TableRows
     events: dict[str, int] = field(default_factory=dict)
     tables: dict[str, TableRows] = field(default_factory=dict)
     collectives: Collectives | None = None
@@ -280,6 +285,10 @@ class Profile:
     def periods(self) -> Int64:
         """int64[s] period of each step in ns: completion(s) − completion(s − 1)."""
         return np.diff(self.completions)
+
+    def table(self, name: str) -> TableRows | None:
+        """The table called ``name``; None if it was not built."""
+        return self.idle if name == "idle" else self.tables.get(name)
 
     @property
     def has_gpu(self) -> bool:

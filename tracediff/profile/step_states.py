@@ -33,6 +33,18 @@ STATES = (
 """The states in order of precedence: an instant has the first state that applies."""
 
 GPU_STATES = STATES[:4]
+LABELS = {
+    "gpu_compute": "GPU compute",
+    "gpu_comm": "GPU communication",
+    "gpu_copy": "GPU copies",
+    "gpu_queued": "GPU queued",
+    "data_loading": "loading data",
+    "synchronising": "synchronising",
+    "launching": "launching",
+    "op": "in an op",
+    "python": "in Python",
+}
+"""States in words."""
 NO_OWNER = -1
 
 
@@ -149,7 +161,7 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
     families = [known_families.of_name(name) for name in trace.names]
     known = sorted(set(families))
     family = np.array([known.index(f) for f in families], np.int64)
-    for thread in _thread_order(trace, steps, ops):
+    for thread in thread_order(trace, steps, ops):
         times, innermost = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
         family_at = np.where(innermost >= 0, family[trace.name[ops.rows[innermost]]], -1)
         for code in np.unique(family_at[family_at >= 0]).tolist():
@@ -160,7 +172,7 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
             yield Layer(names.index(state), NO_OWNER, union(times[some], times[some + 1]))
 
 
-def _thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
+def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
     starts = np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION)
     step_threads = trace.pid.astype(np.int64)[starts] * (len(trace.ids) + 1) + trace.tid[starts]

@@ -55,14 +55,18 @@ def kernel_work(
         name=name,
         launch_shape=shape,
         place=place,
+        start=gpu.start,
+        lane=stream,
         ns=ns,
         unmatched=long,
     )
     return table, texts
 
 
-def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
-    """The self time of the operators in the steps of a file without GPU events; wrappers count as no work."""
+def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> tuple[WorkTable, list[str]]:
+    """(the self time of the operators in the steps of a file without GPU events, the thread ids that `lane` refers to);
+    wrappers count as no work.
+    """
     positions = np.flatnonzero(calls.operator)
     step = steps.positions_at(ops.start[positions])
     positions, step = positions[step >= 0], step[step >= 0]
@@ -70,7 +74,8 @@ def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
     none = np.full(len(positions), -1, np.int64)
     place = np.lexsort((ops.start[positions],))
     category, name = _codes(trace, rows)
-    return _table(
+    threads, lane = np.unique(trace.tid[rows], return_inverse=True)
+    table = _table(
         step=step,
         node=calls.node[positions],
         has_op=calls.operator[positions],
@@ -78,9 +83,12 @@ def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> WorkTable:
         name=name,
         launch_shape=none,
         place=place,
+        start=ops.start[positions],
+        lane=lane.astype(np.int64),
         ns=ops.self_ns[positions],
         unmatched=np.zeros(len(positions), bool),
     )
+    return table, [str(trace.ids[code]) for code in threads.tolist()]
 
 
 def _table(
@@ -92,6 +100,8 @@ def _table(
     name: Int64,
     launch_shape: Int64,
     place: Int64,
+    start: Int64,
+    lane: Int64,
     ns: Int64,
     unmatched: NDArray[np.bool_],
 ) -> WorkTable:
@@ -108,6 +118,10 @@ def _table(
     code, first = combined(step + 1, node, category, name, launch_shape, ordinal)
     earliest = np.full(len(first), np.iinfo(np.int64).max, np.int64)
     np.minimum.at(earliest, code, order)
+    first_ns, first_lane = (np.full(len(first), np.iinfo(np.int64).max, np.int64) for _ in range(2))
+    np.minimum.at(first_ns, code, start)
+    earliest_events = np.flatnonzero(start == first_ns[code])
+    np.minimum.at(first_lane, code[earliest_events], lane[earliest_events])
     total = np.zeros(len(first), np.int64)
     np.add.at(total, code, ns)
     count = np.bincount(code, minlength=len(first)).astype(np.int64)
@@ -119,6 +133,8 @@ def _table(
         launch_shape=launch_shape[first],
         ordinal=ordinal[first],
         order=earliest,
+        first_ns=first_ns,
+        lane=first_lane,
         count=count,
         total_ns=total,
     )

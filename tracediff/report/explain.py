@@ -8,6 +8,7 @@ from tracediff.errors import TracediffError, printable
 from tracediff.formatting import change, count, plural, time
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
+from tracediff.runtimes import DEVICE_CATEGORIES
 
 WHY = {
     "exact": "the same kernels launched by the same call of {call}",
@@ -57,13 +58,21 @@ def _group(comparison: Comparison, group: Group) -> list[str]:
     where = [f"phase {group.phase}"] + ([f"module {group.module}"] if group.module else []) + [f"family {group.family}"]
     lines = [f"{group.level}: {why}", f"  {', '.join(where)}"]
     for side, members in (("control", group.control), ("test", group.test)):
-        lines += [f"  {side:<8}{_member(comparison, m)}" for m in members] or [f"  {side:<8}–"]
+        files = (comparison.control if side == "control" else comparison.test).files
+        lines += [f"  {side:<8}{_member(comparison, m, files)}" for m in members] or [f"  {side:<8}–"]
     return lines
 
 
-def _member(comparison: Comparison, member: Member) -> str:
+def _member(comparison: Comparison, member: Member, files: tuple[str, ...]) -> str:
     below = f" below {member.op}" if member.op and member.op != member.name else ""
     return (
         f"{count(comparison.number(member.count))} × {display_name(member.name)}{below}, "
-        f"{time(comparison.us(member.ns))}"
+        f"{time(comparison.us(member.ns))}; first at ts {member.first.ns / 1000:.3f}{_lane(member)} "
+        f"of {files[member.first.file]}"
     )
+
+
+def _lane(member: Member) -> str:
+    if not member.first.lane:
+        return ""
+    return f", {'stream' if member.category in DEVICE_CATEGORIES else 'thread'} {member.first.lane}"

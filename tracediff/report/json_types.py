@@ -142,6 +142,15 @@ class StepTime(Struct):
     residual_us: Annotated[float, Meta(description="part of the change that the states do not explain: 0")]
 
 
+class First(Struct):
+    """One event, to be found in the file; stream of a GPU event, thread of an operator, null where not recorded."""
+
+    file: Annotated[str, Meta(description="name of the file")]
+    ts: Annotated[float, Meta(description="the number as it is in the file, in µs")]
+    stream: int | None
+    thread: str | None
+
+
 class Member(Struct):
     """Work of one kind on one side of a group."""
 
@@ -151,6 +160,7 @@ class Member(Struct):
     family: Family
     count: Count
     us: Microseconds
+    first: Annotated[First, Meta(description="its first event in the first used step of the first file that has it")]
 
 
 class Group(Struct):
@@ -296,8 +306,12 @@ class Finding(Struct):
     code: Annotated[str, Meta(description="stable code (docs/findings.md)")]
     title: Annotated[str, Meta(description="the finding in a line")]
     detail: Annotated[str, Meta(description="the evidence, and what to do")]
-    delta_us: Annotated[float, Meta(description="its part of the change, µs per step; 0 if it has none of its own")]
+    delta_us: Annotated[float, Meta(description="its own change, µs per step; 0 if it has none")]
+    step_us: Annotated[
+        float, Meta(description="the part of the step's change that it accounts for, µs; findings are sorted by it")
+    ]
     evidence: list[Evidence]
+    parts: Annotated[list[Finding], Meta(description="findings that explain parts of this one; they have none")]
 
 
 class HealthNote(Struct):

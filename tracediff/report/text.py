@@ -5,8 +5,14 @@ from __future__ import annotations
 from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence
-from tracediff.formatting import change, counts, percent, plural, time_unit
+from tracediff.diff.findings.step import bound_by
+from tracediff.diff.reach import idle_fractions, reach
+from tracediff.formatting import change, counts, percent, percents, plural, time_unit
+
+FULLY = 0.95
+"""Part of a change of GPU time that counts as all."""
 
 
 def evidence_line(evidence: Evidence) -> str:
@@ -63,6 +69,23 @@ def unprofiled(comparison: Comparison) -> str | None:
         return None
     how = f"{percent(abs(t / c - 1))} {'slower' if t > c else 'faster'}"
     return f"without the profiler: {change(c, t)} per step ({how})"
+
+
+def context(comparison: Comparison) -> str | None:
+    """What bounds the step on both sides, and how much of a change of GPU time it has; None without a GPU."""
+    idle = idle_fractions(comparison)
+    if idle is None or comparison.was_refused:
+        return None
+    before, after = (bound_by(i) for i in idle)
+    bound = f", {after}-bound on both sides" if before == after and after else ""
+    share = reach(comparison)
+    counts_for = "" if share > FULLY else f"; about {percent(share)} of a change of GPU time reaches the step"
+    return f"GPU idle for {collapsed(percents(*idle))} of the step{bound}{counts_for}"
+
+
+def asides(comparison: Comparison) -> list[str]:
+    """The sentences below the verdict."""
+    return [text for text in (unprofiled(comparison), context(comparison)) if text]
 
 
 def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:

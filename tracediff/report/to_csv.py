@@ -65,7 +65,7 @@ TREE_COLUMNS = (
     "delta_us",
 )
 STEP_COLUMNS = ("side", "run", "step", "rank", "period_us")
-FINDING_COLUMNS = ("code", "title", "detail", "delta_us")
+FINDING_COLUMNS = ("code", "title", "detail", "delta_us", "step_us", "part_of")
 HEALTH_COLUMNS = ("side", "code", "message", "count")
 SIDES = ("control", "test")
 PREFIXES = ("control_", "test_")
@@ -80,7 +80,7 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
         "groups.csv": _csv_text(GROUP_COLUMNS, group_rows(whole)),
         "members.csv": _csv_text(MEMBER_COLUMNS, member_rows(whole)),
         "tree.csv": _csv_text(TREE_COLUMNS, tree_rows(comparison)),
-        "findings.csv": _csv_text(FINDING_COLUMNS, whole["findings"]),
+        "findings.csv": _csv_text(FINDING_COLUMNS, finding_rows(whole)),
         "ops.csv": _csv_text(OP_COLUMNS, whole["ops"]),
         "steps.csv": _csv_text(STEP_COLUMNS, step_rows(comparison)),
         "health.csv": _csv_text(HEALTH_COLUMNS, health_rows(whole)),
@@ -91,6 +91,15 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
             for table_diff in comparison.tables
         },
     }
+
+
+def finding_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """The findings of the document, each followed by its parts; ``part_of`` is the title of the finding around it."""
+    return [
+        {**finding, "part_of": holder}
+        for outer in whole["findings"]
+        for finding, holder in ((outer, ""), *((part, outer["title"]) for part in outer["parts"]))
+    ]
 
 
 def group_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from tracediff.ingest.health import Note
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report import json_types
 from tracediff.report.table import row_object
+from tracediff.runtimes import DEVICE_CATEGORIES
 
 
 def document(comparison: Comparison) -> json_types.DiffDocument:
@@ -168,8 +169,8 @@ def _group(comparison: Comparison, group: Group) -> json_types.Group:
         family=group.family,
         module=group.module,
         phase=group.phase,
-        control=[_member(comparison, m) for m in group.control],
-        test=[_member(comparison, m) for m in group.test],
+        control=[_member(comparison, m, comparison.control) for m in group.control],
+        test=[_member(comparison, m, comparison.test) for m in group.test],
         control_ops=None if group.control_ops is None else comparison.number(group.control_ops),
         test_ops=None if group.test_ops is None else comparison.number(group.test_ops),
         delta_us=comparison.us(group.delta),
@@ -178,7 +179,8 @@ def _group(comparison: Comparison, group: Group) -> json_types.Group:
     )
 
 
-def _member(comparison: Comparison, member: Member) -> json_types.Member:
+def _member(comparison: Comparison, member: Member, side: Side) -> json_types.Member:
+    first, on_gpu = member.first, member.category in DEVICE_CATEGORIES
     return json_types.Member(
         name=display_name(member.name),
         raw_name=member.name,
@@ -186,6 +188,12 @@ def _member(comparison: Comparison, member: Member) -> json_types.Member:
         family=member.family,
         count=comparison.number(member.count),
         us=comparison.us(member.ns),
+        first=json_types.First(
+            file=side.files[first.file],
+            ts=first.ns / 1000,
+            stream=int(first.lane) if on_gpu and first.lane else None,
+            thread=first.lane if not on_gpu else None,
+        ),
     )
 
 
@@ -214,7 +222,9 @@ def _finding(finding: Finding) -> json_types.Finding:
         title=finding.title,
         detail=finding.detail,
         delta_us=finding.delta_us,
+        step_us=finding.weight_us,
         evidence=[json_types.Evidence(**vars(e)) for e in finding.evidence],
+        parts=[_finding(part) for part in finding.parts],
     )
 
 

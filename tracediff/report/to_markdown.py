@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.findings.finding import Finding
 from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
 from tracediff.report.escape import escaped
 from tracediff.report.sections import Row
 from tracediff.report.table import comparison_tables
 from tracediff.report.table_markdown import to_markdown as table_lines
-from tracediff.report.text import facts, headline, unprofiled
+from tracediff.report.text import asides, facts, headline
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts below the tables if images are requested."""
@@ -34,8 +35,7 @@ def to_markdown(
     """
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {title}", "", f"**{escaped(headline(comparison))}**", "", escaped(facts(comparison)), ""]
-    aside = unprofiled(comparison)
-    lines += [escaped(aside), ""] if aside else []
+    lines += [text for aside in asides(comparison) for text in (escaped(aside), "")]
     lines += _remarks(
         "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",
         sections.caution_lines(comparison),
@@ -82,9 +82,15 @@ def _findings(comparison: Comparison) -> list[str]:
     return [
         "### Findings",
         "",
-        *(f"- **{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in comparison.findings),
+        *(line for finding in comparison.findings for line in _finding(finding)),
         "",
     ]
+
+
+def _finding(finding: Finding) -> list[str]:
+    """A finding, and its parts below it."""
+    lines = [f"- **{finding.code}**: {escaped(finding.title)}. {escaped(finding.detail)}"]
+    return [*lines, *(f"  - **{part.code}**: {escaped(part.title)}" for part in finding.parts)]
 
 
 def _table(title: str, rows: Sequence[Row], with_counts: bool, total: Row | None = None) -> list[str]:

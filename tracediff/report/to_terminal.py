@@ -15,12 +15,14 @@ from tracediff.report import sections
 from tracediff.report.sections import Row
 from tracediff.report.table import comparison_tables, no_rows_shown
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.text import evidence_line, facts, headline, unprofiled
+from tracediff.report.text import asides, evidence_line, facts, headline
 
 FASTER, SLOWER = "cyan", "yellow"
 BAR = 14
 BESIDE_NAMES = 64
 """Columns of text that counts, times and bars need."""
+DETAILED = 2
+"""Findings shown with what they mean and their evidence; the others have their titles only."""
 FINDINGS, EVIDENCE = 4, 1
 """Findings shown, and lines of evidence below each, where --top does not say otherwise; JSON and the library have
 all.
@@ -54,8 +56,7 @@ def render(
         Text(),
     ]
     parts.append(Padding(Text(printable(headline(comparison)), style="bold"), (0, 2)))
-    aside = unprofiled(comparison)
-    parts += [Padding(Text(aside), (0, 2)), Text()] if aside else [Text()]
+    parts += [*(Padding(Text(aside), (0, 2)) for aside in asides(comparison)), Text()]
     parts += _remarks(
         "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",
         sections.caution_lines(comparison),
@@ -119,12 +120,18 @@ def _findings(comparison: Comparison, top: int) -> list[RenderableType]:
     if not comparison.findings:
         return []
     parts: list[RenderableType] = [Text("Findings", style="bold")]
-    for finding in comparison.findings[:top]:
+    for place, finding in enumerate(comparison.findings[:top]):
         parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.title)), (0, 2)))
+        if place >= DETAILED:
+            continue
         parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
         parts += [
             Padding(Text(printable(evidence_line(e)), style="dim", no_wrap=True, overflow="ellipsis"), (0, 4))
             for e in finding.evidence[:EVIDENCE]
+        ]
+        parts += [
+            Padding(Text.assemble("of this: ", (part.code, "bold"), "  ", printable(part.title)), (0, 4))
+            for part in finding.parts
         ]
     if len(comparison.findings) > top:
         parts.append(Padding(Text(f"{len(comparison.findings) - top:,} more (--top)", style="dim"), (0, 2)))

@@ -13,7 +13,7 @@ from tracediff.errors import printable
 from tracediff.formatting import plural, signed_time
 from tracediff.report import sections
 from tracediff.report.page.html_sections import interval
-from tracediff.report.text import evidence_figures, facts, headline, unprofiled
+from tracediff.report.text import asides, evidence_figures, facts, headline
 from tracediff_dashboards import components, rows
 from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.rows import TITLES
@@ -51,7 +51,7 @@ def _answer(context: PageContext) -> list[Any]:
     answer = [
         html.H1([components.name(c.label), " → ", components.name(t.label)]),
         html.P(printable(headline(context.whole, remedy="")), className=f"verdict {kind}"),
-        *(html.P(sentence) for sentence in (interval(comparison), unprofiled(comparison)) if sentence),
+        *(html.P(sentence) for sentence in (interval(comparison), *asides(comparison)) if sentence),
         html.P(printable(facts(comparison)), className="facts"),
     ]
     cautions = sections.caution_lines(comparison)
@@ -92,6 +92,9 @@ def _finding(context: PageContext, finding: Finding) -> Any:
     body = [html.H3([components.name(finding.title), *change]), html.P(printable(finding.detail))]
     if finding.evidence:
         body.append(html.Ul([html.Li(_evidence(context, evidence)) for evidence in finding.evidence]))
+    if finding.parts:
+        parts = [html.Li(components.name(f"{part.code}: {part.title}")) for part in finding.parts]
+        body += [html.P("Part of this:"), html.Ul(parts)]
     return html.Article(
         [*body, html.P([html.Code(finding.code), " · ", link], className="facts")],
         className="finding",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.formatting import signed_time, time
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.runtimes import may_wait
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -29,19 +31,26 @@ def off_path(comparison: Comparison) -> list[Finding]:
     found = []
     for row in rows:
         on_path, whole = (row.test[k] - row.control[k] for k in range(2))
-        if row.key[0] in KINDS and abs(whole) >= least and abs(on_path) <= ON_PATH * abs(whole):
+        if (
+            row.key[0] in KINDS
+            and not may_wait(row.key[1])
+            and all((row.control[1], row.test[1]))
+            and abs(whole) >= least
+            and abs(on_path) <= ON_PATH * abs(whole)
+        ):
             found.append((whole, on_path, row))
     found.sort(key=lambda f: (-abs(f[0]), f[2].key))
     if not found:
         return []
     whole, on_path, largest = found[0]
     title = (
-        f"{largest.key[1]} is {time(abs(us(whole)))} per step {'slower' if whole > 0 else 'faster'}, "
+        f"{display_name(largest.key[1])} is {time(abs(us(whole)))} per step {'slower' if whole > 0 else 'faster'}, "
         f"{signed_time(us(on_path))} on the critical path"
     )
     detail = "The step does not wait for it, so it does not explain the change of the step."
     evidence = tuple(
-        Evidence(row.key[1], None, None, us(row.control[1]), us(row.test[1])) for _, _, row in found[:SHOWN]
+        Evidence(display_name(row.key[1]), None, None, us(row.control[1]), us(row.test[1]))
+        for _, _, row in found[:SHOWN]
     )
     return [Finding(kinds.OFF_PATH, title, detail, evidence=evidence)]
 

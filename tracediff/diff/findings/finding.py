@@ -26,8 +26,11 @@ class Finding:
         kind: what all findings of its code have in common.
         title: the cause or fact in one line, with its numbers. detail: the evidence, then what to do.
         delta_us: its change in µs per step, 0 if it has no time of its own.
-        weight_us: what findings are sorted by: the largest part of the step's change that it can account for.
+        weight_us: what findings are sorted by: the part of the step's change that it accounts for.
         evidence: names, counts and times.
+        parts: findings that explain parts of this one's change, the largest first.
+        covers: the groups of work (indices into the comparison's) and states whose change it explains, to tell which
+            findings are part of which.
     """
 
     kind: FindingKind
@@ -37,6 +40,8 @@ class Finding:
     delta_us: float = 0.0
     weight_us: float = 0.0
     evidence: tuple[Evidence, ...] = field(default=())
+    parts: tuple[Finding, ...] = field(default=())
+    covers: frozenset[int | str] = field(default=frozenset(), compare=False)
 
     @property
     def code(self) -> str:

@@ -30,39 +30,41 @@ class FindingKind:
 
 DATA_LOADING = FindingKind(
     "data-loading",
-    "waiting for the DataLoader makes up ≥ 25 % of the step's change",
-    "state data_loading",
-    "tune workers, prefetching and storage; kernels are not the reason",
+    "the time in the DataLoader while the GPU is idle makes up ≥ 10 % of the step's change",
+    "state data_loading, table [idle](tables/host.md)",
+    "if the process itself loads, use worker processes; otherwise tune workers, prefetching and storage",
     section="step",
     page="timeline",
 )
 LAUNCH_BOUND = FindingKind(
     "launch-bound",
-    "waiting for kernel launches makes up ≥ 25 % of the step's change",
+    "waiting for kernel launches makes up ≥ 10 % of the step's change: more launches, or slower ones",
     "states launching and gpu_queued",
-    "launch fewer, larger kernels; use CUDA graphs",
+    "launch fewer, larger kernels or use CUDA graphs; look for the slow call",
     section="timeline",
     page="timeline",
 )
 HOST_TIME = FindingKind(
     "host-time",
-    "the host's own work while the GPU is idle makes up ≥ 25 % of the step's change",
-    "states op and python, where there is a GPU",
-    "read the operators and Python functions of the host",
+    "the host's own work while the GPU is idle makes up ≥ 10 % of the step's change; the operators and Python "
+    "functions that hold it are named",
+    "states op and python, table [idle](tables/host.md)",
+    "look at the operators and Python functions that are named",
     section="changes",
     tab="ops",
 )
 EXPOSED_COMMUNICATION = FindingKind(
     "exposed-communication",
-    "communication that no kernel overlaps makes up ≥ 25 % of the step's change",
+    "communication that no kernel overlaps makes up ≥ 10 % of the step's change",
     "state gpu_comm",
-    "overlap it, change the bucket size, look for stragglers",
+    "overlap it with compute kernels, change the bucket size, or look for stragglers",
     section="timeline",
     page="timeline",
 )
 SYNCHRONISATION = FindingKind(
     "synchronisation",
-    "the host is in a synchronising call while the GPU is idle, for ≥ 25 % of the step; only `analyze`",
+    "the host's time in synchronising calls while the GPU is idle makes up ≥ 10 % of the step's change; in `analyze` "
+    "≥ 25 % of the step",
     "state synchronising",
     "look for calls that read from the device",
     section="timeline",
@@ -70,7 +72,8 @@ SYNCHRONISATION = FindingKind(
 )
 HOST_BOUND = FindingKind(
     "host-bound",
-    "the GPU is idle for ≥ 50 % of the step on both sides",
+    "the step became host-bound: the GPU is idle for ≥ 50 % of it, and was for ≤ 10 %; on both sides alike it is "
+    "context, not a finding",
     "states other than gpu_compute, gpu_comm and gpu_copy",
     "speed up the host; kernel times hardly count",
     section="step",
@@ -78,7 +81,8 @@ HOST_BOUND = FindingKind(
 )
 GPU_BOUND = FindingKind(
     "gpu-bound",
-    "the GPU is idle for ≤ 10 % of the step on both sides",
+    "the step became GPU-bound: the GPU is idle for ≤ 10 % of it, and was for ≥ 50 %; on both sides alike it is "
+    "context, not a finding",
     "states other than gpu_compute, gpu_comm and gpu_copy",
     "speed up kernels; host time hardly counts",
     section="step",
@@ -94,7 +98,8 @@ NEW_SYNC = FindingKind(
 )
 OUTLIER_STEP = FindingKind(
     "outlier-step",
-    "a used step is more than 5 robust standard deviations from its run's median; only runs of five steps or more",
+    "a used step is more than 5 robust standard deviations and 10 % from its run's median, and not on both sides; only "
+    "runs of four steps or more. If such steps make up half of the step's change or more, the title says so",
     "step periods",
     "look at that step; it counts in the mean, not in the median",
     section="distributions",
@@ -108,42 +113,68 @@ FUSED = FindingKind(
 )
 ALGORITHM_SWAP = FindingKind(
     "algorithm-swap",
-    "the same operators run other kernels, and their time changed by ≥ 1 % of all work",
+    "the same operators run other kernels, and the time of their family changed by ≥ 1 % of all work",
     "groups of level op, by family",
     "check dtype, layout and library versions",
 )
 CUDNN_CHOICE = FindingKind(
     "cudnn-choice",
-    "convolutions run other kernels and take as long as before (< 15 % of their time)",
+    "convolutions run other kernels and take as long as before (within 5 %)",
     "groups of level op, by family",
     "nothing: it does not explain the change",
 )
 SLOWER_KERNEL = FindingKind(
     "slower-kernel",
-    "the same kernel below the same calls takes ≥ 5 % more time, ≥ 1 % of all work, and with three runs or more per "
-    "side significantly more",
-    "groups of level exact and sequence, without communication",
+    "the same kernel takes ≥ 2 % more time, ≥ 1 % of all work, and with three runs or more per side significantly more",
+    "matched groups of equal count, without communication",
     "check clocks, memory traffic of concurrent work, and the hardware",
 )
 FASTER_KERNEL = FindingKind(
     "faster-kernel",
-    "the same kernel below the same calls takes ≥ 5 % less time, ≥ 1 % of all work, and with three runs or more per "
-    "side significantly less",
-    "groups of level exact and sequence, without communication",
+    "the same kernel takes ≥ 2 % less time, ≥ 1 % of all work, and with three runs or more per side significantly less",
+    "matched groups of equal count, without communication",
     "check clocks, memory traffic of concurrent work, and the hardware",
+)
+SLOWER_FAMILY = FindingKind(
+    "slower-family",
+    "the same kernels of one family together take ≥ 2 % more time, ≥ 1 % of all work, and no single one of them holds "
+    "most of it; with three runs or more per side significantly more",
+    "matched groups of equal count, without communication",
+    "check what they have in common: dtype, layout, library version, clocks",
+)
+FASTER_FAMILY = FindingKind(
+    "faster-family",
+    "the same kernels of one family together take ≥ 2 % less time, ≥ 1 % of all work, and no single one of them holds "
+    "most of it; with three runs or more per side significantly less",
+    "matched groups of equal count, without communication",
+    "check what they have in common: dtype, layout, library version, clocks",
+)
+ALL_KERNELS = FindingKind(
+    "all-kernels",
+    "the kernels of several families changed by about the same factor, ≥ 2 %: kernels with ≥ 75 % of the time lie "
+    "within half of the common change",
+    "matched groups of equal count, without communication",
+    "check clocks, power limits, and whether the devices are equal",
+)
+MODULE_CHANGE = FindingKind(
+    "module-change",
+    "the instances of one class of modules hold ≥ 70 % of the change of matched work, in several families",
+    "matched groups by module",
+    "read what changed in this module",
 )
 EFFICIENCY = FindingKind(
     "efficiency",
-    "the same shapes of one kind of work and dtype attain a share of the device's peak (without a known peak: a rate) "
-    "that differs by ≥ 10 %, and the better rate would save ≥ 1 % of all work; only with the table `rates`",
+    "the same shapes of one kind of work and dtype attain a share of the device's peak (on two devices, or without a "
+    "known peak: a rate) that differs by ≥ 10 %, and the better rate would save ≥ 1 % of all work; only with the table "
+    "`rates`",
     "[work and its rate](tables/rates.md)",
     "check kernels, dtypes, layouts and alignment of these shapes, and clocks",
     section="tables",
 )
 COUNT_CHANGE = FindingKind(
     "count-change",
-    "work that only one side does makes up ≥ 1 % of all work",
-    "groups added and removed",
+    "work that only one side does, or does more often, makes up ≥ 1 % of all work",
+    "groups added and removed, and those of another count",
     "read which work was added and removed",
 )
 NEW_COPIES = FindingKind(
@@ -153,6 +184,24 @@ NEW_COPIES = FindingKind(
     "look for `.to()`, `.cpu()` and offloading",
     section="changes",
     tab="kernels",
+)
+COPY_KIND = FindingKind(
+    "copy-kind",
+    "copies in one direction use another kind of memory (pageable, pinned, …), and their time changed by ≥ 1 % of all "
+    "work",
+    "names of memcpys",
+    "use `pin_memory` and `non_blocking`",
+    section="changes",
+    tab="kernels",
+)
+OVERLAP_CHANGE = FindingKind(
+    "overlap-change",
+    "the part of the time of copies, or of communication, that computation covers changed by ≥ 10 points, which is "
+    "≥ 1 % of the step",
+    "states gpu_copy and gpu_comm beside the time of these events",
+    "read on which streams they run, and what they wait for",
+    section="timeline",
+    page="timeline",
 )
 DTYPE_CHANGE = FindingKind(
     "dtype-change",
@@ -174,8 +223,10 @@ SHAPE_CHANGE = FindingKind(
 )
 WORKLOAD_CHANGED = FindingKind(
     "workload-changed",
-    "≥ 10 % of the work has shapes that do not occur on the other side: the workloads differ",
-    "`Input Dims`; not between compiled and uncompiled code",
+    "≥ 10 % of the work has shapes that do not occur on the other side; or most work with recorded shapes is of "
+    "another batch size; or ≥ 60 % of the work is done a whole number of times as often: the workloads differ; it "
+    "comes first",
+    "`Input Dims`, not between compiled and uncompiled code; counts of groups",
     "compare like with like first",
 )
 TENSOR_CORE_SHARE = FindingKind(
@@ -195,7 +246,8 @@ GRAPH_BREAKS = FindingKind(
 )
 COMPILE_IN_WINDOW = FindingKind(
     "compile-in-window",
-    "torch.compile ran during the used steps",
+    "phases of compilation (tracing, lowering, code generation) take ≥ 1 % of the used steps of a side; it comes "
+    "first, because such steps are not steady state",
     "scopes `(dynamo_timed)`",
     "record more warm-up steps",
     section="changes",
@@ -219,10 +271,10 @@ CUDA_GRAPH = FindingKind(
 )
 STRAGGLER = FindingKind(
     "straggler",
-    "waiting in communication differs between ranks by ≥ 10 % of the step: the rank with the shortest wait arrives "
-    "last",
-    "communication kernels by rank",
-    "look at what that rank does before its collectives",
+    "the other ranks wait ≥ 3 % of the step longer (or less long) in communication, and these ranks do not; in "
+    "`analyze` the waits differ by ≥ 10 % of the step: the ranks with the shortest wait arrive last",
+    "communication kernels and states by rank",
+    "look at what these ranks do before their collectives",
     section="ranks",
     page="ranks",
 )
@@ -251,6 +303,12 @@ MEMORY_PEAK = FindingKind(
     section="tables",
     page="memory",
 )
+
+
+def advice_of(kind: FindingKind) -> str:
+    """The advice as a sentence."""
+    return f"{kind.advice[0].upper()}{kind.advice[1:]}."
+
 
 KINDS = tuple(kind for kind in list(globals().values()) if isinstance(kind, FindingKind))
 """All kinds, in the order of docs/findings.md."""

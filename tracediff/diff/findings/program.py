@@ -1,4 +1,4 @@
-"""Findings about the program: CUDA graphs, graph breaks, compilation, ranks, and whether the workloads are equal."""
+"""Findings about the program: CUDA graphs, graph breaks, compilation, and whether the workloads are equal."""
 
 from __future__ import annotations
 
@@ -11,25 +11,19 @@ from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed, evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.step import named_sides
+from tracediff.diff.findings.host import HOST_STATES, LAUNCH_STATES
+from tracediff.diff.findings.kernels import weight
 from tracediff.diff.matching.batch_ratio import shape_key
-from tracediff.diff.preflight import COMPILING
-from tracediff.formatting import change, count, counts, percent, plural, signed_percent, time
+from tracediff.diff.preflight import COMPILING_PART, is_compiling
+from tracediff.formatting import change, count, counts, part, plural, signed_percent, time
 from tracediff.runtimes import is_graph_launch
 
 if TYPE_CHECKING:
-    from tracediff.aggregate.side import Side
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.findings.kinds import FindingKind
     from tracediff.diff.ops import Op
 
 REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
-STRAGGLING = 0.1
-"""Smallest difference between the ranks' times in communication that is reported, as a fraction of the step."""
-OTHER_WORKLOAD = 0.1
-"""Fraction of the work whose shapes do not occur on the other side from which the workloads differ."""
-LEAST_SHAPES = 0.01
-"""The same fraction below which it is not reported."""
 COST_OF_BREAKS = (
     "Each break ends a compiled graph: Python runs in between, and no kernels are fused across it. Remove the breaks."
 )
@@ -61,7 +55,19 @@ def cuda_graphs(comparison: Comparison) -> list[Finding]:
     detail += "."
     if abs(step.delta) < 0.02 * max(step.control, 1):
         detail += " No speed-up: the step was already bound by the GPU."
-    return [Finding(kinds.CUDA_GRAPH, title, detail, weight_us=us(step.delta), evidence=_evidence(comparison, ops))]
+    typical = comparison.typical.within((*LAUNCH_STATES, *HOST_STATES))
+    delta = typical[1] - typical[0] if abs(step.delta) >= 0.02 * max(step.control, 1) else 0.0
+    return [
+        Finding(
+            kinds.CUDA_GRAPH,
+            title,
+            detail,
+            delta_us=delta,
+            weight_us=delta,
+            evidence=_evidence(comparison, ops),
+            covers=frozenset((*LAUNCH_STATES, *HOST_STATES)),
+        )
+    ]
 
 
 def graph_breaks(comparison: Comparison) -> list[Finding]:
@@ -106,22 +112,17 @@ def compiling(comparison: Comparison) -> list[Finding]:
     """
     found = []
     for name, which in ((comparison.control.label, 0), (comparison.test.label, 1)):
-        ops = [
-            op for op in comparison.ops if COMPILING.search(op.raw_name) and (op.control_count, op.test_count)[which]
-        ]
-        if ops:
-            total = sum((op.control_self, op.test_self)[which] for op in ops)
-            title = f"torch.compile ran during the used steps of {name}: {time(comparison.us(total))} per step"
-            detail = "These steps are not steady state: record more warm-up steps."
-            found.append(
-                Finding(
-                    kinds.COMPILE_IN_WINDOW,
-                    title,
-                    detail,
-                    weight_us=comparison.us(total),
-                    evidence=_evidence(comparison, ops),
-                )
+        ops = [op for op in comparison.ops if is_compiling(op.raw_name) and (op.control_count, op.test_count)[which]]
+        total = sum((op.control_self, op.test_self)[which] for op in ops)
+        step = (comparison.step_time.control, comparison.step_time.test)[which]
+        if ops and total >= COMPILING_PART * step:
+            title = (
+                f"torch.compile compiles in the used steps of {name}: {time(comparison.us(total))} per step, "
+                f"{part(total, step)} of the step"
             )
+            detail = "These steps are not steady state: record more warm-up steps."
+            ops.sort(key=lambda op: -(op.control_total, op.test_total)[which])
+            found.append(Finding(kinds.COMPILE_IN_WINDOW, title, detail, evidence=_evidence(comparison, ops)))
         matched = [(op, REGION.match(op.raw_name)) for op in comparison.ops if (op.control_count, op.test_count)[which]]
         again = [op for op, match in matched if match and int(match[2]) > 0]
         if again:
@@ -140,29 +141,6 @@ def compiling(comparison: Comparison) -> list[Finding]:
     return found
 
 
-def stragglers(comparison: Comparison) -> list[Finding]:
-    """straggler: the rank that waits least in communication arrives last, and the others wait for it."""
-    step = comparison.us(max(comparison.step_time.control, comparison.step_time.test))
-    return [finding for side, name in named_sides(comparison) for finding in straggler_of(side, step, name)]
-
-
-def straggler_of(side: Side, step_us: float, name: str) -> list[Finding]:
-    """The finding of one side, called ``name``, whose step takes ``step_us``; none if the ranks wait alike."""
-    waits = side.communication_us
-    if len(waits) < 2 or max(waits.values()) - min(waits.values()) < STRAGGLING * step_us:
-        return []
-    late, early = min(waits, key=lambda r: (waits[r], r)), max(waits, key=lambda r: (waits[r], -r))
-    title = f"rank {late} of {name} is a straggler: other ranks wait up to {time(waits[early] - waits[late])} per step"
-    detail = (
-        f"Rank {late} spends {time(waits[late])} per step in communication kernels, rank {early} {time(waits[early])}: "
-        f"rank {late} enters the collectives last. Look at its work before each collective."
-    )
-    evidence = tuple(
-        Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1])
-    )
-    return [Finding(kinds.STRAGGLER, title, detail, weight_us=waits[early] - waits[late], evidence=evidence)]
-
-
 def spilled(comparison: Comparison) -> list[Finding]:
     """spilled-kernels: GPU events whose launch is not in the file, which sums over whole files include."""
     events = comparison.gpu_time.spilled
@@ -177,76 +155,12 @@ def spilled(comparison: Comparison) -> list[Finding]:
     return [Finding(kinds.SPILLED_KERNELS, title, detail)]
 
 
-def workload(comparison: Comparison) -> list[Finding]:
-    """workload-changed and shape-change: operators with shapes that do not occur on the other side."""
-    found = unmatched_shapes(comparison)
-    if found is None:
-        return []
-    share, examples = found
-    if not examples:
-        return []
-    us = comparison.us
-    evidence = tuple(Evidence(name, None, None, us(c), us(t)) for name, c, t in examples[:5])
-    title = f"{percent(share)} of the work has shapes that do not occur on the other side"
-    if share >= OTHER_WORKLOAD:
-        return [
-            Finding(
-                kinds.WORKLOAD_CHANGED,
-                f"{title}: the workloads differ",
-                "Compare equal workloads before you rely on the times.",
-                evidence=evidence,
-            )
-        ]
-    if share >= LEAST_SHAPES:
-        return [
-            Finding(
-                kinds.SHAPE_CHANGE,
-                title,
-                "The same operators have inputs of other sizes: check the inputs.",
-                evidence=evidence,
-            )
-        ]
-    return []
-
-
-def unmatched_shapes(comparison: Comparison) -> tuple[float, list[tuple[str, int, int]]] | None:
-    """(fraction, calls) of the work with shapes that do not occur on the other side although its operator does; calls
-    are (operator with shapes, control, test), the longest first. None if shapes cannot be compared.
-    """
-    compiled = [op for op in comparison.ops if REGION.match(op.raw_name) or op.raw_name.startswith("CompiledFunction")]
-    if any(op.control_count for op in compiled) != any(
-        op.test_count for op in compiled
-    ):  # compiled code calls operators with other shapes
-        return None
-    sides = [_time_by_shapes(tree, comparison.scale // tree.denominator) for tree in comparison.trees]
-    if not all(sides):
-        return None
-    shared = {label for label, _ in sides[0]} & {label for label, _ in sides[1]}
-    total = sum(ns for sums in sides for (label, _), ns in sums.items() if label in shared)
-    unmatched = [
-        (f"{label}({', '.join(key)})", sides[0].get((label, key), 0), sides[1].get((label, key), 0))
-        for label, key in dict.fromkeys((*sides[0], *sides[1]))
-        if label in shared and ((label, key) in sides[0]) != ((label, key) in sides[1])
-    ]
-    unmatched.sort(key=lambda entry: (-max(entry[1:]), entry[0]))
-    return sum(c + t for _, c, t in unmatched) / max(total, 1), unmatched
-
-
-def _time_by_shapes(tree: CallTree, factor: int) -> dict[tuple[str, tuple[str, ...]], int]:
-    """(operator, shapes) → time of its work."""
-    sums: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
-    for work in tree.work:
-        call = tree.calls[work.node] if work.node >= 0 else None
-        if call is not None and call.kind == "op" and (key := shape_key(call.label, call.shapes)):
-            sums[call.label, key] += factor * work.ns
-    return sums
-
-
 def changed_inputs(comparison: Comparison) -> list[Finding]:
     """dtype-change and layout-change: the same operator on the same shapes has inputs of another dtype or with other
     strides.
     """
     changed: dict[FindingKind, dict[str, list[int]]] = {kinds.DTYPE_CHANGE: {}, kinds.LAYOUT_CHANGE: {}}
+    nodes: dict[FindingKind, set[int]] = {kind: set() for kind in changed}
     work = [_work_of_calls(tree, comparison.scale // tree.denominator) for tree in comparison.trees]
     for a, b in comparison.pairing.test_of.items():
         x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
@@ -255,11 +169,12 @@ def changed_inputs(comparison: Comparison) -> list[Finding]:
             continue
         kind, change = _inputs_changed(x, y)
         if kind:
+            nodes[kind].add(a)
             entry = changed[kind].setdefault(f"{x.name}: {change}", [0, 0, 0])
             entry[0], entry[1], entry[2] = entry[0] + 1, entry[1] + times[0], entry[2] + times[1]
     whole = max(sum(work[0].values()), sum(work[1].values()), 1)
     return [
-        _inputs_finding(comparison, kind, calls)
+        _inputs_finding(comparison, kind, calls, _groups_at(comparison, nodes[kind]))
         for kind, calls in changed.items()
         if sum(max(c[1:]) for c in calls.values()) >= 0.01 * whole
     ]
@@ -291,12 +206,23 @@ def _plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _inputs_finding(comparison: Comparison, kind: FindingKind, calls: dict[str, list[int]]) -> Finding:
+def _groups_at(comparison: Comparison, nodes: set[int]) -> frozenset[int | str]:
+    """The groups of work with most of their control side below the calls ``nodes``."""
+    return frozenset(
+        i
+        for i, group in enumerate(comparison.work.groups)
+        if 2 * sum(item.ns for item in group.items[0] if item.work.node in nodes) > group.control_ns
+    )
+
+
+def _inputs_finding(
+    comparison: Comparison, kind: FindingKind, calls: dict[str, list[int]], covers: frozenset[int | str]
+) -> Finding:
     us = comparison.us
     largest = sorted(calls.items(), key=lambda item: (-max(item[1][1:]), item[0]))
     many = sum(c[0] for c in calls.values())
     times = collapsed(change(us(sum(c[1] for c in calls.values())), us(sum(c[2] for c in calls.values()))))
-    delta = us(sum(c[2] - c[1] for c in calls.values()))
+    delta = sum(c[2] - c[1] for c in calls.values())
     if kind is kinds.DTYPE_CHANGE:
         difference, advice = "of another dtype", "Expected under autocast; otherwise find the cast."
     else:
@@ -306,10 +232,11 @@ def _inputs_finding(comparison: Comparison, kind: FindingKind, calls: dict[str, 
         kind,
         f"{plural(many, 'operator call')} {'has' if many == 1 else 'have'} inputs {difference}: {times} per step",
         f"The operators and shapes are the same. {advice}",
-        delta_us=delta,
-        weight_us=delta,
+        delta_us=us(delta),
+        weight_us=weight(comparison, delta),
         evidence=evidence,
+        covers=covers,
     )
 
 
-RULES = (changed_inputs, cuda_graphs, graph_breaks, compiling, stragglers, spilled, workload)
+RULES = (changed_inputs, cuda_graphs, graph_breaks, compiling, spilled)

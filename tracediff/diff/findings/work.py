@@ -1,66 +1,45 @@
-"""Findings of the matched work: what was fused, replaced, added or removed, and which kernels changed their speed."""
+"""Findings of the matched work: what was fused, added or removed, copies, and tensor cores."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
-from tracediff.diff.findings.evidence import collapsed, evidence_of
+from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.step import BUSY_STATES
+from tracediff.diff.findings.kernels import change_of, counted, matters, reaches, weight
+from tracediff.diff.findings.state_change import tested
 from tracediff.diff.groups import Group, Member
-from tracediff.formatting import change, count, part, percents, plural, signed_time
+from tracediff.diff.verdict import change_text
+from tracediff.formatting import change, count, percents, plural
+from tracediff.formatting import counts as formatted_counts
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import COMMUNICATION
-from tracediff.profile.kernels.match_names import is_generated, match_name
+from tracediff.profile.kernels.match_names import is_generated
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
-from tracediff.runtimes import KERNEL, MEMCPY
+from tracediff.runtimes import KERNEL, MEMCPY, MEMSET, copy_direction
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
-LEAST = 0.01
-"""Smallest change that is reported, as a fraction of all work."""
-LEAST_RELATIVE = 0.05
-"""Relative change of a kernel's time below which it counts as equal."""
-SAME_TIME = 0.15
-"""Relative change of the convolutions that run other kernels below which it is a choice of algorithms only."""
+OVERLAP_CHANGE = 0.1
+"""Smallest change of the part of copies or communication that computation covers."""
+KIND_CHANGE = 0.2
+"""Smallest change of the part of copies that one kind of memory has."""
+MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
+UNKNOWN_MEMORY, UNKNOWN_SIDE = "kind of memory not recorded", re.compile(r"\bhost\b|unknown")
+TENSOR_CORE_CHANGE = 0.05
+MATRIX_FAMILIES = ("gemm", "attention", "conv", "fused", "moe")
+"""Families whose kernels may use tensor cores even if their names do not tell."""
 SHOWN = 5
 
 
-def _matters(comparison: Comparison, delta: int) -> bool:
-    work = comparison.work
-    return abs(delta) >= LEAST * max(work.control, work.test, 1)
-
-
-def _weight(comparison: Comparison, delta: int) -> float:
-    """What a change of kernel time counts in the step: multiplied by the fraction in which the GPU is busy."""
-    step = comparison.step_time
-    if not (comparison.control.has_gpu and comparison.test.has_gpu):
-        return comparison.us(delta)
-    return comparison.us(delta) * sum(step.within(BUSY_STATES)) / max(step.control + step.test, 1)
-
-
-def _evidence(comparison: Comparison, group: Group, name: str | None = None) -> Evidence:
-    number, us = comparison.number, comparison.us
-    return Evidence(
-        name or group.name,
-        number(group.control_count),
-        number(group.test_count),
-        us(group.control_ns),
-        us(group.test_ns),
-    )
-
-
-def _times(groups: Sequence[Group]) -> tuple[int, int]:
+def _times(groups: Iterable[Group]) -> tuple[int, int]:
     """Time of ``groups`` per side."""
+    groups = list(groups)
     return sum(g.control_ns for g in groups), sum(g.test_ns for g in groups)
-
-
-def _largest(groups: Iterable[Group]) -> list[Group]:
-    return sorted(groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.name))[:SHOWN]
 
 
 def fused(comparison: Comparison) -> list[Finding]:
@@ -84,17 +63,25 @@ def fused(comparison: Comparison) -> list[Finding]:
     detail = f"{plural(len(groups), 'group')} of fused kernels and the operators that they compute."
     if not into:
         detail += " Read which operators are not fused."
-    evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in _largest(groups))
+    largest = sorted(groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.name))[:SHOWN]
+    evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in largest)
     return [
         Finding(
             kinds.FUSED,
             title,
             detail,
             delta_us=us(test - control),
-            weight_us=_weight(comparison, test - control),
+            weight_us=weight(comparison, test - control),
             evidence=evidence,
+            covers=frozenset(i for i, g in enumerate(comparison.work.groups) if g.level == "fusion"),
         )
     ]
+
+
+def _evidence(comparison: Comparison, group: Group, name: str) -> Evidence:
+    number, us = comparison.number, comparison.us
+    counted = number(group.control_count), number(group.test_count)
+    return Evidence(name, *counted, us(group.control_ns), us(group.test_ns))
 
 
 def _fusion_name(group: Group, into: bool) -> str:
@@ -103,106 +90,40 @@ def _fusion_name(group: Group, into: bool) -> str:
     ops = list(dict.fromkeys((m.op or display_name(m.name)).removeprefix("aten::") for m in before))
     names = list(dict.fromkeys(display_name(m.name) for m in after if is_generated(m.name)))
     shown = ", ".join(ops[:4]) + (f" and {len(ops) - 4} more" if len(ops) > 4 else "")
-    return f"{shown} → {', '.join(names[:2])}{' …' if len(names) > 2 else ''}"
-
-
-def swapped(comparison: Comparison) -> list[Finding]:
-    """algorithm-swap and cudnn-choice: the same operators run other kernels, and their time changed or did not."""
-    families: dict[str, list[Group]] = defaultdict(list)
-    for group in comparison.work.groups:
-        if group.level == "op" and _kernel_names(group.control) != _kernel_names(group.test):
-            families[group.family].append(group)
-    found = []
-    us = comparison.us
-    for family, groups in families.items():
-        control, test = _times(groups)
-        delta = test - control
-        times = f"{collapsed(change(us(control), us(test)))} per step"
-        operators = plural(len(groups), f"{family} operator")
-        replaced = f"{operators} {'runs' if len(groups) == 1 else 'run'} other kernels than before"
-        evidence = tuple(_evidence(comparison, g, _swap_name(g)) for g in _largest(groups))
-        if _matters(comparison, delta):
-            kind = kinds.ALGORITHM_SWAP
-            title = f"{family} kernels were replaced: {times} ({signed_time(us(delta))})"
-            detail = f"{replaced}. Check dtype, layout and library versions."
-        elif family == "conv" and comparison.gpu_time.groups and abs(delta) < SAME_TIME * max(control, test):
-            kind = kinds.CUDNN_CHOICE
-            title = f"other convolution algorithms at similar cost: {times}"
-            detail = f"{replaced}. This does not explain the change of the step."
-        else:
-            continue
-        found.append(
-            Finding(kind, title, detail, delta_us=us(delta), weight_us=_weight(comparison, delta), evidence=evidence)
-        )
-    return found
-
-
-def _kernel_names(members: tuple[Member, ...]) -> set[str]:
-    return {match_name(m.name) for m in members}
-
-
-def _swap_name(group: Group) -> str:
-    return f"{group.call or group.name}: {display_name(group.control[0].name)} → {display_name(group.test[0].name)}"
-
-
-def same_kernels(comparison: Comparison) -> list[Finding]:
-    """slower-kernel and faster-kernel: the time of the same kernel below the same calls changed."""
-    kernels: dict[tuple[str, str], list[Group]] = defaultdict(list)
-    for group in comparison.work.groups:
-        if group.level in ("exact", "sequence") and group.family != COMMUNICATION:  # those wait for other ranks
-            kernels[group.name, group.family].append(group)
-    found = []
-    us = comparison.us
-    not_significant = {op.name for op in comparison.ops if op.time_change in ("same", "unclear")}
-    for (name, _), groups in kernels.items():
-        control, test = _times(groups)
-        delta = test - control
-        if (
-            not _matters(comparison, delta)
-            or abs(delta) < LEAST_RELATIVE * max(control, test)
-            or name in not_significant
-        ):
-            continue
-        kind = kinds.SLOWER_KERNEL if delta > 0 else kinds.FASTER_KERNEL
-        title = (
-            f"{name} is {part(abs(delta), control)} {'slower' if delta > 0 else 'faster'}: "
-            f"{change(us(control), us(test))} per step"
-        )
-        places = "call site" if len(groups) == 1 else f"{len(groups):,} call sites"
-        detail = (
-            f"It runs at the same {places} on both sides. Check clocks, concurrent memory traffic and the hardware."
-        )
-        evidence = tuple(_evidence(comparison, g, g.call or g.name) for g in _largest(groups))
-        found.append(
-            Finding(kind, title, detail, delta_us=us(delta), weight_us=_weight(comparison, delta), evidence=evidence)
-        )
-    return sorted(found, key=lambda f: -abs(f.delta_us))[:SHOWN]
+    fused_names = f"{', '.join(names[:2])}{' …' if len(names) > 2 else ''}"
+    return f"{shown} → {fused_names}" if into else f"{fused_names} → {shown}"
 
 
 def counts(comparison: Comparison) -> list[Finding]:
-    """count-change: work without a counterpart on the other side."""
+    """count-change: work without a counterpart on the other side, and work that is done more or less often."""
     sums: dict[str, list[int]] = {}
-    for group in comparison.work.groups:
-        if group.level in ("added", "removed"):
-            name = group.call or (group.control or group.test)[0].op or group.name
-            entry = sums.setdefault(name, [0, 0, 0, 0])
-            for side, members in enumerate(group.sides):
-                entry[side] += sum(m.count for m in members)
-                entry[side + 2] += sum(m.ns for m in members)
-    delta = sum(e[3] - e[2] for e in sums.values())
-    changed = sum(abs(e[3] - e[2]) for e in sums.values())
-    if not sums or not _matters(comparison, changed):
+    covers, delta, changed = set(), 0, 0
+    for i, group in enumerate(comparison.work.groups):
+        sides = counted(group)
+        if sides is None or all(m.category == MEMCPY for side in sides for m in side):
+            continue
+        covers.add(i)
+        delta, changed = delta + change_of(sides), changed + abs(change_of(sides))
+        entry = sums.setdefault(_counted_name(group, sides), [0, 0, 0, 0])
+        for side, members in enumerate(sides):
+            entry[side] += sum(m.count for m in members)
+            entry[side + 2] += sum(m.ns for m in members)
+    if not sums or not matters(comparison, changed):
         return []
-    us = comparison.us
+    us, number = comparison.us, comparison.number
     largest = sorted(sums.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))[:SHOWN]
-    removed, added = (comparison.number(sum(e[k] for e in sums.values())) for k in (0, 1))
-    noun = "GPU events" if comparison.gpu_time.groups else "operators"
-    words = [f"{count(n)} {word}" for n, word in ((removed, "removed"), (added, "added")) if n]
-    times = collapsed(change(us(sum(e[2] for e in sums.values())), us(sum(e[3] for e in sums.values()))))
-    title = f"{noun} per step: {', '.join(words)}"
-    detail = f"Work without a counterpart on the other side: {times} per step. Read which work was added and removed."
-    evidence = tuple(
-        Evidence(n, comparison.number(e[0]), comparison.number(e[1]), us(e[2]), us(e[3])) for n, e in largest
+    before, after, control, test = (sum(e[k] for e in sums.values()) for k in range(4))
+    noun = "GPU event" if comparison.gpu_time.groups else "operator"
+    one_sided = not before or not after
+    title = (
+        f"{plural(number(before or after), noun)} per step {'removed' if before else 'added'}"
+        if one_sided
+        else f"{noun}s per step: {formatted_counts(number(before), number(after))}"
+    )
+    title += f", {collapsed(change(us(control), us(test)))}"
+    detail = (
+        f"{reaches(comparison)}This is work that one side does not do, or does more often. Read which work was added "
+        "and removed."
     )
     return [
         Finding(
@@ -210,68 +131,173 @@ def counts(comparison: Comparison) -> list[Finding]:
             title,
             detail,
             delta_us=us(delta),
-            weight_us=_weight(comparison, delta),
-            evidence=evidence,
+            weight_us=weight(comparison, delta),
+            evidence=tuple(Evidence(n, number(e[0]), number(e[1]), us(e[2]), us(e[3])) for n, e in largest),
+            covers=frozenset(covers),
         )
     ]
 
 
+def _counted_name(group: Group, sides: tuple[tuple[Member, ...], tuple[Member, ...]]) -> str:
+    """The operator of the work that was added or removed; beside other work of the group, with its kernel."""
+    if sides == group.sides:
+        return group.call or (group.control or group.test)[0].op or group.name
+    member = (sides[0] or sides[1])[0]
+    names = dict.fromkeys(name for name in (member.op, display_name(member.name)) if name)
+    return ": ".join(names)
+
+
 def copies(comparison: Comparison) -> list[Finding]:
-    """new-copies: more or fewer copies per step in one direction."""
-    found = []
+    """new-copies: more or fewer copies per step in one direction; copy-kind: copies of another kind of memory; and
+    copies that became slower or faster.
+    """
+    return [f for direction in _directions(comparison) if (f := _copies_finding(comparison, direction))]
+
+
+def _directions(comparison: Comparison) -> list[str]:
+    names = {m.name for g in comparison.gpu_time.groups for m in (*g.control, *g.test) if m.category == MEMCPY}
+    return sorted({d for name in names if (d := copy_direction(name))})
+
+
+def _copies_finding(comparison: Comparison, direction: str) -> Finding | None:
+    """The finding of the copies in one direction, if their time changed enough."""
     us, number = comparison.us, comparison.number
-    for op in comparison.ops:
-        if (
-            op.category == MEMCPY
-            and abs(number(op.test_count - op.control_count)) >= 1
-            and _matters(comparison, op.total_delta)
-        ):
-            title = f"{op.name}: {count(number(op.control_count))} → {count(number(op.test_count))} copies per step"
-            times = collapsed(change(us(op.control_total), us(op.test_total)))
-            where = (
-                "`clone()`, `contiguous()`, `copy_()`" if op.name.endswith("DtoD") else "`.to()`, `.cpu()`, offloading"
+    by_kind, covers = _memory_kinds(comparison, direction)
+    sums = [sum(e[k] for e in by_kind.values()) for k in range(4)]
+    n, delta = (number(sums[0]), number(sums[1])), sums[3] - sums[2]
+    if not matters(comparison, delta):
+        return None
+    kind_changed = _kind_change(by_kind)
+    times = collapsed(change(us(sums[2]), us(sums[3])))
+    if kind_changed:
+        kind = kinds.COPY_KIND
+        title = f"Memcpy {direction} uses other memory, {kind_changed}: {times} per step"
+        detail = "Copies from and to pageable memory are staged and block the host: use pin_memory and non_blocking."
+    elif abs(n[1] - n[0]) >= 1:
+        kind = kinds.NEW_COPIES
+        title = f"Memcpy {direction}: {count(n[0])} → {count(n[1])} copies per step"
+        where = "`clone()`, `contiguous()`, `copy_()`" if direction == "DtoD" else "`.to()`, `.cpu()`, offloading"
+        detail = f"They take {times} per step. Look for {where}."
+    elif tested(comparison) and not _copy_passes(comparison, direction, delta):
+        return None
+    else:
+        kind = kinds.SLOWER_KERNEL if delta > 0 else kinds.FASTER_KERNEL
+        plain = change_text(delta / max(sums[2], 1))
+        how = f"takes {plain}" if "times" in plain else f"is {plain}"
+        title = f"Memcpy {direction} {how}: {times} per step"
+        detail = "There are as many copies as before. Check their sizes, pinned memory and what else uses the bus."
+    evidence = tuple(
+        Evidence(f"{direction}, {name}", number(e[0]), number(e[1]), us(e[2]), us(e[3])) for name, e in by_kind.items()
+    )
+    weight_us = weight(comparison, delta)
+    return Finding(kind, title, detail, delta_us=us(delta), weight_us=weight_us, evidence=evidence, covers=covers)
+
+
+def _memory_kinds(comparison: Comparison, direction: str) -> tuple[dict[str, list[int]], frozenset[int | str]]:
+    """(``pageable to device`` → [control count, test count, control ns, test ns], the longest first; the groups of
+    work that are such copies).
+    """
+    out: dict[str, list[int]] = {}
+    groups = set()
+    for i, group in enumerate(comparison.gpu_time.groups):
+        for side, members in enumerate(group.sides):
+            for member in members:
+                if member.category != MEMCPY or copy_direction(member.name) != direction:
+                    continue
+                groups.add(i)
+                match = MEMORY_KIND.search(member.name)
+                name = f"{match['source']} to {match['target']}".lower() if match else UNKNOWN_MEMORY
+                entry = out.setdefault(UNKNOWN_MEMORY if UNKNOWN_SIDE.search(name) else name, [0, 0, 0, 0])
+                entry[side] += member.count
+                entry[side + 2] += member.ns
+    copied = {i for i in groups if all(m.category == MEMCPY for s in comparison.gpu_time.groups[i].sides for m in s)}
+    return dict(sorted(out.items(), key=lambda item: (-item[1][2] - item[1][3], item[0]))), frozenset(copied)
+
+
+def _kind_change(by_kind: dict[str, list[int]]) -> str:
+    """``pinned to device instead of pageable to device`` if the kind of most copies that changed is another."""
+    totals = [sum(e[k] for e in by_kind.values()) for k in (0, 1)]
+    if not all(totals) or UNKNOWN_MEMORY in by_kind:
+        return ""
+    shifts = {name: e[1] / totals[1] - e[0] / totals[0] for name, e in by_kind.items()}
+    more, less = max(shifts, key=lambda n: shifts[n]), min(shifts, key=lambda n: shifts[n])
+    return f"{more} instead of {less}" if shifts[more] >= KIND_CHANGE else ""
+
+
+def _copy_passes(comparison: Comparison, direction: str, delta: int) -> bool:
+    word = "slower" if delta > 0 else "faster"
+    ops = (op for op in comparison.ops if op.category == MEMCPY and copy_direction(op.raw_name) == direction)
+    return any(op.time_change == word for op in ops)
+
+
+def overlap(comparison: Comparison) -> list[Finding]:
+    """overlap-change: computation covers less or more of the copies, or of communication."""
+    found = []
+    for what, state, members in (
+        ("copies", "gpu_copy", lambda m: m.category in (MEMCPY, MEMSET)),
+        ("communication", "gpu_comm", lambda m: m.category == KERNEL and m.family == COMMUNICATION),
+    ):
+        exposed = comparison.step_time.within((state,))
+        sides = [sum(m.ns for g in comparison.gpu_time.groups for m in g.sides[k] if members(m)) for k in (0, 1)]
+        if not all(sides):
+            continue
+        covered = [max(0.0, 1 - e / s) for e, s in zip(exposed, sides, strict=True)]
+        change_us = comparison.us(round((covered[0] - covered[1]) * sum(sides) / 2))
+        longest = comparison.us(max(comparison.step_time.control, comparison.step_time.test))
+        if abs(covered[1] - covered[0]) < OVERLAP_CHANGE or abs(change_us) < 0.01 * longest:
+            continue
+        us = comparison.us
+        found.append(
+            Finding(
+                kinds.OVERLAP_CHANGE,
+                f"computation covers {percents(*covered)} of the time of {what}",
+                f"The {what} {'take' if what == 'copies' else 'takes'} "
+                f"{collapsed(change(us(sides[0]), us(sides[1])))} per step, of which "
+                f"{collapsed(change(us(exposed[0]), us(exposed[1])))} are exposed. Read on which streams they run, and "
+                "what they wait for.",
+                delta_us=change_us,
+                weight_us=change_us,
+                covers=frozenset((state,)),
             )
-            detail = f"They take {times} per step. Look for {where}."
-            found.append(
-                Finding(
-                    kinds.NEW_COPIES,
-                    title,
-                    detail,
-                    delta_us=us(op.total_delta),
-                    weight_us=_weight(comparison, op.total_delta),
-                    evidence=(evidence_of(comparison, op),),
-                )
-            )
+        )
     return found
 
 
 def tensor_cores(comparison: Comparison) -> list[Finding]:
     """tensor-core-share: the share of kernel time on tensor cores changed by five points or more."""
-    shares = tensor_core_shares(comparison)
-    if shares is None or abs(shares[1] - shares[0]) < 0.05:
+    ranges = tensor_core_ranges(comparison)
+    if ranges is None:
         return []
-    gpu, us = comparison.gpu_time, comparison.us
-    title = f"kernel time on tensor cores: {percents(*shares)}"
-    detail = (
-        "Recognised by kernel name: a kernel whose name does not show tensor cores counts as not using them. "
-        "Check dtypes and alignment."
-    )
-    evidence = Evidence("on tensor cores", None, None, us(gpu.control) * shares[0], us(gpu.test) * shares[1])
-    return [Finding(kinds.TENSOR_CORE_SHARE, title, detail, evidence=(evidence,))]
+    control, test = ranges
+    if max(test[0] - control[1], control[0] - test[1]) < TENSOR_CORE_CHANGE:
+        return []
+    shown = [f"{100 * low:.0f}" if high - low < 0.005 else f"{100 * low:.0f}–{100 * high:.0f}" for low, high in ranges]
+    detail = "Recognised by kernel name. Check dtypes and alignment."
+    if any("–" in text for text in shown):
+        detail = f"Some names do not show it, so the share is a range. {detail}"
+    return [Finding(kinds.TENSOR_CORE_SHARE, f"kernel time on tensor cores: {shown[0]} → {shown[1]} %", detail)]
 
 
-def tensor_core_shares(comparison: Comparison) -> tuple[float, float] | None:
-    """The fraction of kernel time in kernels that use tensor cores (MFMA on AMD) by their names, per side; None if a
-    side has no kernels.
+def tensor_core_ranges(comparison: Comparison) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """The least and the largest fraction of kernel time in kernels that use tensor cores (MFMA on AMD) by their names,
+    per side; None if a side has no kernels.
     """
-    shares = []
+    ranges = []
     for k in (0, 1):
         members = [m for g in comparison.gpu_time.groups for m in g.sides[k] if m.category == KERNEL]
         total = sum(m.ns for m in members)
         if not total:
             return None
-        shares.append(sum(m.ns for m in members if uses_tensor_cores(m.name)) / total)
-    return shares[0], shares[1]
+        known = sum(m.ns for m in members if uses_tensor_cores(m.name))
+        unknown = sum(m.ns for m in members if uses_tensor_cores(m.name) is None and m.family in MATRIX_FAMILIES)
+        ranges.append((known / total, (known + unknown) / total))
+    return ranges[0], ranges[1]
 
 
-RULES = (fused, swapped, same_kernels, counts, copies, tensor_cores)
+def tensor_core_shares(comparison: Comparison) -> tuple[float, float] | None:
+    """The least fraction of kernel time on tensor cores per side; None if a side has no kernels."""
+    ranges = tensor_core_ranges(comparison)
+    return (ranges[0][0], ranges[1][0]) if ranges else None
+
+
+RULES = (fused, counts, copies, overlap, tensor_cores)

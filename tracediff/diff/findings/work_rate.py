@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.step import BUSY_STATES
 from tracediff.formatting import change, number, percents, plural
 from tracediff.profile.perf_model.device_peaks import Device, device_of
 from tracediff.profile.tables.rates import SCHEMA, Attained, attained
@@ -60,7 +59,7 @@ def efficiency(comparison: Comparison) -> list[Finding]:
         for (kind, dtype), work in by_kind.items()
         if (finding := _finding(comparison, kind, dtype, work, whole))
     ]
-    return sorted(found, key=lambda f: (-abs(f.weight_us), f.title))[:SHOWN]
+    return sorted(found, key=lambda f: (-abs(f.delta_us), f.title))[:SHOWN]
 
 
 def _equal_work(row: TableRowDiff) -> EqualWork | None:
@@ -84,6 +83,9 @@ def _finding(
     devices = device_of(comparison.control.gpu), device_of(comparison.test.gpu)
     shares = [_share(dtype, side, device) for side, device in zip(_sides(work), devices, strict=True)]
     rates = [attained(dtype, [sum(column) for column in zip(*side, strict=True)], None) for side in _sides(work)]
+    two_devices = devices[0] != devices[1]
+    if two_devices:  # shares of two peaks say little of the time
+        shares = [None, None]
     before, after = shares
     if before is None or after is None:
         before, after = (r.tflop_s if r.tflop_s is not None else r.gb_s for r in rates)
@@ -97,7 +99,8 @@ def _finding(
     shown = _rates(*rates) if None in shares else f"{percents(before, after)} of peak"
     title = f"{kind}{f' in {dtype}' if dtype else ''} at {shown} for equal work"
     numbers = f"{collapsed(change(us(round(times[0])), us(round(times[1]))))} per step, {collapsed(_rates(*rates))}"
-    detail = f"{plural(len(work), 'shape')} that both sides compute: {numbers}.{_peak_note(devices, shares)} {ADVICE}"
+    note = "" if two_devices else _peak_note(devices, shares)
+    detail = f"{plural(len(work), 'shape')} that both sides compute: {numbers}.{note} {ADVICE}"
     delta = us(round(times[1] - times[0]))
     largest = sorted(work, key=lambda w: (-abs(w.test[TIME] - w.control[TIME]), w.shapes))[:SHOWN]
     return Finding(
@@ -105,7 +108,6 @@ def _finding(
         title,
         detail,
         delta_us=delta,
-        weight_us=delta * _busy(comparison),
         evidence=tuple(_evidence(comparison, w) for w in largest),
     )
 
@@ -142,14 +144,6 @@ def _evidence(comparison: Comparison, work: EqualWork) -> Evidence:
     calls = comparison.number(work.calls)
     times = comparison.us(round(work.control[TIME])), comparison.us(round(work.test[TIME]))
     return Evidence(f"{work.shapes}: {rates}", calls, calls, *times)
-
-
-def _busy(comparison: Comparison) -> float:
-    """The fraction of the step in which the GPU is busy: what a change of kernel time counts in the step."""
-    step = comparison.step_time
-    if not (comparison.control.has_gpu and comparison.test.has_gpu):
-        return 1.0
-    return sum(step.within(BUSY_STATES)) / max(step.control + step.test, 1)
 
 
 RULES = (efficiency,)

@@ -71,6 +71,11 @@ def compared_shapes(control: CallTree, test: CallTree) -> tuple[ComparedShapes, 
     return out
 
 
+def batch_ratio(control: CallTree, test: CallTree) -> Fraction | None:
+    """The ratio (test / control) of the first dimensions of the sides' shapes; None if there is no such one."""
+    return _ratio(_shapes_by_op(control), _shapes_by_op(test))
+
+
 def _shapes_by_op(tree: CallTree) -> dict[str, list[Shapes]]:
     out: dict[str, list[Shapes]] = defaultdict(list)
     for call in tree.calls:

@@ -25,6 +25,7 @@ NAMES = (
     "critical",
     "streams",
     "gaps",
+    "idle",
     "kernel_sizes",
     "copies",
     "rates",

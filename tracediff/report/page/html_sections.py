@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tracediff.errors import printable
 from tracediff.formatting import counts, signed_time, time_unit
 from tracediff.report import sections
-from tracediff.report.text import evidence_figures, facts, headline, unprofiled
+from tracediff.report.text import asides, evidence_figures, facts, headline
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
@@ -112,8 +112,8 @@ class EvidenceLine:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingText:
-    """A finding. Attributes: change: with its unit, may be empty. direction: ``slower`` or ``faster``. section: the id
-    of the one that shows it.
+    """A finding. Attributes: change: with its unit, may be empty. direction: ``slower`` or ``faster``. parts: titles of
+    the findings that are part of it. section: the id of the one that shows it.
     """
 
     code: str
@@ -122,6 +122,7 @@ class FindingText:
     change: str
     direction: str
     evidence: list[EvidenceLine]
+    parts: tuple[str, ...]
     section: str
     section_title: str
 
@@ -133,7 +134,7 @@ def answer(comparison: Comparison) -> Answer:
         test=comparison.test.label,
         result="refused" if comparison.was_refused else comparison.verdict.result,
         headline=headline(comparison),
-        notes=tuple(note for note in (interval(comparison), unprofiled(comparison)) if note),
+        notes=tuple(note for note in (interval(comparison), *asides(comparison)) if note),
         facts=facts(comparison),
         first_finding=comparison.findings[0].title if comparison.findings else None,
         caution="Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",
@@ -232,6 +233,7 @@ def _finding(finding: Finding, calls: Sequence[str], ops: set[str]) -> FindingTe
         change=change,
         direction=_direction(finding.delta_us),
         evidence=[_evidence(e, calls, ops) for e in finding.evidence],
+        parts=tuple(f"{part.code}: {part.title}" for part in finding.parts),
         section=finding.kind.section,
         section_title=title[0].lower() + title[1:],
     )

@@ -1,0 +1,392 @@
+"""Findings of matched work whose speed changed: all kernels, families, modules, single and replaced kernels."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracediff.diff.findings import kinds
+from tracediff.diff.findings.evidence import collapsed
+from tracediff.diff.findings.finding import Evidence, Finding
+from tracediff.diff.findings.state_change import tested
+from tracediff.diff.groups import Group, Member
+from tracediff.diff.reach import reach
+from tracediff.diff.verdict import change_text
+from tracediff.formatting import change, part, plural, signed_time
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.families import COMMUNICATION
+from tracediff.profile.kernels.match_names import is_generated, match_name
+from tracediff.runtimes import MEMCPY
+
+if TYPE_CHECKING:
+    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.findings.kinds import FindingKind
+
+LEAST = 0.01
+"""Smallest change that is reported, as a fraction of all work."""
+LEAST_RELATIVE = 0.02
+"""Relative change of the time of a family, module or kernel below which it counts as equal."""
+SAME_TIME = 0.05
+"""Relative change of the convolutions that run other kernels below which it is a choice of algorithms only."""
+ONE_NAME = 0.8
+"""Fraction of a family's change from which one name, or one module, stands for it."""
+OFFSETTING = 0.5
+"""A family whose change is a smaller part of the changes of its names has no change of its own."""
+COMMON_GROUPS, COMMON_PART, COMMON_WITHIN = 8, 0.75, 0.5
+"""All kernels changed alike: so many groups; a part of the time that lies within a fraction of the common change."""
+MODULE_PART = 0.7
+"""Fraction of the whole change from which one class of modules stands for it."""
+INSTANCE = re.compile(r"\[\d+\]|(?<=\w)_\d+$|\.\d+(?=\.|$)")
+REACHES = 0.7
+"""Part of a change of GPU time that reaches the step below which findings say so."""
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the comparison's groups, by their indices, and their time on both sides (numerators)."""
+
+    indices: frozenset[int]
+    control: int
+    test: int
+
+    @property
+    def delta(self) -> int:
+        """test − control."""
+        return self.test - self.control
+
+    @property
+    def relative(self) -> float:
+        """The change as a fraction of the longer side."""
+        return abs(self.delta) / max(self.control, self.test, 1)
+
+
+def part_of(comparison: Comparison, indices: Iterable[int]) -> Part:
+    """The groups ``indices``."""
+    chosen = frozenset(indices)
+    groups = [comparison.work.groups[i] for i in chosen]
+    return Part(chosen, sum(g.control_ns for g in groups), sum(g.test_ns for g in groups))
+
+
+def matters(comparison: Comparison, delta: int) -> bool:
+    """Whether a change of work is large enough to be reported."""
+    return abs(delta) >= LEAST * max(comparison.work.control, comparison.work.test, 1)
+
+
+def weight(comparison: Comparison, delta: int) -> float:
+    """The part of the step's change that a change of work accounts for, in µs."""
+    return comparison.us(delta) * reach(comparison)
+
+
+def matched(comparison: Comparison) -> dict[int, Group]:
+    """The groups with work on both sides whose time says how fast it is: not communication, whose kernels wait, nor
+    copies, nor fused work, nor work that changed by its count.
+    """
+    return {
+        i: g
+        for i, g in enumerate(comparison.work.groups)
+        if g.control
+        and g.test
+        and g.level != "fusion"
+        and g.family != COMMUNICATION
+        and counted(g) is None
+        and not all(m.category == MEMCPY for m in (*g.control, *g.test))
+    }
+
+
+def counted(group: Group) -> tuple[tuple[Member, ...], tuple[Member, ...]] | None:
+    """The members of both sides by which ``group`` changed, if it did by how often work is done; None if by how long it
+    takes.
+    """
+    if not group.control or not group.test:
+        return group.sides
+    if group.level == "fusion":
+        return None
+    extra = additional(group, 0), additional(group, 1)
+    if any(extra) and 2 * abs(change_of(extra)) > abs(group.delta):
+        return extra
+    differs = group.counts[0] != group.counts[1] and 2 * abs(group.parts[0]) > abs(group.delta)
+    return group.sides if differs else None
+
+
+def change_of(sides: tuple[tuple[Member, ...], tuple[Member, ...]]) -> int:
+    """test − control time of members."""
+    return sum(m.ns for m in sides[1]) - sum(m.ns for m in sides[0])
+
+
+def additional(group: Group, side: int) -> tuple[Member, ...]:
+    """The members of ``side`` that run beside those that the other side has, too; none where others replaced them."""
+    names, others = ({match_name(m.name) for m in members} for members in (group.sides[side], group.sides[1 - side]))
+    return tuple(m for m in group.sides[side] if match_name(m.name) not in others) if others < names else ()
+
+
+def replaced(group: Group) -> bool:
+    """Whether other kernels do this work than before."""
+    names = [{match_name(m.name) for m in side} for side in group.sides]
+    return names[0] != names[1] and not all(is_generated(m.name) for m in (*group.control, *group.test))
+
+
+def throughout(comparison: Comparison) -> list[Finding]:
+    """all-kernels: all kernels changed by about the same factor."""
+    if not comparison.gpu_time.groups:
+        return []
+    same = {i: g for i, g in matched(comparison).items() if not replaced(g) and g.control_ns and g.test_ns}
+    if len(same) < COMMON_GROUPS or len({g.family for g in same.values()}) < 2:
+        return []
+    logs = sorted((math.log(g.test_ns / g.control_ns), g.control_ns) for g in same.values())
+    common, found = _weighted_median(logs), part_of(comparison, same)
+    if abs(math.expm1(common)) < LEAST_RELATIVE or not matters(comparison, found.delta):
+        return []
+    if not _alike(same.values(), common) or not _alike(_without_largest_family(list(same.values())), common):
+        return []
+    return [_slower(comparison, kinds.ALL_KERNELS, "all GPU kernels together", found, "", _names(comparison, found))]
+
+
+def _alike(groups: Iterable[Group], common: float) -> bool:
+    """Whether most of the time of ``groups`` changed by about ``common``, a logarithm."""
+    near = whole = 0
+    for group in groups:
+        whole += group.control_ns
+        if abs(math.log(group.test_ns / group.control_ns) - common) <= COMMON_WITHIN * abs(common):
+            near += group.control_ns
+    return near >= COMMON_PART * whole > 0
+
+
+def _without_largest_family(groups: list[Group]) -> list[Group]:
+    """The groups outside of the family that changed most: what changed alike is not the change of one family."""
+    changes: dict[str, int] = defaultdict(int)
+    for group in groups:
+        changes[group.family] += abs(group.delta)
+    largest = max(changes, key=lambda f: (changes[f], f))
+    return [group for group in groups if group.family != largest]
+
+
+def _weighted_median(values: list[tuple[float, int]]) -> float:
+    half, seen = sum(w for _, w in values) / 2, 0
+    for value, w in values:
+        seen += w
+        if seen >= half:
+            return value
+    return 0.0
+
+
+def families(comparison: Comparison) -> list[Finding]:
+    """slower-family, faster-family, slower-kernel and faster-kernel: the same kernels became slower or faster."""
+    by_family: dict[str, list[int]] = defaultdict(list)
+    for i, group in matched(comparison).items():
+        if not replaced(group):
+            by_family[group.family].append(i)
+    return [
+        f for family, indices in by_family.items() for f in _family(comparison, family, part_of(comparison, indices))
+    ]
+
+
+def _family(comparison: Comparison, family: str, whole: Part) -> list[Finding]:
+    """The family's change; or that of its names, if one stands for it or they offset each other."""
+    names = _names(comparison, whole)
+    moved = sum(abs(n.delta) for n in names.values())
+    largest = max(names.values(), key=lambda n: abs(n.delta))
+    alike = abs(whole.delta) >= OFFSETTING * moved
+    if alike and abs(largest.delta) < ONE_NAME * abs(whole.delta):
+        if not _changed(comparison, whole) or not _passes_family(comparison, family, whole.delta):
+            return []
+        kind = kinds.SLOWER_FAMILY if whole.delta > 0 else kinds.FASTER_FAMILY
+        over = f" over {plural(len(names), 'name')}"
+        return [_slower(comparison, kind, f"{family} {noun_of(comparison)}", whole, over, names)]
+    return [
+        _slower(comparison, kinds.SLOWER_KERNEL if n.delta > 0 else kinds.FASTER_KERNEL, name, n, "", {})
+        for name, n in names.items()
+        if _changed(comparison, n) and _passes_kernel(comparison, name, n.delta)
+    ]
+
+
+def _names(comparison: Comparison, whole: Part) -> dict[str, Part]:
+    """The groups of ``whole`` by kernel name, the largest change first."""
+    by_name: dict[str, list[int]] = defaultdict(list)
+    for i in whole.indices:
+        by_name[comparison.work.groups[i].name].append(i)
+    parts = {name: part_of(comparison, indices) for name, indices in by_name.items()}
+    return dict(sorted(parts.items(), key=lambda item: (-abs(item[1].delta), item[0])))
+
+
+def _changed(comparison: Comparison, found: Part) -> bool:
+    return matters(comparison, found.delta) and found.relative >= LEAST_RELATIVE
+
+
+def _passes_family(comparison: Comparison, family: str, delta: int) -> bool:
+    word = "slower" if delta > 0 else "faster"
+    return not tested(comparison) or any(f.name == family and f.time_change == word for f in comparison.families)
+
+
+def _passes_kernel(comparison: Comparison, name: str, delta: int) -> bool:
+    word = "slower" if delta > 0 else "faster"
+    return not tested(comparison) or any(op.name == name and op.time_change == word for op in comparison.ops)
+
+
+def _slower(
+    comparison: Comparison, kind: FindingKind, what: str, found: Part, over: str, names: dict[str, Part]
+) -> Finding:
+    """``what 9.4 % slower: 13.86 → 15.17 ms per step``, with the largest of ``names``, or else the call sites."""
+    us = comparison.us
+    plain = change_text(found.delta / max(found.control, 1))
+    verb = "take" if kind not in (kinds.SLOWER_KERNEL, kinds.FASTER_KERNEL) else "takes"
+    how = f"{verb} {plain}" if "times" in plain else f"{'are' if verb == 'take' else 'is'} {plain}"
+    title = f"{what} {how}: {change(us(found.control), us(found.test))} per step{over}"
+    groups = [comparison.work.groups[i] for i in found.indices]
+    rows = (
+        [_evidence(comparison, name, n) for name, n in names.items() if n.delta * found.delta > 0][:SHOWN]
+        if names
+        else [_of_group(comparison, g) for g in _largest(groups)]
+    )
+    where = f"{_place(comparison, found)}{reaches(comparison)}"
+    detail = f"{where}The same {noun_of(comparison)} run on both sides. {kinds.advice_of(kind)}"
+    return Finding(
+        kind,
+        title,
+        detail,
+        delta_us=us(found.delta),
+        weight_us=weight(comparison, found.delta),
+        evidence=tuple(rows),
+        covers=found.indices,
+    )
+
+
+def _place(comparison: Comparison, found: Part) -> str:
+    """``All of it is in encoder.layer.3. ``: the module that holds the change, if one does."""
+    by_module: dict[str, int] = defaultdict(int)
+    for i in found.indices:
+        by_module[comparison.work.groups[i].module or ""] += comparison.work.groups[i].delta
+    module, delta = max(by_module.items(), key=lambda item: (abs(item[1]), item[0]))
+    if not module or len(by_module) < 2 or delta * found.delta < ONE_NAME * found.delta**2:
+        return ""
+    return f"{part(min(abs(delta), abs(found.delta)), abs(found.delta))} of the change is in {module}. "
+
+
+def noun_of(comparison: Comparison) -> str:
+    """What the work consists of."""
+    return "kernels" if comparison.gpu_time.groups else "operators"
+
+
+def reaches(comparison: Comparison) -> str:
+    """How much of a change of GPU time the step has, where it is far from all."""
+    share = reach(comparison)
+    return "" if share >= REACHES else f"Only about {part(share, 1)} of it reaches the step: the GPU is idle for long. "
+
+
+def _of_group(comparison: Comparison, group: Group, name: str | None = None) -> Evidence:
+    number, us = comparison.number, comparison.us
+    return Evidence(
+        name or group.call or group.name,
+        number(group.control_count),
+        number(group.test_count),
+        us(group.control_ns),
+        us(group.test_ns),
+    )
+
+
+def _evidence(comparison: Comparison, name: str, found: Part) -> Evidence:
+    groups = [comparison.work.groups[i] for i in found.indices]
+    counts = sum(g.control_count for g in groups), sum(g.test_count for g in groups)
+    number, us = comparison.number, comparison.us
+    return Evidence(name, number(counts[0]), number(counts[1]), us(found.control), us(found.test))
+
+
+def _largest(groups: Iterable[Group]) -> list[Group]:
+    return sorted(groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.name))[:SHOWN]
+
+
+def modules(comparison: Comparison) -> list[Finding]:
+    """module-change: most of the change of matched work of several families is in the instances of one module."""
+    groups = {i: g for i, g in matched(comparison).items() if g.module}
+    whole = part_of(comparison, matched(comparison))
+    by_class: dict[str, list[int]] = defaultdict(list)
+    for i, group in groups.items():
+        by_class[INSTANCE.sub("", (group.module or "").rsplit("/", 1)[-1])].append(i)
+    found = []
+    for name, indices in by_class.items():
+        inside = part_of(comparison, indices)
+        share = (inside.control + inside.test) / max(whole.control + whole.test, 1)
+        several = len(_moved_families([groups[i] for i in indices], inside)) > 1
+        if not several or not _changed(comparison, inside) or share > MODULE_PART:
+            continue
+        if inside.delta * whole.delta < MODULE_PART * whole.delta**2 or tested(comparison):
+            continue
+        found.append(_module(comparison, name, inside, len({groups[i].module for i in indices})))
+    return found
+
+
+def _moved_families(groups: Iterable[Group], inside: Part) -> list[str]:
+    """The families that hold a part of the change of ``inside``."""
+    changes: dict[str, int] = defaultdict(int)
+    for group in groups:
+        changes[group.family] += group.delta
+    return [family for family, delta in changes.items() if delta * inside.delta > 0.1 * inside.delta**2]
+
+
+def _module(comparison: Comparison, name: str, inside: Part, instances: int) -> Finding:
+    us = comparison.us
+    plain = change_text(inside.delta / max(inside.control, 1))
+    times = f"{change(us(inside.control), us(inside.test))} per step over {plural(instances, 'instance')}"
+    title = f"{name} {'takes' if 'times' in plain else 'is'} {plain}: {times}"
+    names = _names(comparison, inside)
+    return Finding(
+        kinds.MODULE_CHANGE,
+        title,
+        f"{reaches(comparison)}Most of the change of GPU work is in this module. Read what changed in it.",
+        delta_us=us(inside.delta),
+        weight_us=weight(comparison, inside.delta),
+        evidence=tuple(_evidence(comparison, n, p) for n, p in names.items() if p.delta * inside.delta > 0)[:SHOWN],
+        covers=inside.indices,
+    )
+
+
+def swapped(comparison: Comparison) -> list[Finding]:
+    """algorithm-swap and cudnn-choice: the same operators run other kernels, and their time changed or did not."""
+    by_family: dict[str, list[int]] = defaultdict(list)
+    for i, group in matched(comparison).items():
+        if replaced(group):
+            by_family[group.family].append(i)
+    found = []
+    us = comparison.us
+    for family, indices in by_family.items():
+        whole = part_of(comparison, indices)
+        groups = [comparison.work.groups[i] for i in whole.indices]
+        times = f"{collapsed(change(us(whole.control), us(whole.test)))} per step"
+        replacement = (
+            f"{plural(len(groups), f'{family} operator')} {'runs' if len(groups) == 1 else 'run'} other kernels"
+        )
+        if _changed(comparison, whole) and _passes_family(comparison, family, whole.delta):
+            kind = kinds.ALGORITHM_SWAP
+            title = f"{family} {noun_of(comparison)} were replaced: {times} ({signed_time(us(whole.delta))})"
+            detail = f"{reaches(comparison)}{replacement} than before. Check dtype, layout and library versions."
+        elif family == "conv" and comparison.gpu_time.groups and whole.relative < SAME_TIME:
+            kind = kinds.CUDNN_CHOICE
+            title = f"other convolution algorithms at similar cost: {times}"
+            detail = f"{replacement} than before. This does not explain the change of the step."
+        else:
+            continue
+        evidence = tuple(_of_group(comparison, g, _swap_name(g)) for g in _largest(groups))
+        found.append(
+            Finding(
+                kind,
+                title,
+                detail,
+                delta_us=us(whole.delta),
+                weight_us=weight(comparison, whole.delta) if kind is kinds.ALGORITHM_SWAP else 0.0,
+                evidence=evidence,
+                covers=whole.indices,
+            )
+        )
+    return found
+
+
+def _swap_name(group: Group) -> str:
+    before, after = (" + ".join(dict.fromkeys(display_name(m.name) for m in side[:2])) for side in group.sides)
+    return f"{group.call}: {before} → {after}" if group.call else f"{before} → {after}"
+
+
+RULES = (throughout, families, modules, swapped)

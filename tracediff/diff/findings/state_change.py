@@ -1,0 +1,80 @@
+"""The change of states of the step: whether it explains the step's change, and whether it is significant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracediff.formatting import change, part, rose, signed_time
+
+if TYPE_CHECKING:
+    from tracediff.diff.comparison import Comparison
+
+PART_OF_CHANGE = 0.1
+"""Smallest change of a state that explains the step's change, as a fraction of it."""
+LEAST_CHANGE = 0.01
+"""Smallest change of a state that is explained, as a fraction of the step."""
+TESTED_RUNS = 3
+"""Runs per side from which changes are tested."""
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """The change of some states together, in µs per step.
+
+    Attributes:
+        typical_us: its part that typical steps have. step_us: the change of the step.
+    """
+
+    control_us: float
+    test_us: float
+    typical_us: float
+    step_us: float
+
+    @property
+    def delta_us(self) -> float:
+        """test − control."""
+        return self.test_us - self.control_us
+
+    @property
+    def rose(self) -> str:
+        """``rose: 223.0 → 270.0 ms per step``."""
+        verb = rose(self.control_us, self.test_us)
+        return f"{verb}: {change(self.control_us, self.test_us)} per step"
+
+    @property
+    def share(self) -> str:
+        """How much of the step's change it is."""
+        step = f"change of the step ({signed_time(self.step_us)})"
+        if self.delta_us * self.step_us < 0:
+            return f"This partly offsets the {step}."
+        if abs(self.delta_us - self.step_us) < 0.005 * abs(self.step_us):
+            return f"This is the whole {step}."
+        if abs(self.delta_us) > abs(self.step_us):
+            return f"This exceeds the whole {step}; other changes offset it."
+        return f"This is {part(abs(self.delta_us), abs(self.step_us))} of the {step}."
+
+
+def state_change(comparison: Comparison, states: tuple[str, ...]) -> StateChange | None:
+    """The change of ``states``; None if it is small beside the step or its change, or tested and not significant."""
+    step, us = comparison.step_time, comparison.us
+    control, test = step.within(states)
+    typical = comparison.typical.within(states)
+    found = StateChange(us(control), us(test), typical[1] - typical[0], us(step.delta))
+    longest = us(max(step.control, step.test))
+    if abs(found.delta_us) < max(LEAST_CHANGE * longest, PART_OF_CHANGE * abs(found.step_us)):
+        return None
+    return found if significant(comparison, states, found.delta_us) else None
+
+
+def significant(comparison: Comparison, states: tuple[str, ...], delta_us: float) -> bool:
+    """Whether the change of ``states`` passes its test, if there are runs enough for one."""
+    if not tested(comparison):
+        return True
+    word = "slower" if delta_us > 0 else "faster"
+    return any(s.time_change == word for s in comparison.step_time.states if s.name in states)
+
+
+def tested(comparison: Comparison) -> bool:
+    """Whether both sides have runs enough for tests."""
+    return min(comparison.control.runs, comparison.test.runs) >= TESTED_RUNS

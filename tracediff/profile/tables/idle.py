@@ -1,0 +1,76 @@
+"""Idle: what the host does in each state of the step in which no GPU works; without a GPU, in every state."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.times import Int64
+from tracediff.profile.context import Context
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.model import TableRows
+from tracediff.profile.placement.innermost import NOTHING, Painting, cut, overlaid, painted, pieces
+from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.step_states import GPU_STATES, thread_order
+from tracediff.profile.tables.schema import Column, TableSchema, summed
+
+Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
+KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
+OTHER_THREADS = 4
+"""Threads beside the one of the steps whose operators are considered."""
+
+SCHEMA = TableSchema(
+    "idle",
+    "Host while the GPU is idle",
+    "What the host does in the states of the step in which no GPU works (without GPU events: in all states): the "
+    "innermost operator or runtime call, on the thread of the steps first; where none is open, the innermost Python "
+    "function of that thread, or else its innermost annotation. The rows of a state add up to it.",
+    keys=("state", "host", "kind"),
+    columns=(Column("time", "time"),),
+)
+
+
+def table(context: Context) -> TableRows:
+    """Rows by state and what the host does. Time counts in the period in which it lies."""
+    account = context.account
+    on_gpu = np.isin(account.painted, [account.names.index(state) for state in GPU_STATES])
+    start, length = account.edges[:-1][~on_gpu], np.diff(account.edges)[~on_gpu]
+    state = account.painted[~on_gpu]
+    host = _host(context)
+    interval, time, ns = cut(start, start + length, host.times)
+    row = host.rows[time]
+    step = np.searchsorted(context.completions, start, side="right")[interval] - 1
+    used, name = np.unique(np.where(row >= 0, context.trace.name[row].astype(np.int64), -1), return_inverse=True)
+    names = ["" if code < 0 else match_name(context.trace.names[code]) for code in used.tolist()]
+    texts = sorted(set(names))
+    text = np.array([texts.index(n) for n in names], np.int64)
+    keys = [(state[interval], account.names), (text[name], texts), (_kind(context, row), KINDS)]
+    return summed(step, keys, [ns])
+
+
+def _host(context: Context) -> Painting:
+    """The row that says best what the host does at each instant."""
+    ops, python, annotations = (context.lanes[name] for name in ("ops", "python", "annotations"))
+    threads = thread_order(context.trace, context.steps, ops)
+    is_step = np.isin(annotations.start, context.steps.start) & (annotations.depth == 0)
+    own = int(annotations.thread[is_step][0]) if is_step.any() else (threads[0] if threads else -1)
+    host = NOTHING
+    for thread in list(dict.fromkeys((own, *threads)))[: 1 + OTHER_THREADS]:
+        host = overlaid(host, _innermost(ops, ops.thread == thread))
+    host = overlaid(host, _innermost(python, python.thread == own))
+    return overlaid(host, _innermost(annotations, (annotations.thread == own) & ~is_step))
+
+
+def _innermost(lane: Lane, shown: Chosen) -> Painting:
+    """The innermost of the scopes ``shown`` of ``lane``, which are of one thread."""
+    begin, end, position = pieces(lane)
+    some = shown[position]
+    return painted(begin[some], end[some], lane.rows[position[some]])
+
+
+def _kind(context: Context, row: Int64) -> Int64:
+    kinds = np.full(len(context.trace) + 1, KINDS.index("nothing recorded"), np.int64)
+    for kind, lane in zip(KINDS, ("ops", "python", "annotations"), strict=False):
+        kinds[context.lanes[lane].rows] = KINDS.index(kind)
+    kinds[:-1][np.isin(context.trace.category, cat.CALLS)] = KINDS.index("runtime call")
+    return kinds[np.where(row >= 0, row, len(context.trace))]
