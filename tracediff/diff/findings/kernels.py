@@ -141,6 +141,8 @@ def throughout(comparison: Comparison) -> list[Finding]:
     common, found = _weighted_median(logs), part_of(comparison, same)
     if abs(math.expm1(common)) < LEAST_RELATIVE or not matters(comparison, found.delta):
         return []
+    if not any(_passes_family(comparison, family, found.delta) for family in {g.family for g in same.values()}):
+        return []
     if not _alike(same.values(), common) or not _alike(_without_largest_family(list(same.values())), common):
         return []
     return [_slower(comparison, kinds.ALL_KERNELS, "all GPU kernels together", found, "", _names(comparison, found))]

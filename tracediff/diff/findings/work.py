@@ -10,7 +10,7 @@ from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.kernels import change_of, counted, matters, reaches, weight
-from tracediff.diff.findings.state_change import tested
+from tracediff.diff.findings.state_change import LEAST_CHANGE, significant, tested
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.verdict import change_text
 from tracediff.formatting import change, count, percents, plural
@@ -244,7 +244,9 @@ def overlap(comparison: Comparison) -> list[Finding]:
         covered = [max(0.0, 1 - e / s) for e, s in zip(exposed, sides, strict=True)]
         change_us = comparison.us(round((covered[0] - covered[1]) * sum(sides) / 2))
         longest = comparison.us(max(comparison.step_time.control, comparison.step_time.test))
-        if abs(covered[1] - covered[0]) < OVERLAP_CHANGE or abs(change_us) < 0.01 * longest:
+        if abs(covered[1] - covered[0]) < OVERLAP_CHANGE or abs(change_us) < LEAST_CHANGE * longest:
+            continue
+        if not significant(comparison, (state,), comparison.us(exposed[1] - exposed[0])):
             continue
         us = comparison.us
         found.append(
