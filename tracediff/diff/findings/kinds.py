@@ -108,64 +108,69 @@ OUTLIER_STEP = FindingKind(
 FUSED = FindingKind(
     "fused",
     "operators that one compiled kernel computes on the other side",
-    "groups of level fusion",
+    "work [matched](matching.md) at level fusion",
     "nothing, or read which operators were not fused",
 )
 ALGORITHM_SWAP = FindingKind(
     "algorithm-swap",
-    "the same operators run other kernels, and the time of their family changed by ≥ 1 % of all work",
-    "groups of level op, by family",
+    "the same operators run other kernels, and the time of their family changed by ≥ 1 % of the GPU time",
+    "work [matched](matching.md) at level op, by family",
     "check dtype, layout and library versions",
 )
 CUDNN_CHOICE = FindingKind(
     "cudnn-choice",
     "convolutions run other kernels and take as long as before (within 5 %)",
-    "groups of level op, by family",
+    "work [matched](matching.md) at level op, by family",
     "nothing: it does not explain the change",
 )
 SLOWER_KERNEL = FindingKind(
     "slower-kernel",
-    "the same kernel takes ≥ 2 % more time, ≥ 1 % of all work, and with three runs or more per side significantly more",
-    "matched groups of equal count, without communication",
+    "the same kernel takes ≥ 2 % more time, ≥ 1 % of the GPU time, and with three runs or more per side "
+    "significantly more",
+    "[matched](matching.md) work of equal count, without communication",
     "check clocks, memory traffic of concurrent work, and the hardware",
 )
 FASTER_KERNEL = FindingKind(
     "faster-kernel",
-    "the same kernel takes ≥ 2 % less time, ≥ 1 % of all work, and with three runs or more per side significantly less",
-    "matched groups of equal count, without communication",
+    "the same kernel takes ≥ 2 % less time, ≥ 1 % of the GPU time, and with three runs or more per side "
+    "significantly less",
+    "[matched](matching.md) work of equal count, without communication",
     "check clocks, memory traffic of concurrent work, and the hardware",
 )
 SLOWER_FAMILY = FindingKind(
     "slower-family",
-    "the same kernels of one family together take ≥ 2 % more time, ≥ 1 % of all work, and no single one of them holds "
+    "the same kernels of one family together take ≥ 2 % more time, ≥ 1 % of the GPU time, and no single one of "
+    "them holds "
     "most of it; with three runs or more per side significantly more",
-    "matched groups of equal count, without communication",
+    "[matched](matching.md) work of equal count, without communication",
     "check what they have in common: dtype, layout, library version, clocks",
 )
 FASTER_FAMILY = FindingKind(
     "faster-family",
-    "the same kernels of one family together take ≥ 2 % less time, ≥ 1 % of all work, and no single one of them holds "
+    "the same kernels of one family together take ≥ 2 % less time, ≥ 1 % of the GPU time, and no single one of "
+    "them holds "
     "most of it; with three runs or more per side significantly less",
-    "matched groups of equal count, without communication",
+    "[matched](matching.md) work of equal count, without communication",
     "check what they have in common: dtype, layout, library version, clocks",
 )
 ALL_KERNELS = FindingKind(
     "all-kernels",
     "the kernels of several families changed by about the same factor, ≥ 2 %: kernels with ≥ 75 % of the time lie "
     "within half of the common change",
-    "matched groups of equal count, without communication",
+    "[matched](matching.md) work of equal count, without communication",
     "check clocks, power limits, and whether the devices are equal",
 )
 MODULE_CHANGE = FindingKind(
     "module-change",
     "the instances of one class of modules hold ≥ 70 % of the change of matched work, in several families",
-    "matched groups by module",
+    "matched work by module",
     "read what changed in this module",
 )
 EFFICIENCY = FindingKind(
     "efficiency",
     "the same shapes of one kind of work and dtype attain a share of the device's peak (on two devices, or without a "
-    "known peak: a rate) that differs by ≥ 10 %, and the better rate would save ≥ 1 % of all work; only with the table "
+    "known peak: a rate) that differs by ≥ 10 %, and the better rate would save ≥ 1 % of the GPU time; only with "
+    "the table "
     "`rates`",
     "[work and its rate](tables/rates.md)",
     "check kernels, dtypes, layouts and alignment of these shapes, and clocks",
@@ -173,13 +178,13 @@ EFFICIENCY = FindingKind(
 )
 COUNT_CHANGE = FindingKind(
     "count-change",
-    "work that only one side does, or does more often, makes up ≥ 1 % of all work",
-    "groups added and removed, and those of another count",
+    "work that only one side does, or does more often, makes up ≥ 1 % of the GPU time",
+    "work added and removed, and matched work of another count",
     "read which work was added and removed",
 )
 NEW_COPIES = FindingKind(
     "new-copies",
-    "the number of copies per step in one direction changed by ≥ 1, and their time by ≥ 1 % of all work",
+    "the number of copies per step in one direction changed by ≥ 1, and their time by ≥ 1 % of the GPU time",
     "memcpys",
     "look for `.to()`, `.cpu()` and offloading",
     section="changes",
@@ -226,7 +231,7 @@ WORKLOAD_CHANGED = FindingKind(
     "≥ 10 % of the work has shapes that do not occur on the other side; or most work with recorded shapes is of "
     "another batch size; or ≥ 60 % of the work is done a whole number of times as often: the workloads differ; it "
     "comes first",
-    "`Input Dims`, not between compiled and uncompiled code; counts of groups",
+    "`Input Dims`, not between compiled and uncompiled code; counts of operators",
     "compare like with like first",
 )
 TENSOR_CORE_SHARE = FindingKind(
