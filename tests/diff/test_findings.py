@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import traces
-from build_trace import annotation, call, document, kernel, memcpy, op, step, write
+from build_trace import annotation, call, document, event, kernel, memcpy, op, step, write
 
 from tracediff.analysis.analyze import analyze_set
 from tracediff.diff.compare import compare_sets
@@ -370,3 +370,36 @@ def test_runtime_calls_of_two_vendors_are_one_row():
     calls = [op for op in comparison.ops if op.category.startswith("cuda")]
     assert sum(op.count_change == "unchanged" for op in calls) >= 2
     assert not any(op.raw_name.startswith("cuda") and not op.test_count for op in calls if "Launch" in op.raw_name)
+
+
+def test_copies_that_computation_no_longer_covers(tmp_path):
+    def copying(start):
+        return [
+            step(1, 0, 160),
+            *launched("gemm", 0, 100, 1),
+            call("cudaMemcpyAsync", 5, 1, correlation=2),
+            memcpy("Memcpy HtoD (Pinned -> Device)", start, 50, correlation=2, stream=8),
+        ]
+
+    found = finding(compare_events(tmp_path, copying(20), copying(110)), "overlap-change")
+    assert "computation covers 100 → 0 % of the time of copies" in found.title
+    assert found.delta_us == 50
+
+
+def test_a_module_holds_most_of_the_change(tmp_path):
+    def layers(factor):
+        work, start = [], 0
+        for k in range(4):
+            name, length = f"{'Attention' if k % 2 else 'Mlp'}_{k // 2}", 60 * factor if k % 2 else 60
+            work += [
+                event("python_function", f"nn.Module: {name}", start, 2 * length + 5, **{"Python id": k + 1}),
+                *launched("cutlass_gemm", start + 2, length, 10 * k + 1),
+                *launched("softmax_warp_forward", start + length + 2, length, 10 * k + 2, "aten::softmax"),
+            ]
+            start += 2 * length + 10
+        return [step(1, 0, start + 10), *work]
+
+    first = compare_events(tmp_path, layers(1), layers(1.4)).findings[0]
+    assert first.code == "module-change"
+    assert "Attention is 40 % slower: 240.0 → 336.0 µs per step over 2 instances" in first.title
+    assert {part.code for part in first.parts} <= {"slower-kernel", "slower-family"}
