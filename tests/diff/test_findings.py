@@ -403,3 +403,13 @@ def test_a_module_holds_most_of_the_change(tmp_path):
     assert first.code == "module-change"
     assert "Attention is 40 % slower: 240.0 → 336.0 µs per step over 2 instances" in first.title
     assert {part.code for part in first.parts} <= {"slower-kernel", "slower-family"}
+
+
+def test_compiled_regions_are_counted_once(tmp_path):
+    def regions(*names):
+        return [step(1, 0, 100), op("aten::mm", 0, 5), *(op(name, 10 * k + 10, 5) for k, name in enumerate(names))]
+
+    once = regions("Torch-Compiled Region: 0/0", "Torch-Compiled Region: 0/0", "Torch-Compiled Region: 0/1")
+    twice = regions("Torch-Compiled Region: 0/0", "Torch-Compiled Region: 1/0")
+    assert finding(compare_events(tmp_path, once, twice), "graph-breaks").title == "compiled regions: 1 → 2"
+    assert "graph-breaks" not in codes(compare_events(tmp_path, once, regions("Torch-Compiled Region: 0/0")))

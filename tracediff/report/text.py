@@ -7,6 +7,7 @@ from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence
+from tracediff.diff.findings.kinds import WORKLOAD_CHANGED
 from tracediff.diff.findings.step import bound_by
 from tracediff.diff.reach import idle_fractions, reach
 from tracediff.formatting import change, counts, percent, percents, plural, time_unit
@@ -69,6 +70,11 @@ def unprofiled(comparison: Comparison) -> str | None:
         return None
     how = f"{percent(abs(t / c - 1))} {'slower' if t > c else 'faster'}"
     return f"without the profiler: {change(c, t)} per step ({how})"
+
+
+def is_of_different_work(comparison: Comparison) -> bool:
+    """Whether the sides do different work, so that their times do not compare."""
+    return any(finding.kind is WORKLOAD_CHANGED for finding in comparison.findings)
 
 
 def context(comparison: Comparison) -> str | None:

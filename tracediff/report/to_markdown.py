@@ -13,7 +13,7 @@ from tracediff.report.escape import escaped
 from tracediff.report.sections import Row
 from tracediff.report.table import comparison_tables
 from tracediff.report.table_markdown import to_markdown as table_lines
-from tracediff.report.text import asides, facts, headline
+from tracediff.report.text import asides, facts, headline, is_of_different_work
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts below the tables if images are requested."""
@@ -34,7 +34,9 @@ def to_markdown(
         images: chart → (address, title) of images to show.
     """
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
-    lines = [f"## {title}", "", f"**{escaped(headline(comparison))}**", "", escaped(facts(comparison)), ""]
+    answer = escaped(headline(comparison))
+    answer = answer if is_of_different_work(comparison) else f"**{answer}**"
+    lines = [f"## {title}", "", answer, "", escaped(facts(comparison)), ""]
     lines += [text for aside in asides(comparison) for text in (escaped(aside), "")]
     lines += _remarks(
         "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",

@@ -15,7 +15,7 @@ from tracediff.report import sections
 from tracediff.report.sections import Row
 from tracediff.report.table import comparison_tables, no_rows_shown
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.text import asides, evidence_line, facts, headline
+from tracediff.report.text import asides, evidence_line, facts, headline, is_of_different_work
 
 FASTER, SLOWER = "cyan", "yellow"
 BAR = 14
@@ -55,7 +55,8 @@ def render(
         Text(printable(facts(comparison)), style="dim"),
         Text(),
     ]
-    parts.append(Padding(Text(printable(headline(comparison)), style="bold"), (0, 2)))
+    style = "" if is_of_different_work(comparison) else "bold"  # its percentages are not to be relied on
+    parts.append(Padding(Text(printable(headline(comparison)), style=style), (0, 2)))
     parts += [*(Padding(Text(aside), (0, 2)) for aside in asides(comparison)), Text()]
     parts += _remarks(
         "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",

@@ -243,7 +243,7 @@ TENSOR_CORE_SHARE = FindingKind(
 )
 GRAPH_BREAKS = FindingKind(
     "graph-breaks",
-    "the number of graph breaks (manifest) or of compiled regions per step changed",
+    "the number of graph breaks (manifest) or of distinct compiled regions changed",
     "manifest, `Torch-Compiled Region`",
     "remove the break named",
     section="changes",

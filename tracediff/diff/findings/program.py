@@ -74,26 +74,37 @@ def graph_breaks(comparison: Comparison) -> list[Finding]:
     """graph-breaks: the number of breaks in the manifests changed or, if both sides compile, of compiled regions."""
     control, test = comparison.control, comparison.test
     regions = [op for op in comparison.ops if REGION.match(op.raw_name)]
-    counts = _counts(comparison, regions)
+    counts = _regions(regions)
     breaks = control.graph_breaks, test.graph_breaks
     breaks_changed = None not in breaks and len(breaks[0] or ()) != len(breaks[1] or ())
     if not breaks_changed and (counts[0] == counts[1] or not all(counts)):
         return _breaks_of_one_side(comparison, counts)
-    title = f"compiled regions: {count(counts[0])} → {count(counts[1])} per step"
+    title = f"compiled regions: {counts[0]} → {counts[1]}"
     if breaks_changed:
         title = f"graph breaks: {len(breaks[0] or ())} → {len(breaks[1] or ())}"
     evidence = tuple(Evidence(text) for text in (breaks[1] or breaks[0] or ())[:5]) or _evidence(comparison, regions)
     return [Finding(kinds.GRAPH_BREAKS, title, COST_OF_BREAKS, evidence=evidence)]
 
 
-def _breaks_of_one_side(comparison: Comparison, counts: list[float]) -> list[Finding]:
+def _regions(ops: list[Op]) -> tuple[int, int]:
+    """The number of distinct compiled regions per side, however often each runs and in how many versions."""
+    numbers: tuple[set[str], set[str]] = (set(), set())
+    for op in ops:
+        match = REGION.match(op.raw_name)
+        for side, occurrences in zip(numbers, (op.control_count, op.test_count), strict=True):
+            if match and occurrences:
+                side.add(match[1])
+    return len(numbers[0]), len(numbers[1])
+
+
+def _breaks_of_one_side(comparison: Comparison, counts: tuple[int, int]) -> list[Finding]:
     """graph-breaks if only one side compiles."""
     found = []
     for side, regions in ((comparison.control, counts[0]), (comparison.test, counts[1])):
         if side.graph_breaks and not all(counts):
             title = (
                 f"{side.label} has {plural(len(side.graph_breaks), 'graph break')}: "
-                f"{plural(regions, 'compiled region')} per step"
+                f"{plural(regions, 'compiled region')}"
             )
             found.append(
                 Finding(
