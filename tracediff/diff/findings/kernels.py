@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from tracediff.diff.findings.state_change import tested
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.reach import reach
 from tracediff.diff.verdict import change_text
-from tracediff.formatting import change, part, plural, signed_time
+from tracediff.formatting import change, part, plural
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_generated, match_name
@@ -208,9 +208,14 @@ def _family(comparison: Comparison, family: str, whole: Part) -> list[Finding]:
 
 def _names(comparison: Comparison, whole: Part) -> dict[str, Part]:
     """The groups of ``whole`` by kernel name, the largest change first."""
+    return _parts_by(comparison, whole, lambda group: group.name)
+
+
+def _parts_by(comparison: Comparison, whole: Part, name_of: Callable[[Group], str]) -> dict[str, Part]:
+    """The groups of ``whole`` by a name, the largest change first."""
     by_name: dict[str, list[int]] = defaultdict(list)
     for i in whole.indices:
-        by_name[comparison.work.groups[i].name].append(i)
+        by_name[name_of(comparison.work.groups[i])].append(i)
     parts = {name: part_of(comparison, indices) for name, indices in by_name.items()}
     return dict(sorted(parts.items(), key=lambda item: (-abs(item[1].delta), item[0])))
 
@@ -363,7 +368,7 @@ def swapped(comparison: Comparison) -> list[Finding]:
         )
         if _changed(comparison, whole) and _passes_family(comparison, family, whole.delta):
             kind = kinds.ALGORITHM_SWAP
-            title = f"{family} {noun_of(comparison)} were replaced: {times} ({signed_time(us(whole.delta))})"
+            title = f"{family} {noun_of(comparison)} were replaced: {times}"
             detail = f"{reaches(comparison)}{replacement} than before. Check dtype, layout and library versions."
         elif family == "conv" and comparison.gpu_time.groups and whole.relative < SAME_TIME:
             kind = kinds.CUDNN_CHOICE
@@ -371,7 +376,9 @@ def swapped(comparison: Comparison) -> list[Finding]:
             detail = f"{replacement} than before. This does not explain the change of the step."
         else:
             continue
-        evidence = tuple(_of_group(comparison, g, _swap_name(g)) for g in _largest(groups))
+        evidence = tuple(
+            _evidence(comparison, name, swap) for name, swap in _parts_by(comparison, whole, _swap_name).items()
+        )[:SHOWN]
         found.append(
             Finding(
                 kind,
