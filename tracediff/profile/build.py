@@ -70,6 +70,7 @@ def build_profile(
     table, texts = _with_own_texts(trace, calls.table)
     kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
+    further = build_tables(context, tables)
     on_host, threads = (empty_work(), []) if len(gpu.rows) else host_work(trace, steps, lanes["ops"], calls)
     on_host = replace(on_host, lane=on_host.lane + len(texts) + len(launch_shapes))
     communication = first_collectives(context, notes) if "collectives" in tables else None
@@ -91,7 +92,7 @@ def build_profile(
         categories=tuple(trace.categories),
         names=tuple(trace.names),
         texts=(*texts, *launch_shapes, *threads),
-        idle=idle.table(context),
+        idle=further.get("idle") or idle.table(context),
         events={
             name: int(n)
             for name, n in zip(
@@ -99,7 +100,7 @@ def build_profile(
             )
             if n
         },
-        tables=build_tables(context, tables),
+        tables=further,
         collectives=communication,
     )
     shown = (selection or Selection()).typical(profile)

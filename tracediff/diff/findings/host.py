@@ -200,8 +200,8 @@ def new_sync(comparison: Comparison) -> list[Finding]:
     waits = [sum(op.control_total for op in calls), sum(op.test_total for op in calls)]
     if control == test or abs(number(test - control)) < 1:
         return []
-    state = next((s for s in comparison.step_time.states if s.name == "synchronising"), None)
-    delta = us(state.delta) if state else 0.0
+    idle = comparison.step_time.within(("synchronising",))
+    delta = us(idle[1] - idle[0])
     title = f"synchronising calls {rose(control, test)}: {count(number(control))} → {count(number(test))} per step"
     detail = f"They take {collapsed(change(us(waits[0]), us(waits[1])))} per step"
     detail += f"; the time in them with an idle GPU changed by {signed_time(delta)}. " if delta else ". "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.state_change import tested
+from tracediff.diff.findings.state_change import passes, tested
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.reach import reach
 from tracediff.diff.verdict import change_text
@@ -163,8 +163,8 @@ def _without_largest_family(groups: list[Group]) -> list[Group]:
     changes: dict[str, int] = defaultdict(int)
     for group in groups:
         changes[group.family] += abs(group.delta)
-    largest = max(changes, key=lambda f: (changes[f], f))
-    return [group for group in groups if group.family != largest]
+    most = max(changes, key=lambda f: (changes[f], f))
+    return [group for group in groups if group.family != most]
 
 
 def _weighted_median(values: list[tuple[float, int]]) -> float:
@@ -178,22 +178,25 @@ def _weighted_median(values: list[tuple[float, int]]) -> float:
 
 def families(comparison: Comparison) -> list[Finding]:
     """slower-family, faster-family, slower-kernel and faster-kernel: the same kernels became slower or faster."""
+    same = _by_family(comparison, lambda group: not replaced(group))
+    return [finding for family, whole in same.items() for finding in _family(comparison, family, whole)]
+
+
+def _by_family(comparison: Comparison, chosen: Callable[[Group], bool]) -> dict[str, Part]:
+    """The ``chosen`` ones of the matched groups by family."""
     by_family: dict[str, list[int]] = defaultdict(list)
     for i, group in matched(comparison).items():
-        if not replaced(group):
+        if chosen(group):
             by_family[group.family].append(i)
-    return [
-        f for family, indices in by_family.items() for f in _family(comparison, family, part_of(comparison, indices))
-    ]
+    return {family: part_of(comparison, indices) for family, indices in by_family.items()}
 
 
 def _family(comparison: Comparison, family: str, whole: Part) -> list[Finding]:
     """The family's change; or that of its names, if one stands for it or they offset each other."""
     names = _names(comparison, whole)
     moved = sum(abs(n.delta) for n in names.values())
-    largest = max(names.values(), key=lambda n: abs(n.delta))
     alike = abs(whole.delta) >= OFFSETTING * moved
-    if alike and abs(largest.delta) < ONE_NAME * abs(whole.delta):
+    if alike and max(abs(n.delta) for n in names.values()) < ONE_NAME * abs(whole.delta):
         if not _changed(comparison, whole) or not _passes_family(comparison, family, whole.delta):
             return []
         kind = kinds.SLOWER_FAMILY if whole.delta > 0 else kinds.FASTER_FAMILY
@@ -225,13 +228,11 @@ def _changed(comparison: Comparison, found: Part) -> bool:
 
 
 def _passes_family(comparison: Comparison, family: str, delta: int) -> bool:
-    word = "slower" if delta > 0 else "faster"
-    return not tested(comparison) or any(f.name == family and f.time_change == word for f in comparison.families)
+    return passes(comparison, (f.time_change for f in comparison.families if f.name == family), delta)
 
 
 def _passes_kernel(comparison: Comparison, name: str, delta: int) -> bool:
-    word = "slower" if delta > 0 else "faster"
-    return not tested(comparison) or any(op.name == name and op.time_change == word for op in comparison.ops)
+    return passes(comparison, (op.time_change for op in comparison.ops if op.name == name), delta)
 
 
 def _slower(
@@ -239,15 +240,14 @@ def _slower(
 ) -> Finding:
     """``what 9.4 % slower: 13.86 → 15.17 ms per step``, with the largest of ``names``, or else the call sites."""
     us = comparison.us
-    plain = change_text(found.delta / max(found.control, 1))
-    verb = "take" if kind not in (kinds.SLOWER_KERNEL, kinds.FASTER_KERNEL) else "takes"
-    how = f"{verb} {plain}" if "times" in plain else f"{'are' if verb == 'take' else 'is'} {plain}"
-    title = f"{what} {how}: {change(us(found.control), us(found.test))} per step{over}"
+    several = kind not in (kinds.SLOWER_KERNEL, kinds.FASTER_KERNEL)
+    times = change(us(found.control), us(found.test))
+    title = f"{what} {became(found.control, found.test, several)}: {times} per step{over}"
     groups = [comparison.work.groups[i] for i in found.indices]
     rows = (
         [_evidence(comparison, name, n) for name, n in names.items() if n.delta * found.delta > 0][:SHOWN]
         if names
-        else [_of_group(comparison, g) for g in _largest(groups)]
+        else [of_group(comparison, g) for g in largest(groups)]
     )
     where = f"{_place(comparison, found)}{reaches(comparison)}"
     detail = f"{where}The same {noun_of(comparison)} run on both sides. {kinds.advice_of(kind)}"
@@ -260,6 +260,14 @@ def _slower(
         evidence=tuple(rows),
         covers=found.indices,
     )
+
+
+def became(control: int, test: int, several: bool = False) -> str:
+    """``is 9.4 % slower`` or ``takes 2.50 times as long``, in the plural of ``several``."""
+    plain = change_text((test - control) / max(control, 1))
+    if "times" in plain:
+        return f"{'take' if several else 'takes'} {plain}"
+    return f"{'are' if several else 'is'} {plain}"
 
 
 def _place(comparison: Comparison, found: Part) -> str:
@@ -284,7 +292,8 @@ def reaches(comparison: Comparison) -> str:
     return "" if share >= REACHES else f"Only about {part(share, 1)} of it reaches the step: the GPU is idle for long. "
 
 
-def _of_group(comparison: Comparison, group: Group, name: str | None = None) -> Evidence:
+def of_group(comparison: Comparison, group: Group, name: str | None = None) -> Evidence:
+    """Evidence of a group: its counts and times."""
     number, us = comparison.number, comparison.us
     return Evidence(
         name or group.call or group.name,
@@ -302,7 +311,8 @@ def _evidence(comparison: Comparison, name: str, found: Part) -> Evidence:
     return Evidence(name, number(counts[0]), number(counts[1]), us(found.control), us(found.test))
 
 
-def _largest(groups: Iterable[Group]) -> list[Group]:
+def largest(groups: Iterable[Group]) -> list[Group]:
+    """The groups that changed most."""
     return sorted(groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.name))[:SHOWN]
 
 
@@ -336,9 +346,8 @@ def _moved_families(groups: Iterable[Group], inside: Part) -> list[str]:
 
 def _module(comparison: Comparison, name: str, inside: Part, instances: int) -> Finding:
     us = comparison.us
-    plain = change_text(inside.delta / max(inside.control, 1))
     times = f"{change(us(inside.control), us(inside.test))} per step over {plural(instances, 'instance')}"
-    title = f"{name} {'takes' if 'times' in plain else 'is'} {plain}: {times}"
+    title = f"{name} {became(inside.control, inside.test)}: {times}"
     names = _names(comparison, inside)
     return Finding(
         kinds.MODULE_CHANGE,
@@ -353,14 +362,9 @@ def _module(comparison: Comparison, name: str, inside: Part, instances: int) -> 
 
 def swapped(comparison: Comparison) -> list[Finding]:
     """algorithm-swap and cudnn-choice: the same operators run other kernels, and their time changed or did not."""
-    by_family: dict[str, list[int]] = defaultdict(list)
-    for i, group in matched(comparison).items():
-        if replaced(group):
-            by_family[group.family].append(i)
     found = []
     us = comparison.us
-    for family, indices in by_family.items():
-        whole = part_of(comparison, indices)
+    for family, whole in _by_family(comparison, replaced).items():
         groups = [comparison.work.groups[i] for i in whole.indices]
         times = f"{collapsed(change(us(whole.control), us(whole.test)))} per step"
         replacement = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,10 +70,12 @@ def state_change(comparison: Comparison, states: tuple[str, ...]) -> StateChange
 
 def significant(comparison: Comparison, states: tuple[str, ...], delta_us: float) -> bool:
     """Whether the change of ``states`` passes its test, if there are runs enough for one."""
-    if not tested(comparison):
-        return True
-    word = "slower" if delta_us > 0 else "faster"
-    return any(s.time_change == word for s in comparison.step_time.states if s.name in states)
+    return passes(comparison, (s.time_change for s in comparison.step_time.states if s.name in states), delta_us)
+
+
+def passes(comparison: Comparison, time_changes: Iterable[str], delta: float) -> bool:
+    """Whether one of the tests with the results ``time_changes`` agrees with ``delta``, if there are runs enough."""
+    return not tested(comparison) or ("slower" if delta > 0 else "faster") in time_changes
 
 
 def tested(comparison: Comparison) -> bool:

@@ -33,7 +33,7 @@ def bound(comparison: Comparison) -> list[Finding]:
     rest = us(step.control - busy[0]), us(step.test - busy[1])
     evidence = (Evidence("GPU idle", None, None, *rest),)
     title = f"the step was {before}-bound and is now {after}-bound: GPU idle for {percents(*idle)} of the step"
-    return [Finding(BOUNDS[after], title, f"{kinds.advice_of(BOUNDS[after])}", evidence=evidence)]
+    return [Finding(BOUNDS[after], title, kinds.advice_of(BOUNDS[after]), evidence=evidence)]
 
 
 def bound_by(idle: float) -> str:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.kernels import change_of, counted, matters, reaches, weight
-from tracediff.diff.findings.state_change import LEAST_CHANGE, significant, tested
+from tracediff.diff.findings.kernels import (
+    became,
+    change_of,
+    counted,
+    largest,
+    matters,
+    noun_of,
+    of_group,
+    part_of,
+    reaches,
+    weight,
+)
+from tracediff.diff.findings.state_change import LEAST_CHANGE, passes, significant
 from tracediff.diff.groups import Group, Member
-from tracediff.diff.verdict import change_text
 from tracediff.formatting import change, count, percents, plural
 from tracediff.formatting import counts as formatted_counts
 from tracediff.profile.kernels.display_names import display_name
@@ -31,15 +40,9 @@ KIND_CHANGE = 0.2
 MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
 UNKNOWN_MEMORY, UNKNOWN_SIDE = "kind of memory not recorded", re.compile(r"\bhost\b|unknown")
 TENSOR_CORE_CHANGE = 0.05
-MATRIX_FAMILIES = ("gemm", "attention", "conv", "fused", "moe")
+MATRIX_FAMILIES = ("gemm", "attention", "conv", "fused")
 """Families whose kernels may use tensor cores even if their names do not tell."""
 SHOWN = 5
-
-
-def _times(groups: Iterable[Group]) -> tuple[int, int]:
-    """Time of ``groups`` per side."""
-    groups = list(groups)
-    return sum(g.control_ns for g in groups), sum(g.test_ns for g in groups)
 
 
 def fused(comparison: Comparison) -> list[Finding]:
@@ -50,38 +53,30 @@ def fused(comparison: Comparison) -> list[Finding]:
     kernels = [sum(m.count for g in groups for m in g.sides[k] if is_generated(m.name)) for k in (0, 1)]
     into = kernels[1] >= kernels[0]
     counts = [sum(g.control_count for g in groups), sum(g.test_count for g in groups)]
-    control, test = _times(groups)
-    us = comparison.us
-    noun = "kernels" if comparison.gpu_time.groups else "operators"
+    whole = part_of(comparison, (i for i, g in enumerate(comparison.work.groups) if g.level == "fusion"))
+    us, noun = comparison.us, noun_of(comparison)
     numbers = [count(comparison.number(n)) for n in counts]
     title = (
         f"fusion replaced {numbers[0]} {noun} with {numbers[1]} per step"
         if into
         else f"without fusion, {numbers[0]} {noun} became {numbers[1]} per step"
     )
-    title += f": {collapsed(change(us(control), us(test)))}"
+    title += f": {collapsed(change(us(whole.control), us(whole.test)))}"
     detail = f"{plural(len(groups), 'group')} of fused kernels and the operators that they compute."
     if not into:
         detail += " Read which operators are not fused."
-    largest = sorted(groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.name))[:SHOWN]
-    evidence = tuple(_evidence(comparison, g, _fusion_name(g, into)) for g in largest)
+    evidence = tuple(of_group(comparison, g, _fusion_name(g, into)) for g in largest(groups))
     return [
         Finding(
             kinds.FUSED,
             title,
             detail,
-            delta_us=us(test - control),
-            weight_us=weight(comparison, test - control),
+            delta_us=us(whole.delta),
+            weight_us=weight(comparison, whole.delta),
             evidence=evidence,
-            covers=frozenset(i for i, g in enumerate(comparison.work.groups) if g.level == "fusion"),
+            covers=whole.indices,
         )
     ]
-
-
-def _evidence(comparison: Comparison, group: Group, name: str) -> Evidence:
-    number, us = comparison.number, comparison.us
-    counted = number(group.control_count), number(group.test_count)
-    return Evidence(name, *counted, us(group.control_ns), us(group.test_ns))
 
 
 def _fusion_name(group: Group, into: bool) -> str:
@@ -111,7 +106,7 @@ def counts(comparison: Comparison) -> list[Finding]:
     if not sums or not matters(comparison, changed):
         return []
     us, number = comparison.us, comparison.number
-    largest = sorted(sums.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))[:SHOWN]
+    shown = sorted(sums.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))[:SHOWN]
     before, after, control, test = (sum(e[k] for e in sums.values()) for k in range(4))
     noun = "GPU event" if comparison.gpu_time.groups else "operator"
     one_sided = not before or not after
@@ -132,7 +127,7 @@ def counts(comparison: Comparison) -> list[Finding]:
             detail,
             delta_us=us(delta),
             weight_us=weight(comparison, delta),
-            evidence=tuple(Evidence(n, number(e[0]), number(e[1]), us(e[2]), us(e[3])) for n, e in largest),
+            evidence=tuple(Evidence(n, number(e[0]), number(e[1]), us(e[2]), us(e[3])) for n, e in shown),
             covers=frozenset(covers),
         )
     ]
@@ -178,19 +173,23 @@ def _copies_finding(comparison: Comparison, direction: str) -> Finding | None:
         title = f"Memcpy {direction}: {count(n[0])} → {count(n[1])} copies per step"
         where = "`clone()`, `contiguous()`, `copy_()`" if direction == "DtoD" else "`.to()`, `.cpu()`, offloading"
         detail = f"They take {times} per step. Look for {where}."
-    elif tested(comparison) and not _copy_passes(comparison, direction, delta):
+    elif not passes(comparison, _results_of_copies(comparison, direction), delta):
         return None
     else:
         kind = kinds.SLOWER_KERNEL if delta > 0 else kinds.FASTER_KERNEL
-        plain = change_text(delta / max(sums[2], 1))
-        how = f"takes {plain}" if "times" in plain else f"is {plain}"
-        title = f"Memcpy {direction} {how}: {times} per step"
+        title = f"Memcpy {direction} {became(sums[2], sums[3])}: {times} per step"
         detail = "There are as many copies as before. Check their sizes, pinned memory and what else uses the bus."
     evidence = tuple(
         Evidence(f"{direction}, {name}", number(e[0]), number(e[1]), us(e[2]), us(e[3])) for name, e in by_kind.items()
     )
     weight_us = weight(comparison, delta)
     return Finding(kind, title, detail, delta_us=us(delta), weight_us=weight_us, evidence=evidence, covers=covers)
+
+
+def _results_of_copies(comparison: Comparison, direction: str) -> list[str]:
+    """What the tests of the copies in one direction gave."""
+    copied = (op for op in comparison.ops if op.category == MEMCPY and copy_direction(op.raw_name) == direction)
+    return [op.time_change for op in copied]
 
 
 def _memory_kinds(comparison: Comparison, direction: str) -> tuple[dict[str, list[int]], frozenset[int | str]]:
@@ -222,12 +221,6 @@ def _kind_change(by_kind: dict[str, list[int]]) -> str:
     shifts = {name: e[1] / totals[1] - e[0] / totals[0] for name, e in by_kind.items()}
     more, less = max(shifts, key=lambda n: shifts[n]), min(shifts, key=lambda n: shifts[n])
     return f"{more} instead of {less}" if shifts[more] >= KIND_CHANGE else ""
-
-
-def _copy_passes(comparison: Comparison, direction: str, delta: int) -> bool:
-    word = "slower" if delta > 0 else "faster"
-    ops = (op for op in comparison.ops if op.category == MEMCPY and copy_direction(op.raw_name) == direction)
-    return any(op.time_change == word for op in ops)
 
 
 def overlap(comparison: Comparison) -> list[Finding]:
