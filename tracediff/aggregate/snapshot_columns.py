@@ -58,6 +58,7 @@ class PackedProfile(msgspec.Struct, frozen=True, kw_only=True):
     texts: list[str]
     events: dict[str, int]
     idle: PackedTable
+    copies: PackedTable
     tables: dict[str, PackedTable] = {}
 
 
@@ -86,7 +87,7 @@ def pack(profile: Profile) -> PackedProfile:
         names=list(profile.names),
         texts=list(profile.texts),
         events=profile.events,
-        idle=pack_tables({"idle": profile.idle})["idle"],
+        **pack_tables({"idle": profile.idle, "copies": profile.copies}),
         tables=pack_tables(profile.tables),
     )
 
@@ -121,6 +122,7 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
         texts=tuple(packed.texts),
         events=packed.events,
         idle=unpack_table("idle", packed.idle, len(packed.step_numbers)),
+        copies=unpack_table("copies", packed.copies, len(packed.step_numbers)),
         tables=unpack_tables(packed.tables, len(packed.step_numbers)),
     )
     _check(profile)

@@ -30,7 +30,7 @@ class SetSummary:
     Attributes:
         traces: the set. side: what it was made of.
         steps, kernels, ops: the step account, what accompanies the kernel account, the operations.
-        idle: what the host does while no GPU works.
+        idle: what the host does while no GPU works. copies: what was copied.
         tables: name → table, those that the set was loaded with.
     """
 
@@ -40,13 +40,15 @@ class SetSummary:
     kernels: KernelAverage
     ops: OpAverage
     idle: SetTable
+    copies: SetTable
     tables: dict[str, SetTable]
 
     @property
     def denominators(self) -> tuple[int, ...]:
         """Of all accounts: whatever puts them on one scale needs a common multiple."""
-        accounts = self.steps.denominator, self.kernels.denominator, self.ops.denominator, self.idle.denominator
-        return *accounts, *(table.denominator for table in self.tables.values())
+        accounts = self.steps.denominator, self.kernels.denominator, self.ops.denominator
+        tables = (self.idle, self.copies, *self.tables.values())
+        return *accounts, *(table.denominator for table in tables)
 
     def tree(self, gpu: bool) -> CallTree:
         """The call tree; its work are GPU events or, without ``gpu``, the self time of operators."""
@@ -73,5 +75,6 @@ def summarise(traces: TraceSet) -> SetSummary:
         kernels=kernel_average(traces),
         ops=op_average(traces),
         idle=SetTable(table_schema("idle"), *table_average(traces, "idle")),
+        copies=SetTable(table_schema("copies"), *table_average(traces, "copies")),
         tables=tables,
     )

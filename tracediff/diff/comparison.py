@@ -32,7 +32,7 @@ class Comparison:
         host_time: the self time of operators in groups if neither side has a GPU; else empty.
         trees, pairing: the call trees of both sides, and which calls are the same.
         families: the significance of the change of each family of work.
-        idle: what the host does while no GPU works, per state.
+        idle: what the host does while no GPU works, per state. copies: time, number and bytes of the copies.
         typical: the step account without outlier steps.
         findings: the causes of the change, the largest first.
         tables: the further tables with which both sets were loaded.
@@ -53,6 +53,7 @@ class Comparison:
     families: tuple[TestedFamily, ...]
     common_change: float
     idle: TableDiff
+    copies: TableDiff
     typical: TypicalSteps
     findings: tuple[Finding, ...] = ()
     tables: tuple[TableDiff, ...] = ()

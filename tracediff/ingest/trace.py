@@ -91,6 +91,7 @@ class Trace:
         phase: int32[n] codes into ``phases``.
         arguments: category code → its events' arguments.
         texts: strings that text arguments refer to.
+        torch_functions: those of ``names`` that are Python functions of torch itself.
     """
 
     file: TraceFile
@@ -109,6 +110,7 @@ class Trace:
     phases: list[str]
     arguments: dict[int, Arguments]
     texts: list[str]
+    torch_functions: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.ts)

@@ -22,7 +22,7 @@ from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.steps import Steps
 from tracediff.profile.selection import Selection
-from tracediff.profile.tables import build_tables, idle
+from tracediff.profile.tables import build_tables, copies, idle
 from tracediff.profile.timeline import build_timeline
 from tracediff.profile.work import empty_work, host_work, kernel_work
 from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
@@ -31,7 +31,7 @@ LAUNCHES = (ARGUMENT.correlation, ARGUMENT.device, ARGUMENT.stream, ARGUMENT.gri
 INPUTS = ("Input Dims", "Input type", "Input Strides")
 ORDER = ("Sequence number", "External id", "Ev Idx", "Python id")
 MEMORY = ("Bytes", "Total Allocated", "Device Type", "Device Id")
-ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY))
+ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY, *copies.SCHEMA.arguments))
 """The event arguments that every profile needs."""
 
 NOT_MEASURED = (cat.SPAN, cat.METADATA)
@@ -93,6 +93,7 @@ def build_profile(
         names=tuple(trace.names),
         texts=(*texts, *launch_shapes, *threads),
         idle=further.get("idle") or idle.table(context),
+        copies=further.get("copies") or copies.table(context),
         events={
             name: int(n)
             for name, n in zip(

@@ -252,7 +252,7 @@ class Profile:
         host_work: self time of operators in the steps of a file without GPU events, else empty.
         categories, names, texts: the strings that codes index.
         events: all events of the file by category name.
-        idle: the table `idle`, which every profile has. tables: the requested tables by name.
+        idle, copies: the tables of these names, which every profile has. tables: the requested tables by name.
         collectives: its collective operations one by one, to be matched with those of other ranks; None if the table
             `collectives` was not requested.
         timeline: of the typical used step; None if read from a snapshot.
@@ -276,6 +276,7 @@ class Profile:
     names: tuple[str, ...]
     texts: tuple[str, ...]
     idle: TableRows
+    copies: TableRows
     events: dict[str, int] = field(default_factory=dict)
     tables: dict[str, TableRows] = field(default_factory=dict)
     collectives: Collectives | None = None
@@ -288,7 +289,7 @@ class Profile:
 
     def table(self, name: str) -> TableRows | None:
         """The table called ``name``; None if it was not built."""
-        return self.idle if name == "idle" else self.tables.get(name)
+        return {"idle": self.idle, "copies": self.copies}.get(name) or self.tables.get(name)
 
     @property
     def has_gpu(self) -> bool:

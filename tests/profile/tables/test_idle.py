@@ -27,13 +27,34 @@ def test_the_innermost_operator_then_python_then_annotation(tmp_path):
     ]
     found = first_step(measured(tmp_path, events, "idle"), "time")
     assert found == {
-        ("python", "", "nothing recorded"): 10_000 + 10_000,
-        ("python", "phase one", "annotation"): 10_000 + 10_000 + 5_000,
-        ("python", "train.py(3): main", "Python"): 5_000 + 15_000,
-        ("op", "aten::linear", "operator"): 6_000,
-        ("op", "aten::addmm", "operator"): 4_000,
-        ("op", "AddmmBackward0", "operator"): 5_000,
-        ("launching", "cudaLaunchKernel", "runtime call"): 5_000,
+        ("python", "", "nothing recorded", ""): 10_000 + 10_000,
+        ("python", "phase one", "annotation", ""): 10_000 + 10_000 + 5_000,
+        ("python", "train.py(3): main", "Python", ""): 5_000 + 15_000,
+        ("op", "aten::linear", "operator", "train.py(3): main"): 6_000,
+        ("op", "aten::addmm", "operator", "train.py(3): main"): 4_000,
+        ("op", "AddmmBackward0", "operator", ""): 5_000,
+        ("launching", "cudaLaunchKernel", "runtime call", ""): 5_000,
+    }
+
+
+def test_the_caller_is_the_innermost_function_of_a_file_outside_of_torch(tmp_path):
+    events = [
+        step(1, 0, 100),
+        python("/home/me/train.py(3): main", 0, 90),
+        python("/usr/lib/python3/dist-packages/torch/nn/modules/linear.py(124): forward", 10, 40),
+        python("<built-in function linear>", 12, 36),
+        op("aten::linear", 20, 10),
+        op("AddmmBackward0", 60, 5, tid=BACKWARD),
+    ]
+    found = first_step(measured(tmp_path, events, "idle"), "time")
+    callers = {host: caller for _, host, _, caller in found}
+    assert callers == {
+        "": "",
+        "train.py(3): main": "",
+        "linear.py(124): forward": "train.py(3): main",
+        "<built-in function linear>": "train.py(3): main",
+        "aten::linear": "train.py(3): main",
+        "AddmmBackward0": "",
     }
 
 
@@ -41,9 +62,9 @@ def test_without_a_gpu_every_state_is_divided(tmp_path):
     events = [step(1, 0, 30), op("aten::mm", 5, 10), op("aten::relu", 15, 5)]
     found = first_step(measured(tmp_path, events, "idle"), "time")
     assert found == {
-        ("python", "", "nothing recorded"): 15_000,
-        ("op:gemm", "aten::mm", "operator"): 10_000,
-        ("op:pointwise", "aten::relu", "operator"): 5_000,
+        ("python", "", "nothing recorded", ""): 15_000,
+        ("op:gemm", "aten::mm", "operator", ""): 10_000,
+        ("op:pointwise", "aten::relu", "operator", ""): 5_000,
     }
 
 

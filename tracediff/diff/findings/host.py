@@ -26,6 +26,8 @@ MOSTLY = 0.5
 """Fraction of a state's change from which one operator or function is named in the title."""
 LOADS_ITSELF = 0.1
 """Part of the time in the DataLoader in which the process does other work, from which it loads itself."""
+ONE_CALLER = 0.8
+"""Part of the change of an operator from which the function that calls it is named."""
 SHOWN = 5
 SLOWER_CALLS = 0.5
 """Largest part of a change of launching that more launches explain for it to be a matter of slow calls."""
@@ -226,14 +228,28 @@ def new_sync(comparison: Comparison) -> list[Finding]:
 def held_by(comparison: Comparison, states: tuple[str, ...]) -> list[Evidence]:
     """What the host does in ``states``, the largest change first; one function is one row whatever its line."""
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    callers: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in comparison.idle.rows:
-        if row.key[0] in states:
-            name = LINE.sub("", display_name(row.key[1])) if row.key[1] else NOTHING_RECORDED
+        state, host, _, caller = row.key
+        if state in states:
+            name = _function(host) if host else NOTHING_RECORDED
             sums[name][0] += row.control[0]
             sums[name][1] += row.test[0]
+            callers[name][_function(caller) if caller else ""] += row.test[0] - row.control[0]
     us = comparison.us
-    rows = [Evidence(name, None, None, us(c), us(t)) for name, (c, t) in sums.items()]
+    rows = [Evidence(_called(name, callers[name], t - c), None, None, us(c), us(t)) for name, (c, t) in sums.items()]
     return sorted(rows, key=lambda e: (-abs((e.test_us or 0) - (e.control_us or 0)), e.name))
+
+
+def _function(name: str) -> str:
+    """A name as findings show it, without the line."""
+    return LINE.sub("", display_name(name))
+
+
+def _called(name: str, callers: dict[str, int], delta: int) -> str:
+    """``aten::copy_ in loader.py: load`` if the calls in one Python function hold most of the change."""
+    caller = max(callers, key=lambda c: (callers[c] * delta, c))
+    return f"{name} in {caller}" if caller and callers[caller] * delta >= ONE_CALLER * delta**2 else name
 
 
 def _delta(row: Evidence) -> float:

@@ -27,6 +27,7 @@ from tracediff.runtimes import UNREAD_CATEGORIES, VERSIONS
 LARGEST_SUM_NS = 2.0**62
 """Limit of the sum of durations, so that sums fit int64."""
 PYTHON_NAME = re.compile(r"^(?P<path>.*[/\\])(?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
+TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]")
 
 
 def recognises(first: bytes) -> bool:
@@ -101,7 +102,9 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
             str(file), "the event durations add up to more than a century", "the file is damaged; record it again"
         )
     texts = _merged_texts(arguments, list(decoder.texts), notes)
-    names, columns["name"] = _reduced_python_names(list(decoder.names), columns["name"], columns["category"])
+    names, columns["name"], torch_functions = _reduced_python_names(
+        list(decoder.names), columns["name"], columns["category"]
+    )
     categories = list(decoder.categories)
     _note_unread(notes, columns, categories, list(decoder.phases))
     return Trace(
@@ -115,6 +118,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
         phases=list(decoder.phases),
         arguments=arguments,
         texts=texts,
+        torch_functions=torch_functions,
     )
 
 
@@ -130,16 +134,19 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
     return list(codes)
 
 
-def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[list[str], Any]:
-    """Names of Python functions without the folders of their file: ``module.py(line): func``."""
+def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[list[str], Any, frozenset[str]]:
+    """Names of Python functions without the folders of their file: ``module.py(line): func``; codes; those of torch."""
     python = np.zeros(len(names), bool)
     python[name[category == cat.PYTHON]] = True
     codes: dict[str, int] = {}
+    torch_functions = set()
     moved = np.empty(len(names), np.int32)
     for i, (text, is_python) in enumerate(zip(names, python.tolist(), strict=True)):
         match = PYTHON_NAME.match(text) if is_python else None
         moved[i] = codes.setdefault(match["rest"] if match else text, len(codes))
-    return list(codes), moved[name]
+        if match and TORCH_FOLDER.search(match["path"]):
+            torch_functions.add(match["rest"])
+    return list(codes), moved[name], frozenset(torch_functions)
 
 
 def _note_unread(notes: Notes, columns: dict[str, Any], categories: list[str], phases: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from tracediff.ingest import categories as cat
@@ -16,6 +18,8 @@ from tracediff.profile.tables.schema import Column, TableSchema, summed
 
 Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
 KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
+CODE = re.compile(r"\.py\(\d+\)")
+"""Names of functions that are in a Python file."""
 OTHER_THREADS = 4
 """Threads beside the one of the steps whose operators are considered."""
 
@@ -24,8 +28,10 @@ SCHEMA = TableSchema(
     "Host while the GPU is idle",
     "What the host does in the states of the step in which no GPU works (without GPU events: in all states): the "
     "innermost operator or runtime call, on the thread of the steps first; where none is open, the innermost Python "
-    "function of that thread, or else its innermost annotation. The rows of a state add up to it.",
-    keys=("state", "host", "kind"),
+    "function of that thread, or else its innermost annotation. The caller is the innermost "
+    "function around it that is in a Python file outside of torch, on the same thread. The rows of a state add up to "
+    "it.",
+    keys=("state", "host", "kind", "caller"),
     columns=(Column("time", "time"),),
 )
 
@@ -36,20 +42,57 @@ def table(context: Context) -> TableRows:
     on_gpu = np.isin(account.painted, [account.names.index(state) for state in GPU_STATES])
     start, length = account.edges[:-1][~on_gpu], np.diff(account.edges)[~on_gpu]
     state = account.painted[~on_gpu]
-    host = _host(context)
+    host, python, own = _host(context)
     interval, time, ns = cut(start, start + length, host.times)
     row = host.rows[time]
     step = np.searchsorted(context.completions, start, side="right")[interval] - 1
-    used, name = np.unique(np.where(row >= 0, context.trace.name[row].astype(np.int64), -1), return_inverse=True)
-    names = ["" if code < 0 else match_name(context.trace.names[code]) for code in used.tolist()]
-    texts = sorted(set(names))
-    text = np.array([texts.index(n) for n in names], np.int64)
-    keys = [(state[interval], account.names), (text[name], texts), (_kind(context, row), KINDS)]
+    caller = np.where(_on_thread(context, own)[row], _outside_torch(context)[python.rows_at(host.times[time])], -1)
+    caller[caller == row] = -1
+    keys = [
+        (state[interval], account.names),
+        _named(context, row),
+        (_kind(context, row), KINDS),
+        _named(context, caller),
+    ]
     return summed(step, keys, [ns])
 
 
-def _host(context: Context) -> Painting:
-    """The row that says best what the host does at each instant."""
+def _named(context: Context, row: Int64) -> tuple[Int64, list[str]]:
+    """Codes of the names of the rows ``row`` (−1: no name), and what they stand for."""
+    used, name = np.unique(np.where(row >= 0, context.trace.name[row].astype(np.int64), -1), return_inverse=True)
+    names = ["" if code < 0 else match_name(context.trace.names[code]) for code in used.tolist()]
+    texts = sorted(set(names))
+    return np.array([texts.index(n) for n in names], np.int64)[name], texts
+
+
+def _on_thread(context: Context, thread: int) -> Chosen:
+    """bool[rows of the trace + 1]: whether Python or an operator or call of ``thread``; the last is of no row."""
+    chosen = np.zeros(len(context.trace) + 1, bool)
+    for lane in (context.lanes["ops"], context.lanes["python"]):
+        chosen[lane.rows[lane.thread == thread]] = True
+    return chosen
+
+
+def _outside_torch(context: Context) -> Int64:
+    """int64[rows of the trace + 1]: of a Python function the innermost of a Python file outside of torch that is or
+    encloses it; else −1.
+    """
+    python = context.lanes["python"]
+    trace = context.trace
+    named = [bool(CODE.search(name)) and name not in trace.torch_functions for name in trace.names]
+    outside = np.array(named, bool)[trace.name[python.rows]]
+    found = np.arange(len(python.rows))
+    while (outward := np.flatnonzero((found >= 0) & ~outside[found])).size:
+        found[outward] = python.parent[found[outward]]
+    rows = np.full(len(trace) + 1, -1, np.int64)
+    rows[python.rows] = np.where(found >= 0, python.rows[found], -1)
+    return rows
+
+
+def _host(context: Context) -> tuple[Painting, Painting, int]:
+    """The row that says best what the host does at each instant, the Python function on the thread of the steps, and
+    that thread.
+    """
     ops, python, annotations = (context.lanes[name] for name in ("ops", "python", "annotations"))
     threads = thread_order(context.trace, context.steps, ops)
     is_step = np.isin(annotations.start, context.steps.start) & (annotations.depth == 0)
@@ -57,8 +100,9 @@ def _host(context: Context) -> Painting:
     host = NOTHING
     for thread in list(dict.fromkeys((own, *threads)))[: 1 + OTHER_THREADS]:
         host = overlaid(host, _innermost(ops, ops.thread == thread))
-    host = overlaid(host, _innermost(python, python.thread == own))
-    return overlaid(host, _innermost(annotations, (annotations.thread == own) & ~is_step))
+    functions = _innermost(python, python.thread == own)
+    host = overlaid(host, functions)
+    return overlaid(host, _innermost(annotations, (annotations.thread == own) & ~is_step)), functions, own
 
 
 def _innermost(lane: Lane, shown: Chosen) -> Painting:
