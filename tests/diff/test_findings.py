@@ -171,6 +171,27 @@ def test_other_kernels_of_the_same_operator(tmp_path):
     assert "0 → 100 %" in finding(comparison, "tensor-core-share").title
 
 
+def test_kernels_of_another_operator_and_what_it_launches_beside_them(tmp_path):
+    def attention(*names, op_name):
+        launches = [
+            e
+            for k, name in enumerate(names)
+            for e in (
+                call("cudaLaunchKernel", 2 + 3 * k, 2, correlation=k + 1),
+                kernel(name, 20 + 50 * k, 40, correlation=k + 1),
+            )
+        ]
+        return [step(1, 0, 130), op(op_name, 1, 12), *launches]
+
+    control = attention("flash_fwd_kernel", op_name="aten::_flash_attention_forward")
+    test = attention("quant_per_warp_int8_kernel", "qk_int_sv_f16_attn_kernel", op_name="sage::attention")
+    comparison = compare_events(tmp_path, control, test)
+    first = finding(comparison, "algorithm-swap")
+    assert first.title.startswith("attention kernels were replaced: 40.0 → 80.0 µs")
+    assert {"quant_per_warp_int8_kernel", "qk_int_sv_f16_attn_kernel"} <= set(first.evidence[0].name.split())
+    assert "count-change" not in codes(comparison)
+
+
 def test_copies_and_waits_that_one_side_makes_more_of(tmp_path):
     copies = [
         event

@@ -109,6 +109,8 @@ def counted(group: Group) -> tuple[tuple[Member, ...], tuple[Member, ...]] | Non
     extra = additional(group, 0), additional(group, 1)
     if any(extra) and 2 * abs(change_of(extra)) > abs(group.delta):
         return extra
+    if group.call is None and not set.intersection(*({match_name(m.name) for m in side} for side in group.sides)):
+        return None  # other kernels of other operators: their numbers do not compare
     differs = group.counts[0] != group.counts[1] and 2 * abs(group.parts[0]) > abs(group.delta)
     return group.sides if differs else None
 

@@ -36,6 +36,7 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
         found = level()
         matches += found
         left.take(found)
+    matches = _with_rest_of_calls(matches, left)
     whole = sum(item.ns for item in (*control, *test))
     return [_placed(match, whole) for match in matches] + _one_sided(left)
 
@@ -128,6 +129,30 @@ def _module_of_op(item: Item) -> Hashable:
 
 def _module(item: Item) -> Hashable:
     return (item.module, item.phase) if item.module and item.phase != "unknown" else None
+
+
+def _with_rest_of_calls(matches: list[Match], left: Leftover) -> list[Match]:
+    """``matches`` where each group of one family has the rest of what its operator calls launched: a kernel that came
+    with another, as the quantiser of an attention kernel does, is part of the replacement.
+    """
+    by_call: tuple[dict[int, set[int]], ...] = (defaultdict(set), defaultdict(set))
+    for place, (level, *sides, _) in enumerate(matches):
+        if level == "family":
+            for found, items in zip(by_call, sides, strict=True):
+                for item in items:
+                    if item.op is not None:
+                        found[item.node].add(place)
+    wider = list(matches)
+    for side, items in enumerate((left.control, left.test)):
+        for item in items:
+            places = by_call[side].get(item.node, ())
+            if len(places) == 1:
+                (place,) = places
+                level, *sides, shared = wider[place]
+                sides[side] = [*sides[side], item]
+                wider[place] = (level, sides[0], sides[1], shared)
+    left.take(wider)
+    return wider
 
 
 def _family(item: Item) -> Hashable:
