@@ -88,11 +88,10 @@ def analyze(
 
         write_charts(analysis, chart_folder, names=OF_SET)
     if "-" not in (json_file, markdown_file, html_file):
-        from rich.console import Console
-
         from tracediff.report.analysis.to_terminal import show
+        from tracediff.report.table_terminal import screen_console
 
-        show(analysis, Console(), names, top, hta_tables)
+        show(analysis, screen_console(), names, top, hta_tables)
     return 0
 
 

@@ -125,11 +125,10 @@ def check(
         write_text(junit_file, to_junit(gate))
     prints = "-" not in (json_file, markdown_file, junit_file)
     if prints:
-        from rich.console import Console
-
         from tracediff.report.check_terminal import show
+        from tracediff.report.table_terminal import screen_console
 
-        show(gate, Console())
+        show(gate, screen_console())
     if github:
         from tracediff.report.check_github import to_github
 

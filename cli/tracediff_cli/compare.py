@@ -31,6 +31,19 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     help="Print the work of the step summed by this column, and no other table.",
 )
 @option(
+    "--depth",
+    type=click.IntRange(1),
+    metavar="N",
+    group=INSTEAD,
+    help="With --by module: sum modules below the N outermost.",
+)
+@option(
+    "--instances",
+    is_flag=True,
+    group=INSTEAD,
+    help="With --by module: a row for each instance of a module, not Layer[*].",
+)
+@option(
     "--explain",
     "explained_name",
     group=INSTEAD,
@@ -63,10 +76,9 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @option(
     "--device",
     type=click.Choice(["cpu", "gpu", "all"]),
-    default="all",
-    show_default=True,
-    help="Show the changes on this device.",
+    help="Show matched work (gpu; operators where there is no GPU), self time on the host (cpu), or both.",
 )
+@option("-v", "--verbose", is_flag=True, help="Show every finding with its evidence, every caution and health note.")
 @option(
     "--html",
     "html_file",
@@ -90,8 +102,11 @@ def compare(
     top: int | None,
     sort: str,
     by: str | None,
+    depth: int | None,
+    instances: bool,
     explained_name: str | None,
-    device: str,
+    device: str | None,
+    verbose: bool,
     html_file: str | None,
     json_file: str | None,
     markdown_file: str | None,
@@ -122,6 +137,8 @@ def compare(
 
         list_events((control, test), event_name, top if top is not None else 10)
         return 0
+    if by != "module" and (depth is not None or instances):
+        raise click.UsageError("--depth and --instances need --by module")
     if image_format and markdown_file in (None, "-"):
         raise click.UsageError("--images needs --markdown FILE: the images are written next to that file")
     from tracediff.diff.compare import compare_sets
@@ -152,11 +169,20 @@ def compare(
 
         write_text(html_file, to_html(comparison, command=shlex.join(["tracediff", *sys.argv[1:]])))
     if "-" not in (html_file, json_file, markdown_file):
-        from rich.console import Console
+        from tracediff.diff.views import Modules
+        from tracediff.report.table_terminal import screen_console
+        from tracediff.report.to_terminal import Screen, show
 
-        from tracediff.report.to_terminal import show
-
-        show(comparison, Console(), device=device, sort=sort, top=top, view=by, tables=bool(loading.tables))
+        screen = Screen(
+            device=device,
+            sort=sort,
+            top=top,
+            view=by,
+            modules=Modules(depth, instances),
+            tables=bool(loading.tables),
+            verbose=verbose,
+        )
+        show(comparison, screen_console(), screen, shlex.join(["tracediff", *sys.argv[1:]]))
     return 3 if comparison.was_refused else 0
 
 

@@ -41,7 +41,6 @@ def matrix(
       tracediff matrix out/eager out/compile out/compile+amp
       tracediff matrix runs/a runs/b runs/c --pairwise --markdown table.md
     """
-    from rich.console import Console
 
     from tracediff.diff.matrix import against_control, every_pair
     from tracediff.report import matrix as report
@@ -56,5 +55,7 @@ def matrix(
     if markdown_file:
         write_text(markdown_file, report.to_markdown(cells))
     if "-" not in (json_file, markdown_file):
-        Console().print(report.table(cells))
+        from tracediff.report.table_terminal import print_screen, screen_console
+
+        print_screen(screen_console(), report.table(cells))
     return 3 if any(cell.comparison.was_refused for cell in cells) else 0

@@ -25,9 +25,8 @@ def show_collection(out: Path, json_file: str | None = None, markdown_file: str 
 
         write_text(markdown_file, to_markdown(table))
     if "-" not in (json_file, markdown_file):
-        from rich.console import Console
-
         from tracediff.report.collection_terminal import show
+        from tracediff.report.table_terminal import screen_console
 
-        show(table, Console())
+        show(table, screen_console())
     return 0

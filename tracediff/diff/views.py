@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import Item
+from tracediff.diff.module_instances import every_instance, outermost
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
@@ -29,10 +30,28 @@ class Sum:
         return self.test - self.control
 
 
+@dataclass(frozen=True)
+class Modules:
+    """How modules are summed.
+
+    Attributes:
+        depth: modules from the outermost on that are told apart, None for all. instances: whether the instances of a
+            module are told apart.
+    """
+
+    depth: int | None = None
+    instances: bool = False
+
+    def __call__(self, member: Member | Item) -> str:
+        """The name under which the work of ``member`` is summed."""
+        path = outermost(member.module or UNKNOWN, self.depth)
+        return path if self.instances else every_instance(path)
+
+
 VIEWS: dict[str, Callable[[Member | Item], str]] = {
     "family": lambda m: m.family,
     "phase": lambda m: m.phase,
-    "module": lambda m: m.module or UNKNOWN,
+    "module": Modules(),
     "op": lambda m: m.op or "(no operator)",
     "kernel": lambda m: display_name(table_name(m.name)),
 }
@@ -70,9 +89,11 @@ LAYOUT_WORDS = (
 
 def summed(work: WorkTime, view: str) -> list[Sum]:
     """All of ``work`` by one of VIEWS or by ``cause``, the largest change first; the lines add up to the account."""
-    if view == "cause":
-        return by_cause(work)
-    key = VIEWS[view]
+    return by_cause(work) if view == "cause" else summed_by(work, VIEWS[view])
+
+
+def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:
+    """All of ``work`` by the name that ``key`` gives, the largest change first; the lines add up to the account."""
     sums: dict[str, Sum] = {}
     for group in work.groups:
         for members, side in ((group.control, "control"), (group.test, "test")):

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
+from tracediff.diff.preflight import Reason
 from tracediff.diff.step_time import State
-from tracediff.diff.views import summed
+from tracediff.diff.views import Modules, summed, summed_by
+from tracediff.diff.work_changes import WorkChange, work_changes
 from tracediff.formatting import part, percents, plural, signed_percent
 from tracediff.ingest.health import Note
-
-SORTS: dict[str, Callable[[Op], tuple[float | str, ...]]] = {
-    "change": lambda op: (-abs(op.delta),),
-    "slower": lambda op: (-op.delta,),
-    "faster": lambda op: (op.delta,),
-    "control": lambda op: (-op.control_self,),
-    "test": lambda op: (-op.test_self,),
-    "count": lambda op: (-abs(op.test_count - op.control_count),),
-    "name": lambda op: (op.name,),
-}
-"""Orders of the table of changes."""
-
 
 SMALL_FAMILY = 0.005
 """Families of operators below this fraction of the step share one row."""
 SMALL_STATE = 0.0005
-"""States below this fraction of the step share one row: each would read as 0.0."""
+"""States below this fraction of the step share one row where nothing else is asked: each would read as 0.0."""
+MOST = 0.8
+"""Part of an operation's change from which its significance is that of a row."""
 ONE_SIDED = "added or removed"
+R = TypeVar("R", bound="Row")
+ALL_MODULES = Modules()
 
 
 @dataclass(frozen=True)
@@ -47,9 +42,36 @@ class Row:
     word: str = ""
 
 
-def step_rows(comparison: Comparison) -> list[Row]:
+@dataclass(frozen=True)
+class WorkRow(Row):
+    """One line of matched work.
+
+    Attributes:
+        operator: that launched it. kernels: ``old → new``; of other rows what they are called. module: its path.
+        shapes: of the operator's inputs. All are empty where unknown.
+    """
+
+    operator: str = ""
+    kernels: str = ""
+    module: str = ""
+    shapes: str = ""
+
+
+SORTS: dict[str, Callable[[Row], tuple[float | str, ...]]] = {
+    "change": lambda row: (-abs(row.delta_us),),
+    "slower": lambda row: (-row.delta_us,),
+    "faster": lambda row: (row.delta_us,),
+    "control": lambda row: (-row.control_us,),
+    "test": lambda row: (-row.test_us,),
+    "count": lambda row: (-abs(row.test_count - row.control_count),),
+    "name": lambda row: (row.name,),
+}
+"""Orders of the tables of changes."""
+
+
+def step_rows(comparison: Comparison, small: float = SMALL_STATE) -> list[Row]:
     """The states that take any time on either side; families of operators the largest first. The smallest families
-    share a row, and so do the smallest states.
+    share a row, and so do states below the fraction ``small`` of the step.
     """
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
     states = [s for s in comparison.step_time.states if s.control or s.test]
@@ -57,7 +79,7 @@ def step_rows(comparison: Comparison) -> list[Row]:
     others = [s for s in states if s not in families]
     return [
         *_with_small_in_one(comparison, families, SMALL_FAMILY, "op: {} smaller families", has_gpu),
-        *_with_small_in_one(comparison, others, SMALL_STATE, "{} smaller states", has_gpu),
+        *_with_small_in_one(comparison, others, small, "{} smaller states", has_gpu),
     ]
 
 
@@ -82,18 +104,12 @@ def devices(comparison: Comparison, device: str | None) -> list[str]:
     return ["gpu", "cpu"] if any(op.category in GPU_WORK for op in comparison.ops) else ["cpu"]
 
 
-def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tuple[list[Row], int]:
+def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tuple[list[WorkRow], int]:
     """The ``top`` changes on one device (self time on the CPU), and how many more there are."""
     work = GPU_WORK if device == "gpu" else HOST_WORK
-    ops = [
-        op
-        for op in comparison.ops
-        if op.category in work and (op.delta or op.control_count != op.test_count or sort != "change")
-    ]
-    ops.sort(key=lambda op: (*SORTS[sort](op), op.raw_name))
     us, number = comparison.us, comparison.number
     rows = [
-        Row(
+        WorkRow(
             op.name,
             us(op.control_self),
             us(op.test_self),
@@ -101,10 +117,46 @@ def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tup
             number(op.control_count),
             number(op.test_count),
             "" if op.time_change == "untested" else op.time_change,
+            kernels=op.name,
         )
-        for op in ops[:top]
+        for op in comparison.ops
+        if op.category in work and (op.delta or op.control_count != op.test_count or sort != "change")
     ]
-    return rows, max(len(ops) - top, 0)
+    return _sorted(rows, sort)[:top], max(len(rows) - top, 0)
+
+
+def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[WorkRow], int]:
+    """The ``top`` changes of matched work with its instances merged, and how many more there are."""
+    us, number = comparison.us, comparison.number
+    words = {op.name: op for op in comparison.ops if op.time_change != "untested"}
+    rows = [
+        WorkRow(
+            change.name,
+            us(change.control_ns),
+            us(change.test_ns),
+            us(change.delta),
+            number(change.control_count),
+            number(change.test_count),
+            _word(change, words),
+            operator=change.operator,
+            kernels=change.kernels,
+            module=change.module,
+            shapes=change.shapes,
+        )
+        for change in work_changes(comparison.work)
+        if change.delta or change.control_count != change.test_count or sort != "change"
+    ]
+    return _sorted(rows, sort)[:top], max(len(rows) - top, 0)
+
+
+def _word(change: WorkChange, tested: dict[str, Op]) -> str:
+    """The significance of the only kernel or operator of ``change``, if most of what changed of it is here."""
+    op = tested.get(change.kernels or change.operator)
+    return op.time_change if op and change.delta * op.delta > 0 and abs(change.delta) >= MOST * abs(op.delta) else ""
+
+
+def _sorted(rows: Sequence[R], sort: str) -> list[R]:
+    return sorted(rows, key=lambda row: (*SORTS[sort](row), row.name))
 
 
 BY_TITLES = {
@@ -123,12 +175,21 @@ def work_title(comparison: Comparison, view: str) -> str:
     return f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}"
 
 
-def view_rows(comparison: Comparison, view: str, top: int) -> tuple[list[Row], int]:
-    """The ``top`` lines of a view of the work, and how many more there are."""
-    lines = summed(comparison.work, view)
+def view_rows(comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES) -> tuple[list[WorkRow], int]:
+    """The ``top`` lines of a view of the work, and how many more there are; ``modules`` says how modules are summed."""
+    lines = summed_by(comparison.work, modules) if view == "module" else summed(comparison.work, view)
     us, number = comparison.us, comparison.number
     rows = [
-        Row(s.name, us(s.control), us(s.test), us(s.delta), number(s.control_count), number(s.test_count))
+        WorkRow(
+            s.name,
+            us(s.control),
+            us(s.test),
+            us(s.delta),
+            number(s.control_count),
+            number(s.test_count),
+            kernels="" if view == "module" else s.name,
+            module=s.name if view == "module" else "",
+        )
         for s in lines[:top]
     ]
     return rows, max(len(lines) - top, 0)
@@ -192,7 +253,11 @@ def _count(notes: tuple[Note, ...], code: str, message: str) -> int:
     return sum(n.count for n in notes if (n.code, n.message) == (code, message))
 
 
+def cautions(comparison: Comparison) -> list[Reason]:
+    """The reasons of the preflight, those that refuse the comparison first."""
+    return sorted(comparison.comparability.reasons, key=lambda r: r.level != "refused")
+
+
 def caution_lines(comparison: Comparison) -> list[str]:
-    """The reasons of the preflight, one line each, those that refuse the comparison first."""
-    reasons = sorted(comparison.comparability.reasons, key=lambda r: r.level != "refused")
-    return [f"{r.code} ({r.control} → {r.test}): {r.message}" for r in reasons]
+    """The reasons of the preflight, one line each."""
+    return [f"{r.code} ({r.control} → {r.test}): {r.message}" for r in cautions(comparison)]

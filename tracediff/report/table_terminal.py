@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -14,6 +16,8 @@ from tracediff.report.table import LONGEST, Table, no_rows_shown
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
 """Characters: minimum of a name, gap between columns, indentation."""
+UNLIMITED = 10_000
+"""Columns of a pipe."""
 WITHOUT_VALUE = ("", "–", "unknown")
 """Texts of a cell whose value is unknown."""
 
@@ -89,6 +93,12 @@ def to_rich(table: Table) -> RenderableType:
     if not table.rows:
         return Group(Text(f"{table.title}: {no_rows_shown(table.more, 'nothing recorded')}", style="bold"), Text())
     return Group(Text(table.title, style="bold"), Fitted(table), Text())
+
+
+def screen_console() -> Console:
+    """The standard output; in a pipe without a width of its own nothing is cut or wrapped."""
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=UNLIMITED) if piped else Console()
 
 
 def print_screen(console: Console, screen: RenderableType) -> None:

@@ -7,13 +7,11 @@ from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence
+from tracediff.diff.findings.kernels import REACHES
 from tracediff.diff.findings.kinds import WORKLOAD_CHANGED
 from tracediff.diff.findings.step import bound_by
 from tracediff.diff.reach import idle_fractions, reach
 from tracediff.formatting import change, counts, percent, percents, plural, time_unit
-
-FULLY = 0.95
-"""Part of a change of GPU time that counts as all."""
 
 
 def evidence_line(evidence: Evidence) -> str:
@@ -85,7 +83,7 @@ def context(comparison: Comparison) -> str | None:
     before, after = (bound_by(i) for i in idle)
     bound = f", {after}-bound on both sides" if before == after and after else ""
     share = reach(comparison)
-    counts_for = "" if share > FULLY else f"; about {percent(share)} of a change of GPU time reaches the step"
+    counts_for = "" if share >= REACHES else f"; about {percent(share)} of a change of GPU time reaches the step"
     return f"GPU idle for {collapsed(percents(*idle))} of the step{bound}{counts_for}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
 from rich.padding import Padding
@@ -9,46 +11,65 @@ from rich.table import Table
 from rich.text import Text
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.views import Modules
 from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.report import sections
-from tracediff.report.sections import Row
+from tracediff.report.bars import bar, colour_of
+from tracediff.report.findings_terminal import findings
+from tracediff.report.next_command import next_commands
+from tracediff.report.sections import ALL_MODULES, Row
 from tracediff.report.table import comparison_tables, no_rows_shown
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.text import asides, evidence_line, facts, headline, is_of_different_work
+from tracediff.report.text import asides, facts, headline, is_of_different_work
+from tracediff.report.work_terminal import WorkTable
 
-FASTER, SLOWER = "cyan", "yellow"
-BAR = 14
 BESIDE_NAMES = 64
-"""Columns of text that counts, times and bars need."""
-DETAILED = 2
-"""Findings shown with what they mean and their evidence; the others have their titles only."""
-FINDINGS, EVIDENCE = 4, 1
-"""Findings shown, and lines of evidence below each, where --top does not say otherwise; JSON and the library have
-all.
-"""
+"""Columns of text that times and bars need."""
+SMALL_STATE = 0.005
+"""States below this fraction of the step share a row."""
+ROWS, LEAST_ROWS = 8, 2
+"""Rows of the table of changes: as many of these as fit on the screen."""
+SCREEN, OF_ONE_TABLE = 40, 15
+"""Lines of a screen; rows where one table is asked for."""
 CLOSING = "0 ns unexplained"
-EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def render(
-    comparison: Comparison,
-    *,
-    device: str | None = None,
-    sort: str = "change",
-    top: int | None = None,
-    view: str | None = None,
-    tables: bool = False,
-) -> RenderableType:
-    """The answer as rich renderables.
+@dataclass(frozen=True, kw_only=True)
+class Screen:
+    """What a screen shows.
 
-    Args:
-        device: cpu, gpu, or None for both where there is a GPU.
+    Attributes:
+        device: gpu for matched work, cpu for self time on the host, all for both; None for matched work, and both if
+            ``verbose``.
         sort: one of `sections.SORTS`.
-        top: rows of each table of changes; by default 5 each of two tables, 10 of one.
+        top: rows of each table of changes, and findings; None for five findings and ``rows``.
         view: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
+        modules: how the view by module sums them.
         tables: instead of the tables of changes the further tables that were loaded.
+        verbose: every finding with its evidence, every caution and note in full.
     """
+
+    device: str | None = None
+    sort: str = "change"
+    top: int | None = None
+    rows: int = ROWS
+    view: str | None = None
+    modules: Modules = ALL_MODULES
+    tables: bool = False
+    verbose: bool = False
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing but the usual screen is asked for."""
+        return replace(self, sort="change", rows=ROWS) == USUAL
+
+
+USUAL = Screen()
+
+
+def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
+    """The answer as rich renderables."""
     c, t = comparison.control, comparison.test
     parts: list[RenderableType] = [
         Text(printable(f"{c.label} → {t.label}"), style="bold"),
@@ -57,95 +78,112 @@ def render(
     ]
     style = "" if is_of_different_work(comparison) else "bold"  # its percentages are not to be relied on
     parts.append(Padding(Text(printable(headline(comparison)), style=style), (0, 2)))
-    parts += [*(Padding(Text(aside), (0, 2)) for aside in asides(comparison)), Text()]
-    parts += _remarks(
-        "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",
-        sections.caution_lines(comparison),
-    )
+    parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
+    brief = not (screen.verbose or comparison.was_refused)
+    parts += [*_in_a_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
     if not comparison.was_refused:
-        parts.append(_step_table(comparison))
-        parts += _work(comparison, device=device, sort=sort, top=top, view=view, tables=tables)
-        parts += _findings(comparison, top if top is not None else FINDINGS)
-    parts += _remarks("Health of the traces", sections.health_lines(comparison))
+        parts += findings(comparison, screen.top, screen.verbose)
+        parts.append(_step_table(comparison, SMALL_STATE if brief else sections.SMALL_STATE))
+        parts += _work(comparison, screen)
+    if not brief:
+        parts += _remarks("Health of the traces", sections.health_lines(comparison))
     return Group(*parts)
 
 
 def show(
     comparison: Comparison,
     console: Console,
-    *,
-    device: str | None = None,
-    sort: str = "change",
-    top: int | None = None,
-    view: str | None = None,
-    tables: bool = False,
+    screen: Screen = USUAL,
+    command: str = "tracediff compare CONTROL TEST",
 ) -> None:
-    """Print the answer; see `render`."""
-    print_screen(console, render(comparison, device=device, sort=sort, top=top, view=view, tables=tables))
+    """Print the answer, on one screen unless more is asked for; and what ``command``, which compared, can show next."""
+    usual = screen.is_usual and not comparison.was_refused
+    while usual and screen.rows > LEAST_ROWS and len(console.render_lines(render(comparison, screen))) >= SCREEN:
+        screen = replace(screen, rows=screen.rows - 1)
+    print_screen(console, render(comparison, screen))
+    if usual:
+        console.file.writelines(f"Next: {line}\n" for line in next_commands(comparison, command))  # never wrapped
 
 
-def _work(
-    comparison: Comparison, *, device: str | None, sort: str, top: int | None, view: str | None, tables: bool
-) -> list[RenderableType]:
-    """The tables of what changed."""
-    if tables:
-        return [to_rich(table) for table in comparison_tables(comparison, top if top is not None else 15)]
-    if view:
-        return [_view(comparison, view, top if top is not None else 15)]
-    shown = sections.devices(comparison, device)
+def _in_a_line(comparison: Comparison) -> list[RenderableType]:
+    """Cautions and health notes in a line each."""
+    cautions = [r.message.partition(":")[0] for r in sections.cautions(comparison)]
+    notes = list(dict.fromkeys(line.partition(":")[0] for line in sections.health_lines(comparison)))
     return [
-        _changes(comparison, device_shown, sort, top if top is not None else 10 // len(shown)) for device_shown in shown
+        Padding(Text(printable(f"{title} (-v): {'; '.join(texts)}"), no_wrap=True, overflow="ellipsis"), (0, 2))
+        for title, texts in (("Caution", cautions), ("Health", notes))
+        if texts
     ]
 
 
-def _view(comparison: Comparison, view: str, top: int) -> RenderableType:
-    rows, more = sections.view_rows(comparison, view, top)
+def _cautions(comparison: Comparison) -> list[RenderableType]:
+    title = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
+    return _remarks(title, sections.caution_lines(comparison))
+
+
+def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
+    """The tables of what changed."""
+    most = screen.top if screen.top is not None else OF_ONE_TABLE
+    if screen.tables:
+        return [to_rich(table) for table in comparison_tables(comparison, most)]
+    if screen.view:
+        return [_view(comparison, screen.view, most, screen.modules)]
+    rows = screen.top if screen.top is not None else screen.rows
+    device = screen.device or ("all" if screen.verbose else "gpu")
+    on_host = device != "gpu" and bool(comparison.gpu_time.groups)
+    parts = [] if device == "cpu" and on_host else [_matched(comparison, screen.sort, rows)]
+    return [*parts, *([_host(comparison, screen.sort, rows)] if on_host else [])]
+
+
+def _matched(comparison: Comparison, sort: str, top: int) -> RenderableType:
+    """The changes of matched work."""
+    rows, more = sections.work_rows(comparison, sort, top)
+    on_gpu = bool(comparison.gpu_time.groups)
+    title = ("Changes by work" if sort == "change" else f"Work, sorted by {sort}") + ("" if on_gpu else ", on the host")
+    if not rows:
+        return Group(Text(f"{title}: {no_rows_shown(more, 'none')}", style="bold"), Text())
+    remarks = [_gpu_account(comparison)] if on_gpu else []
+    remarks += [line for line in (sections.common_line(comparison),) if line]
+    remarks += [f"{more:,} more (--top)"] if more else []
+    return Group(WorkTable(title, rows), *_dim("; ".join(remarks)), Text())
+
+
+def _host(comparison: Comparison, sort: str, top: int) -> RenderableType:
+    """Operators and runtime calls by self time."""
+    rows, more = sections.change_rows(comparison, "cpu", sort, top)
+    title = "Largest changes on the host (self time)"
+    title = title if sort == "change" else f"Work on the host (self time), sorted by {sort}"
+    if not rows:
+        return Group(Text(f"{title}: {no_rows_shown(more, 'none')}", style="bold"), Text())
+    remarks = [f"{more:,} more (--top)"] if more else []
+    return Group(WorkTable(title, rows), *_dim("; ".join(remarks)), Text())
+
+
+def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> RenderableType:
+    rows, more = sections.view_rows(comparison, view, top, modules)
     title = sections.work_title(comparison, view)
     if not rows:
         return Group(Text(f"{title}: {no_rows_shown(more, 'none')}", style="bold"), Text())
-    unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
-    table = _table("", unit, with_counts=True)
-    for row in rows:
-        _add(table, row, unit=unit, largest=max(abs(r.delta_us) for r in rows), with_counts=True)
     remarks = [
         sections.matched_line(comparison),
         sections.tensor_core_line(comparison),
         f"{more:,} more (--top)" if more else None,
     ]
-    notes = [Padding(Text(r, style="dim"), (0, 2)) for r in remarks if r]
-    return Group(Text(title, style="bold"), _no_wider(table, rows), *notes, Text())
+    notes = [note for remark in remarks for note in _dim(remark)]
+    return Group(WorkTable(title, rows), *notes, Text())
 
 
-def _findings(comparison: Comparison, top: int) -> list[RenderableType]:
-    """A line of code and title each, what it means below."""
-    if not comparison.findings:
-        return []
-    parts: list[RenderableType] = [Text("Findings", style="bold")]
-    for place, finding in enumerate(comparison.findings[:top]):
-        parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.title)), (0, 2)))
-        if place >= DETAILED:
-            continue
-        parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
-        parts += [
-            Padding(Text(printable(evidence_line(e)), style="dim", no_wrap=True, overflow="ellipsis"), (0, 4))
-            for e in finding.evidence[:EVIDENCE]
-        ]
-        parts += [
-            Padding(Text.assemble("of this: ", (part.code, "bold"), "  ", printable(part.title)), (0, 4))
-            for part in finding.parts
-        ]
-    if len(comparison.findings) > top:
-        parts.append(Padding(Text(f"{len(comparison.findings) - top:,} more (--top)", style="dim"), (0, 2)))
-    return [*parts, Text()]
+def _dim(text: str | None) -> list[RenderableType]:
+    return [Padding(Text(text, style="dim"), (0, 2))] if text else []
 
 
-def _step_table(comparison: Comparison) -> RenderableType:
-    rows = sections.step_rows(comparison)
+def _step_table(comparison: Comparison, small: float) -> RenderableType:
+    rows = sections.step_rows(comparison, small)
     step, us = comparison.step_time, comparison.us
     unit = time_unit([us(step.control), us(step.test)])
-    table = _table("Where the step went", unit, with_counts=False)
+    table = _table("Where the step went", unit)
     for row in rows:
-        _add(table, row, unit=unit, largest=max(abs(r.delta_us) for r in rows), with_counts=False)
+        _add(table, row, unit, max(abs(r.delta_us) for r in rows))
     closing = CLOSING.replace("0", f"{step.residual / comparison.scale:g}")
     table.add_row(
         Text("step", style="bold"),
@@ -155,39 +193,8 @@ def _step_table(comparison: Comparison) -> RenderableType:
         Text(closing, style="dim"),
     )
     foreign = us(step.foreign_control), us(step.foreign_test)
-    if not any(foreign):
-        return Group(_no_wider(table, rows), Text())
-    note = f"GPU time launched outside the used steps: {change(*foreign)}"
-    return Group(_no_wider(table, rows), Padding(Text(note, style="dim"), (0, 2)), Text())
-
-
-def _changes(comparison: Comparison, device: str, sort: str, top: int) -> RenderableType:
-    rows, more = sections.change_rows(comparison, device, sort, top)
-    where = "on the GPU" if device == "gpu" else "on the host (self time)"
-    title = f"Largest changes {where}" if sort == "change" else f"Work {where}, sorted by {sort}"
-    if not rows:
-        return Group(Text(f"{title}: {no_rows_shown(more, 'none')}", style="bold"), Text())
-    unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
-    table = _table("", unit, with_counts=True, with_words=any(r.word for r in rows))
-    for row in rows:
-        _add(
-            table,
-            row,
-            unit=unit,
-            largest=max(abs(r.delta_us) for r in rows),
-            with_counts=True,
-            with_words=any(r.word for r in rows),
-        )
-    lines: list[RenderableType] = [Text(title, style="bold"), _no_wider(table, rows)]
-    remark = [f"{more:,} more (--top)"] if more else []
-    if device == "gpu":
-        remark.insert(0, _gpu_account(comparison))
-    common = sections.common_line(comparison)
-    if common and device == sections.devices(comparison, None)[-1]:
-        remark.append(common)
-    if remark:
-        lines.append(Padding(Text("; ".join(remark), style="dim"), (0, 2)))
-    return Group(*lines, Text())
+    note = f"GPU time launched outside the used steps: {change(*foreign)}" if any(foreign) else None
+    return Group(_no_wider(table, rows), *_dim(note), Text())
 
 
 def _gpu_account(comparison: Comparison) -> str:
@@ -214,35 +221,19 @@ def _no_wider(table: Table, rows: list[Row]) -> RenderableType:
     return Constrain(table, max(len(row.name) for row in rows) + BESIDE_NAMES)
 
 
-def _table(title: str, unit: Unit, with_counts: bool, with_words: bool = False) -> Table:
+def _table(title: str, unit: Unit) -> Table:
     table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
     table.add_column(title, ratio=1, no_wrap=True, overflow="ellipsis")
-    if with_counts:
-        table.add_column("count", justify="right", no_wrap=True)
     for name in ("control", "test", "change"):
         table.add_column(f"{name} {unit.name}" if name == "control" else name, justify="right", no_wrap=True)
-    if with_words:
-        table.add_column("significance", no_wrap=True)
-    table.add_column("", width=BAR if with_counts else len(CLOSING) + 6, no_wrap=True)
+    table.add_column("", width=len(CLOSING) + 6, no_wrap=True)
     return table
 
 
-def _add(table: Table, row: Row, *, unit: Unit, largest: float, with_counts: bool, with_words: bool = False) -> None:
-    width = BAR if with_counts else len(CLOSING)
-    colour = FASTER if row.delta_us < 0 else SLOWER
-    cells: list[RenderableType] = [Text(printable(f"  {row.name}"))]
-    if with_counts:
-        cells.append(counts(row.control_count, row.test_count))
-    cells += [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
-    if with_words:
-        cells.append(Text(row.word, style=colour if row.word in ("faster", "slower") else "dim"))
-    cells.append(Text(_bar(row.delta_us, largest, width), style=colour))
-    table.add_row(*cells)
-
-
-def _bar(value: float, largest: float, width: int) -> str:
-    eighths = round(8 * width * abs(value) / largest) if largest else 0
-    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+def _add(table: Table, row: Row, unit: Unit, largest: float) -> None:
+    drawn = Text(bar(row.delta_us, largest, len(CLOSING)), style=colour_of(row.delta_us))
+    figures = unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)
+    table.add_row(Text(printable(f"  {row.name}")), *figures, drawn)
 
 
 def _remarks(title: str, lines: list[str]) -> list[RenderableType]:

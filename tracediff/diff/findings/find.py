@@ -107,11 +107,11 @@ def _counts(comparison: Comparison, finding: Finding) -> bool:
 
 
 def _with_runs(comparison: Comparison, finding: Finding) -> Finding:
-    """``finding`` with the number of runs in its title, if they are too few for a test."""
+    """``finding`` with the number of runs, if they are too few for a test."""
     runs = min(comparison.control.runs, comparison.test.runs)
     if not finding.delta_us or tested(comparison):
         return finding
-    return replace(finding, title=f"{finding.title} ({'one run' if runs == 1 else f'{runs} runs'})")
+    return replace(finding, runs="one run" if runs == 1 else f"{runs} runs")
 
 
 def _changes(comparison: Comparison) -> dict[int | str, int]:

@@ -24,29 +24,36 @@ class Finding:
 
     Attributes:
         kind: what all findings of its code have in common.
-        title: the cause or fact in one line, with its numbers. detail: the evidence, then what to do.
+        statement: the cause or fact in one line, with its numbers. detail: the evidence, then what to do.
         delta_us: its change in µs per step, 0 if it has no time of its own.
         weight_us: what findings are sorted by: the part of the step's change that it accounts for.
         evidence: names, counts and times.
         parts: findings that explain parts of this one's change, the largest first.
+        runs: how many there are, if they are too few for a test.
         covers: the groups of work (indices into the comparison's) and states whose change it explains, to tell which
             findings are part of which.
     """
 
     kind: FindingKind
-    title: str
+    statement: str
     detail: str
     _: KW_ONLY
     delta_us: float = 0.0
     weight_us: float = 0.0
     evidence: tuple[Evidence, ...] = field(default=())
     parts: tuple[Finding, ...] = field(default=())
+    runs: str = ""
     covers: frozenset[int | str] = field(default=frozenset(), compare=False)
 
     @property
     def code(self) -> str:
         """The code of its kind, as in every output and in docs/findings.md."""
         return self.kind.code
+
+    @property
+    def title(self) -> str:
+        """The statement, with the number of runs if they are too few for a test."""
+        return f"{self.statement} ({self.runs})" if self.runs else self.statement
 
     def __repr__(self) -> str:
         return f"<Finding {self.code}: {self.title}>"

@@ -17,6 +17,7 @@ class FindingKind:
         section: id of the section of the HTML report with the evidence.
         page: page of the dashboard with the evidence.
         tab: tab of the dashboard's page "changes", if that is the page.
+        closer: option of `tracediff compare` that shows more of it; empty for `--explain` of the work that it covers.
     """
 
     code: str
@@ -26,6 +27,7 @@ class FindingKind:
     section: str = "work"
     page: str = "changes"
     tab: str = "groups"
+    closer: str = ""
 
 
 DATA_LOADING = FindingKind(
@@ -35,6 +37,7 @@ DATA_LOADING = FindingKind(
     "if the process itself loads, use worker processes; otherwise tune workers, prefetching and storage",
     section="step",
     page="timeline",
+    closer="--table idle",
 )
 LAUNCH_BOUND = FindingKind(
     "launch-bound",
@@ -43,6 +46,7 @@ LAUNCH_BOUND = FindingKind(
     "launch fewer, larger kernels or use CUDA graphs; look for the slow call",
     section="timeline",
     page="timeline",
+    closer="--table launches",
 )
 HOST_TIME = FindingKind(
     "host-time",
@@ -52,6 +56,7 @@ HOST_TIME = FindingKind(
     "look at the operators and Python functions that are named",
     section="changes",
     tab="ops",
+    closer="--table idle",
 )
 EXPOSED_COMMUNICATION = FindingKind(
     "exposed-communication",
@@ -60,6 +65,7 @@ EXPOSED_COMMUNICATION = FindingKind(
     "overlap it with compute kernels, change the bucket size, or look for stragglers",
     section="timeline",
     page="timeline",
+    closer="--table collectives",
 )
 SYNCHRONISATION = FindingKind(
     "synchronisation",
@@ -69,6 +75,7 @@ SYNCHRONISATION = FindingKind(
     "look for calls that read from the device",
     section="timeline",
     page="timeline",
+    closer="--table synchronisations",
 )
 HOST_BOUND = FindingKind(
     "host-bound",
@@ -78,6 +85,7 @@ HOST_BOUND = FindingKind(
     "speed up the host; kernel times hardly count",
     section="step",
     page="timeline",
+    closer="--table idle",
 )
 GPU_BOUND = FindingKind(
     "gpu-bound",
@@ -87,6 +95,7 @@ GPU_BOUND = FindingKind(
     "speed up kernels; host time hardly counts",
     section="step",
     page="timeline",
+    closer="--by family",
 )
 NEW_SYNC = FindingKind(
     "new-sync",
@@ -95,6 +104,7 @@ NEW_SYNC = FindingKind(
     "look for `.item()`, `.cpu()` and printed tensors",
     section="changes",
     tab="ops",
+    closer="--table synchronisations",
 )
 OUTLIER_STEP = FindingKind(
     "outlier-step",
@@ -104,12 +114,14 @@ OUTLIER_STEP = FindingKind(
     "look at that step; it counts in the mean, not in the median",
     section="distributions",
     page="ranks",
+    closer="--html report.html",
 )
 FUSED = FindingKind(
     "fused",
     "operators that one compiled kernel computes on the other side",
     "work [matched](matching.md) at level fusion",
     "nothing, or read which operators were not fused",
+    closer="--by cause",
 )
 ALGORITHM_SWAP = FindingKind(
     "algorithm-swap",
@@ -159,12 +171,14 @@ ALL_KERNELS = FindingKind(
     "within half of the common change",
     "[matched](matching.md) work of equal count, without communication",
     "check clocks, power limits, and whether the devices are equal",
+    closer="--by family",
 )
 MODULE_CHANGE = FindingKind(
     "module-change",
     "the instances of one class of modules hold ≥ 70 % of the change of matched work, in several families",
     "matched work by module",
     "read what changed in this module",
+    closer="--by module",
 )
 EFFICIENCY = FindingKind(
     "efficiency",
@@ -175,6 +189,7 @@ EFFICIENCY = FindingKind(
     "[work and its rate](tables/rates.md)",
     "check kernels, dtypes, layouts and alignment of these shapes, and clocks",
     section="tables",
+    closer="--table rates",
 )
 COUNT_CHANGE = FindingKind(
     "count-change",
@@ -189,6 +204,7 @@ NEW_COPIES = FindingKind(
     "look for `.to()`, `.cpu()` and offloading",
     section="changes",
     tab="kernels",
+    closer="--table copies",
 )
 COPY_KIND = FindingKind(
     "copy-kind",
@@ -198,6 +214,7 @@ COPY_KIND = FindingKind(
     "use `pin_memory` and `non_blocking`",
     section="changes",
     tab="kernels",
+    closer="--table copies",
 )
 OVERLAP_CHANGE = FindingKind(
     "overlap-change",
@@ -207,6 +224,7 @@ OVERLAP_CHANGE = FindingKind(
     "read on which streams they run, and what they wait for",
     section="timeline",
     page="timeline",
+    closer="--table streams",
 )
 DTYPE_CHANGE = FindingKind(
     "dtype-change",
@@ -233,6 +251,7 @@ WORKLOAD_CHANGED = FindingKind(
     "comes first",
     "`Input Dims`, not between compiled and uncompiled code; counts of operators",
     "compare like with like first",
+    closer="--by op",
 )
 TENSOR_CORE_SHARE = FindingKind(
     "tensor-core-share",
@@ -240,6 +259,7 @@ TENSOR_CORE_SHARE = FindingKind(
     "[families](families.md)",
     "check dtypes and alignment",
     tab="kernels",
+    closer="--by kernel",
 )
 GRAPH_BREAKS = FindingKind(
     "graph-breaks",
@@ -248,6 +268,7 @@ GRAPH_BREAKS = FindingKind(
     "remove the break named",
     section="changes",
     tab="scopes",
+    closer="--device cpu",
 )
 COMPILE_IN_WINDOW = FindingKind(
     "compile-in-window",
@@ -257,6 +278,7 @@ COMPILE_IN_WINDOW = FindingKind(
     "record more warm-up steps",
     section="changes",
     tab="scopes",
+    closer="--device cpu",
 )
 RECOMPILE_IN_WINDOW = FindingKind(
     "recompile-in-window",
@@ -265,6 +287,7 @@ RECOMPILE_IN_WINDOW = FindingKind(
     "make the guard hold, or use `dynamic=True`",
     section="changes",
     tab="scopes",
+    closer="--device cpu",
 )
 CUDA_GRAPH = FindingKind(
     "cuda-graph",
@@ -273,6 +296,7 @@ CUDA_GRAPH = FindingKind(
     "see whether the step itself changed",
     section="changes",
     tab="ops",
+    closer="--table launches",
 )
 STRAGGLER = FindingKind(
     "straggler",
@@ -282,6 +306,7 @@ STRAGGLER = FindingKind(
     "look at what these ranks do before their collectives",
     section="ranks",
     page="ranks",
+    closer="--table stragglers",
 )
 SPILLED_KERNELS = FindingKind(
     "spilled-kernels",
@@ -290,6 +315,7 @@ SPILLED_KERNELS = FindingKind(
     "do not compare totals over whole traces; per-step numbers exclude these events",
     section="health",
     page="health",
+    closer="--verbose",
 )
 OFF_PATH = FindingKind(
     "off-path",
@@ -299,6 +325,7 @@ OFF_PATH = FindingKind(
     "nothing: it is off the critical path and does not explain the change",
     section="tables",
     page="timeline",
+    closer="--table critical",
 )
 MEMORY_PEAK = FindingKind(
     "memory-peak",
@@ -307,6 +334,7 @@ MEMORY_PEAK = FindingKind(
     "read which operators and modules hold the peak",
     section="tables",
     page="memory",
+    closer="--table memory_holders",
 )
 
 

@@ -1,0 +1,69 @@
+"""The usual screen of `tracediff compare`, on real pairs."""
+
+import re
+
+import pytest
+import traces
+from click.testing import CliRunner
+from tracediff_cli.main import cli
+
+PAIRS = [
+    ("resnet50_workers0", "resnet50_workers4"),
+    ("tinylm_compile", "tinylm_cudagraph"),
+    ("bertsmall_h100", "bertsmall_mi300"),
+    ("timesformer_h100", "timesformer_mi300"),
+    ("hta_control", "hta_test"),
+]
+
+
+def screen(control, test, *args, env):
+    runner = CliRunner(env={"NO_COLOR": "1", **env})
+    command = ["compare", str(traces.FOLDER / control), str(traces.FOLDER / test), *args]
+    result = runner.invoke(cli, command, catch_exceptions=False, standalone_mode=False)
+    assert result.return_value == 0
+    return result.stdout.splitlines()
+
+
+@traces.needs_traces
+@pytest.mark.parametrize(("control", "test"), PAIRS)
+def test_one_screen_with_the_findings_on_top(control, test):
+    lines = screen(control, test, env={"COLUMNS": "80"})
+    assert len(lines) <= 40
+    assert max(map(len, lines[:-1])) <= 80
+    assert lines[-1].startswith("Next: tracediff ")
+    heads = [line for line in lines if re.match(r"(Findings|Where the step went|Changes by work|Next)", line)]
+    assert [head.split()[0] for head in heads] == ["Findings", "Where", "Changes", "Next:"]
+    assert lines.index(heads[1]) <= 25
+    rows = lines[lines.index(heads[2]) + 1 : -2]
+    assert len({line.split("  ", 2)[-1] for line in rows}) == len(rows)
+
+
+@traces.needs_traces
+def test_a_pipe_is_not_cut(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    lines = screen("timesformer_h100", "timesformer_mi300", env={})
+    (softmax,) = [line for line in lines if line.startswith("  aten::_softmax ")]
+    assert "cunn_SoftMaxForward<8,bf16,float,bf16,SoftMaxForwardEpilogue> → cunn_SoftMaxForwardReg<" in softmax
+    assert "TimesformerLayer[*]/TimeSformerAttention[*]/TimesformerSelfAttention" in softmax
+    assert not any("…" in line for line in lines if "#" not in line)
+
+
+@traces.needs_traces
+def test_verbose_has_everything():
+    lines = screen("timesformer_h100", "timesformer_mi300", "-v", env={"COLUMNS": "120"})
+    text = "\n".join(lines)
+    assert "driver (12090 → 60443483): different GPU driver versions" in text
+    assert "tensor-core-share" in text
+    assert "Largest changes on the host (self time)" in text
+    assert "<built-in function array> in feature_extraction_utils.py: as_tensor" in text
+
+
+@traces.needs_traces
+def test_modules_by_level_and_instance():
+    pair = ("timesformer_h100", "timesformer_mi300", "--by", "module", "--top", "50")
+    every = screen(*pair, env={"COLUMNS": "300"})
+    assert any(re.search(r"TimesformerLayer\[\*\]/TimesformerIntermediate/Linear +24 → 12 ", line) for line in every)
+    outer = screen(*pair, "--depth", "1", env={"COLUMNS": "300"})
+    assert sum("TimesformerForVideoClassification" in line for line in outer) == 1
+    spread = screen(*pair, "--instances", env={"COLUMNS": "300"})
+    assert any("TimesformerLayer[3]/TimesformerIntermediate/Linear" in line for line in spread)

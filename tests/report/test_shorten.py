@@ -1,0 +1,52 @@
+"""Names cut to a width."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
+
+from tracediff.report.shorten import ARROW, cut_left, shortened, shortened_pairs
+
+NAMES = st.lists(st.text("abc_<>64 ", min_size=1, max_size=60), min_size=1, max_size=6)
+PAIRS = st.lists(
+    st.lists(st.text("abc_64", min_size=1, max_size=40), min_size=1, max_size=2).map(ARROW.join), max_size=6
+)
+
+
+def test_names_that_begin_alike_are_cut_where_they_differ():
+    first, second = shortened(["cutlass_80_tensorop_s1688gemm_256x64", "cutlass_80_tensorop_s1688gemm_128x64"], 20)
+    assert (first, second) == ("cutlas…88gemm_256x64", "cutlas…88gemm_128x64")
+    assert shortened(["cutlass_80_tensorop_s1688gemm_256x64"], 20) == ["cutlass_80_tensorop…"]
+
+
+def test_both_sides_of_a_replacement_are_cut():
+    assert shortened_pairs([f"{'a' * 30}{ARROW}b"], 20) == [f"{'a' * 15}…{ARROW}b"]
+    assert shortened_pairs([f"{'a' * 30}{ARROW}{'b' * 30}"], 23) == [f"{'a' * 9}…{ARROW}{'b' * 9}…"]
+
+
+def test_a_path_keeps_its_end():
+    assert cut_left("Model/Encoder/Layer[*]/Attention", 15) == "…r[*]/Attention"
+    assert cut_left("Linear", 15) == "Linear"
+
+
+@examples(200)
+@given(NAMES, st.integers(1, 50))
+def test_a_cut_name_is_no_wider_and_a_short_one_as_it_was(names, width):
+    for name, text in zip(names, shortened(names, width), strict=True):
+        assert len(text) <= width
+        assert text == name if len(name) <= width else "…" in text
+
+
+@examples(200)
+@given(PAIRS, st.integers(8, 60))
+def test_a_cut_pair_is_no_wider(pairs, width):
+    for pair, text in zip(pairs, shortened_pairs(pairs, width), strict=True):
+        assert len(text) <= width
+        assert text == pair if len(pair) <= width else "…" in text
+
+
+@pytest.mark.parametrize("width", [16, 20, 30])
+def test_two_names_stay_two(width):
+    stem = "elementwise_kernel<128, 4, at::native::gpu_kernel_impl"
+    names = [f"{stem}<Mul>>", f"{stem}<Add>>"]
+    assert len(set(shortened(names, width))) == 2

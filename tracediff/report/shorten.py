@@ -1,0 +1,79 @@
+"""Names cut to a width, so that different names stay different."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+ELLIPSIS, ARROW = "…", " → "
+BEFORE_DIFFERENCE = 2
+"""Characters shown before the first difference of names that begin alike."""
+LEAST = 10
+"""Characters below which a name is only cut at its end."""
+
+
+def shortened(names: Sequence[str], width: int) -> list[str]:
+    """``names`` of at most ``width`` characters: cut at the end, and those that would then look equal in the middle."""
+    cut = [_end_cut(name, width) for name in names]
+    alike: dict[str, set[str]] = defaultdict(set)
+    for name, text in zip(names, cut, strict=True):
+        alike[text].add(name)
+    return [
+        _middle_cut(name, width, _common(alike[text])) if len(alike[text]) > 1 else text
+        for name, text in zip(names, cut, strict=True)
+    ]
+
+
+def shortened_pairs(pairs: Sequence[str], width: int) -> list[str]:
+    """As `shortened`, where a text may be ``old → new``: both names are cut, not only the second."""
+    sides = [pair.split(ARROW, 1) if ARROW in pair and len(pair) > width else [pair] for pair in pairs]
+    whole = shortened([s[0] for s in sides if len(s) == 1], width)
+    halves = _halves([(s[0], s[1]) for s in sides if len(s) == 2], width - len(ARROW))
+    texts = iter(whole), iter(halves)
+    return [next(texts[len(s) - 1]) for s in sides]
+
+
+def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:
+    widths = [_shares(len(before), len(after), room) for before, after in pairs]
+    texts = []
+    for (before, after), (first, second) in zip(pairs, widths, strict=True):
+        if before[:first] == after[:second] and first == second:
+            before, after = shortened([before, after], first)
+        texts.append(f"{_end_cut(before, first)}{ARROW}{_end_cut(after, second)}")
+    return texts
+
+
+def _shares(before: int, after: int, room: int) -> tuple[int, int]:
+    """Widths of two names: half of the room each, and what one does not need for the other."""
+    half = room // 2
+    if before <= half:
+        return before, room - before
+    if after <= room - half:
+        return room - after, after
+    return half, half
+
+
+def cut_left(path: str, width: int) -> str:
+    """The end of ``path``: a module is named by its last parts."""
+    return path if len(path) <= width else ELLIPSIS + path[len(path) - width + 1 :]
+
+
+def _end_cut(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: max(width - 1, 0)] + ELLIPSIS
+
+
+def _common(names: set[str]) -> str:
+    """What all ``names`` begin with."""
+    first, last = min(names), max(names)
+    same = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:same]
+
+
+def _middle_cut(name: str, width: int, common: str) -> str:
+    """``cutlass…_256x64`` for a name whose first part others share."""
+    if len(name) <= width or width < LEAST:
+        return _end_cut(name, width)
+    head = width // 3
+    tail = width - head - 1
+    start = min(max(len(common) - BEFORE_DIFFERENCE, head), len(name) - tail)
+    return name[:head] + ELLIPSIS + _end_cut(name[start:], tail)

@@ -1,0 +1,101 @@
+"""The table of changes by work in a terminal: names as wide as it allows, numbers never cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from tracediff.errors import printable
+from tracediff.formatting import counts, time_unit
+from tracediff.report.bars import BAR, bar, colour_of
+from tracediff.report.sections import WorkRow
+from tracediff.report.shorten import cut_left, shortened, shortened_pairs
+
+GAP, INDENT = 2, 2
+LEAST_NAME, WIDE, LEAST_PLACE = 40, 80, 12
+"""Columns that names need before bars have room; from which every row says where it runs; and what that needs."""
+LARGEST_OPERATOR, LARGEST_PLACE = 0.5, 0.35
+"""Parts of the room that operators and places may take."""
+
+
+@dataclass(frozen=True)
+class WorkTable:
+    """``rows`` under ``title``: operator, kernels and, where there is room or rows look alike, module and shapes."""
+
+    title: str
+    rows: list[WorkRow]
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """The grid, for rich."""
+        unit = time_unit([r.control_us for r in self.rows] + [r.test_us for r in self.rows])
+        has_words = any(row.word for row in self.rows)
+        heads = ["count", f"control {unit.name}", "test", "change", *(["significance"] if has_words else [])]
+        cells = [
+            [
+                counts(row.control_count, row.test_count),
+                unit.plain(row.control_us),
+                unit.plain(row.test_us),
+                unit.signed(row.delta_us),
+                *([row.word] if has_words else []),
+            ]
+            for row in self.rows
+        ]
+        numbers = sum(max(map(len, column)) + GAP for column in zip(heads, *cells, strict=True))
+        room = options.max_width - INDENT - numbers
+        bars = BAR if room - BAR - GAP >= LEAST_NAME else 0
+        names = work_names(self.rows, room - (bars + GAP if bars else 0))
+        grid = Table(box=None, padding=(0, 0, 0, GAP), pad_edge=False, header_style="bold")
+        grid.add_column(self.title, no_wrap=True)
+        for head in heads:
+            grid.add_column(head, justify="left" if head == "significance" else "right", no_wrap=True)
+        if bars:
+            grid.add_column("", width=bars, no_wrap=True)
+        largest = max(abs(row.delta_us) for row in self.rows)
+        for name, row, texts in zip(names, self.rows, cells, strict=True):
+            colour = colour_of(row.delta_us)
+            drawn = [Text(bar(row.delta_us, largest, bars), style=colour)] if bars else []
+            grid.add_row(Text(f"  {printable(name)}"), *texts, *drawn)
+        yield grid
+
+
+def work_names(rows: list[WorkRow], width: int) -> list[str]:
+    """A line of at most ``width`` characters for each row, in which different rows differ."""
+    operators = shortened([row.operator for row in rows], _operator_width(rows, width))
+    column = max(map(len, operators), default=0) + GAP if any(operators) else 0
+    rest = width - column
+    beside_places = rest - int(LARGEST_PLACE * rest) if rest >= WIDE else rest
+    kernels = shortened_pairs([row.kernels for row in rows], beside_places)
+    seen = list(zip(operators, kernels, strict=True))
+    lines = []
+    for row, operator, text in zip(rows, operators, kernels, strict=True):
+        alike = [other for other, names in zip(rows, seen, strict=True) if names == (operator, text)]
+        if rest >= WIDE or len(alike) > 1 or not row.kernels:
+            text = _with_place(row, _place(row, alike), rest)
+        lines.append(f"{operator:<{column}}{text}".rstrip())
+    return lines
+
+
+def _operator_width(rows: list[WorkRow], width: int) -> int:
+    """What operators may take beside their kernels."""
+    longest = max((len(row.operator) for row in rows), default=0)
+    beside = any(row.kernels or row.module or row.shapes for row in rows)
+    return min(longest, int(LARGEST_OPERATOR * width)) if beside else width
+
+
+def _place(row: WorkRow, alike: list[WorkRow]) -> str:
+    """The module of ``row``, or its shapes where these tell it from rows that look ``alike``."""
+    same_module = len(alike) > 1 and len({other.module for other in alike}) == 1
+    return row.shapes or row.module if same_module else row.module or row.shapes
+
+
+def _with_place(row: WorkRow, place: str, width: int) -> str:
+    """Kernels and where they run: the end of a module's path tells more than its beginning."""
+    if not (row.kernels and place):
+        return cut_left(place, width) if place else shortened_pairs([row.kernels], width)[0]
+    room = min(len(place), max(LEAST_PLACE, width - len(row.kernels) - GAP, int(LARGEST_PLACE * width)))
+    (kernels,) = shortened_pairs([row.kernels], width - room - GAP)
+    shown = cut_left(place, room) if place == row.module else shortened([place], room)[0]
+    return f"{kernels}{' ' * GAP}{shown}"
