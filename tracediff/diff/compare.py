@@ -20,6 +20,7 @@ from tracediff.diff.preflight_work import reasons_of_work
 from tracediff.diff.step_time import compare_step_time
 from tracediff.diff.table_changes import compare_table, compare_tables
 from tracediff.diff.typical_steps import typical_steps
+from tracediff.diff.unprofiled import believing, judge_unprofiled
 from tracediff.diff.verdict import Judging, Verdict, judge, refused
 
 
@@ -66,19 +67,23 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
     ops, common = compare_ops((control.ops, test.ops), samples, scale, families.of_event, judging.noise_floor)
     step_time = compare_step_time(control.steps, test.steps, scale, judging.noise_floor)
     by_family = control.family_samples(on_gpu, work_family), test.family_samples(on_gpu, work_family)
+    manifests = control.side.manifest, test.side.manifest
+    verdict = judge(
+        (control.side.label, test.side.label),
+        step_time,
+        scale,
+        control=control.steps,
+        test=test.steps,
+        judging=judging,
+    )
+    unprofiled = judge_unprofiled(verdict, manifests, judging)
     return Comparison(
         scale=scale,
         control=control.side,
         test=test.side,
         comparability=Comparability(()),
-        verdict=judge(
-            (control.side.label, test.side.label),
-            step_time,
-            scale,
-            control=control.steps,
-            test=test.steps,
-            judging=judging,
-        ),
+        verdict=believing(verdict, unprofiled, test.side.label) if unprofiled and unprofiled.believed else verdict,
+        unprofiled=unprofiled,
         step_time=step_time,
         gpu_time=compare_gpu_time(on_gpu_or_nothing, control.kernels, test.kernels, scale),
         host_time=WorkTime(() if on_gpu else matched.groups),

@@ -16,6 +16,7 @@ from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.step_time import StepTime
 from tracediff.diff.table_changes import TableDiff
 from tracediff.diff.typical_steps import TypicalSteps
+from tracediff.diff.unprofiled import Unprofiled
 from tracediff.diff.verdict import Verdict
 
 
@@ -34,6 +35,7 @@ class Comparison:
         families: the significance of the change of each family of work.
         idle: what the host does while no GPU works, per state. copies: time, number and bytes of the copies.
         typical: the step account without outlier steps.
+        unprofiled: the test of the steps without the profiler, where both sides have them.
         findings: the causes of the change, the largest first.
         tables: the further tables with which both sets were loaded.
         common_change: median relative change of all tested operators, 0 if none was tested.
@@ -55,6 +57,7 @@ class Comparison:
     idle: TableDiff
     copies: TableDiff
     typical: TypicalSteps
+    unprofiled: Unprofiled | None = None
     findings: tuple[Finding, ...] = ()
     tables: tuple[TableDiff, ...] = ()
 
@@ -65,6 +68,12 @@ class Comparison:
     def number(self, numerator: int) -> float:
         """Events per step of a count numerator: the one division."""
         return numerator / self.scale
+
+    @property
+    def p_value(self) -> float | None:
+        """Of the steps that the verdict is about; None where untested."""
+        found = self.unprofiled
+        return found.p_value if found is not None and found.believed else self.verdict.p_value
 
     @property
     def work(self) -> WorkTime:

@@ -39,7 +39,7 @@ def every_pair(sets: Sequence[TraceSet], judging: Judging, force: bool = False) 
 
 
 def _corrected(comparisons: list[Comparison]) -> list[Cell]:
-    adjusted = holm([c.verdict.p_value for c in comparisons])
+    adjusted = holm([c.p_value for c in comparisons])
     cells = []
     for comparison, p in zip(comparisons, adjusted, strict=True):
         found = comparison.verdict.result

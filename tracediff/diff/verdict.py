@@ -14,7 +14,7 @@ from tracediff.formatting import PERCENT, percent
 SAME_SENTENCE = 0.005
 """Relative change below which the sentence states no difference."""
 MEAN_MEDIAN_GAP = 0.05
-"""Difference between the changes of mean and median above which the sentence gives both."""
+"""Difference between two measures of the change above which they contradict each other."""
 
 
 @dataclass(frozen=True)
@@ -100,18 +100,18 @@ def judge(
     tested = found.low is not None and found.high is not None
     inside = _within(control, test, base) if not tested and len(control.runs) == len(test.runs) == 1 else None
     medians = base, _median_us(test)
-    result = _result(found, judging.equivalence_band)
+    result = result_of(found, judging.equivalence_band)
     return Verdict(
         result=result,
         difference=_difference(labels, means, medians),
-        conclusion=_conclusion(found, result, (len(control.runs), len(test.runs)), judging),
+        conclusion=conclusion_of(found, result, (len(control.runs), len(test.runs)), judging),
         control_us=means[0],
         test_us=means[1],
         delta_us=step_time.delta / (scale * 1000),
         ratio=step_time.test / step_time.control if step_time.control else None,
         median_control_us=medians[0],
         median_test_us=medians[1],
-        ci95_us=_as_change(base, found.low, found.high) if found.low is not None and found.high is not None else None,
+        ci95_us=interval_us(base, found),
         p_value=found.p,
         unit="run",
         n_control=len(control.runs),
@@ -172,7 +172,13 @@ def _as_change(base_us: float, low: float, high: float) -> tuple[float, float]:
     return base_us * math.expm1(low), base_us * math.expm1(high)
 
 
-def _result(found: Estimate, band: float) -> str:
+def interval_us(base_us: float, found: Estimate) -> tuple[float, float] | None:
+    """The interval of ``found`` as a change in µs of ``base_us``; None where untested."""
+    return None if found.low is None or found.high is None else _as_change(base_us, found.low, found.high)
+
+
+def result_of(found: Estimate, band: float) -> str:
+    """faster, slower, same (within ``band``) or inconclusive."""
     if found.low is None or found.high is None:
         return "inconclusive"
     edge = math.log1p(band)
@@ -184,25 +190,28 @@ def _result(found: Estimate, band: float) -> str:
 
 
 def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tuple[float, float]) -> str:
-    """How test differs from control, by the mean, and by the median where it disagrees."""
+    """How test differs from control: by the mean; where the median contradicts it by the median, which is tested."""
     if not means[0]:
         return f"{labels[0]} has no step time to compare with"
     change = means[1] / means[0] - 1
-    difference = (
-        f"shows no difference per step (within {SAME_SENTENCE * 100:.1f} %)"
-        if abs(change) < SAME_SENTENCE
-        else f"is {change_text(change)} per step"
-    )
     by_median = medians[1] / medians[0] - 1 if medians[0] else change
-    if abs(by_median - change) > MEAN_MEDIAN_GAP or (
-        abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)
-    ):
-        same = abs(by_median) < SAME_SENTENCE
-        difference += f" by the mean, {'unchanged' if same else change_text(by_median)} by the median"
-    return f"{labels[1]} {difference}"
+    far = abs(by_median - change) > MEAN_MEDIAN_GAP
+    opposite = abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)
+    if not (far or opposite):
+        return f"{labels[1]} {is_different(change)}"
+    mean = "unchanged" if abs(change) < SAME_SENTENCE else change_text(change)
+    return f"{labels[1]} {is_different(by_median)} by the median (mean: {mean}, by a few far steps or runs)"
 
 
-def _conclusion(found: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
+def is_different(change: float) -> str:
+    """``is 24 % faster per step``, or that there is no difference."""
+    if abs(change) < SAME_SENTENCE:
+        return f"shows no difference per step (within {SAME_SENTENCE * 100:.1f} %)"
+    return f"is {change_text(change)} per step"
+
+
+def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
+    """Whether the difference is significant, in words."""
     if found.low is None or found.high is None or found.detectable is None:
         return f"{_run_counts(runs)}: significance unknown"
     low, high = math.expm1(found.low), math.expm1(found.high)

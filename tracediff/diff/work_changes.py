@@ -11,6 +11,9 @@ from tracediff.diff.module_instances import every_instance
 from tracediff.diff.ops import GPU_WORK
 from tracediff.profile.kernels.display_names import display_name
 
+NAMED = 2
+"""Kernels of a row that are named."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class WorkChange:
@@ -46,13 +49,19 @@ class WorkChange:
     @property
     def kernels(self) -> str:
         """``old → new``, the name alone if both sides or only one side runs it."""
-        before, after = (" + ".join(names) for names in (self.control_kernels, self.test_kernels))
+        before, after = (_some(names) for names in (self.control_kernels, self.test_kernels))
         return f"{before} → {after}" if before and after and before != after else before or after
 
     @property
     def name(self) -> str:
         """Operator and kernels in one text."""
         return "  ".join(part for part in (self.operator, self.kernels) if part)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """The first of ``names``, and how many more there are."""
+    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+    return " + ".join([*names[:NAMED], *more])
 
 
 def work_changes(work: WorkTime) -> list[WorkChange]:

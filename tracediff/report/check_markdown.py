@@ -78,17 +78,16 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _changes(gate: Gate) -> list[str]:
-    """The five largest changes: on the GPU where there is one, else on the host."""
+    """The five largest changes of matched work."""
     comparison = gate.comparison
     if comparison.was_refused:
         return []
-    device = sections.devices(comparison, None)[0]
-    rows, _ = sections.change_rows(comparison, device, "change", TOP)
+    (table,) = sections.changes(comparison, "gpu", "change", TOP)
+    rows = table.rows
     if not rows:
         return []
     unit = time_unit([us for row in rows for us in (row.control_us, row.test_us)])
-    where = "on the GPU" if device == "gpu" else "on the host (self time)"
-    lines = ["<details>", f"<summary>Largest changes {where}</summary>", ""]
+    lines = ["<details>", f"<summary>{table.title}</summary>", ""]
     lines += _head(
         ["name", "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"],
         [":--", *[RIGHT] * 4],

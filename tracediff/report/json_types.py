@@ -109,6 +109,28 @@ class Verdict(Struct):
     ]
 
 
+class Unprofiled(Struct):
+    """The steps that the collector measured without the profiler, and the test of their change."""
+
+    control_us: Annotated[float, Meta(description="median over runs of the median step of control, in µs")]
+    test_us: Annotated[float, Meta(description="median over runs of the median step of test, in µs")]
+    result: Annotated[
+        str, one_of("result of the significance test over runs", "faster", "slower", "same", "inconclusive")
+    ]
+    ci95_us: Annotated[
+        tuple[float, float] | None,
+        Meta(description="95 % confidence interval of the change of the median, in µs; null where untested"),
+    ]
+    p_value: PValue
+    believed: Annotated[
+        bool,
+        Meta(
+            description="whether the sentence and the result of the verdict are about these steps, because they were "
+            "tested and contradict the profiled ones; all other numbers are of profiled steps"
+        ),
+    ]
+
+
 class State(Struct):
     """One state of the step; the states add up to the step."""
 
@@ -339,6 +361,7 @@ class DiffDocument(Struct):
     test: Set
     comparability: Comparability
     verdict: Verdict
+    unprofiled: Annotated[Unprofiled | None, Meta(description="null where a side has no such steps")]
     step_time: StepTime
     gpu_time: GpuTime
     host_time: Annotated[

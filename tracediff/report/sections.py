@@ -97,6 +97,33 @@ def _with_small_in_one(
     return rows
 
 
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
+
+    title: str
+    rows: list[WorkRow]
+    more: int
+
+
+def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> list[Changes]:
+    """The tables of changes: matched work (``gpu``; operators where there is no GPU) and, where there is a GPU, self
+    time on the host (``cpu``); both where ``device`` is None or all.
+    """
+    has_gpu = bool(comparison.gpu_time.groups)
+    tables = []
+    if device != "cpu" or not has_gpu:
+        title = "Changes by work" if sort == "change" else f"Work, sorted by {sort}"
+        rows, more = work_rows(comparison, sort, top)
+        tables.append(Changes(title=title if has_gpu else f"{title}, on the host", rows=rows, more=more))
+    if device != "gpu" and has_gpu:
+        title = "Largest changes on the host (self time)"
+        rows, more = change_rows(comparison, "cpu", sort, top)
+        title = title if sort == "change" else f"Work on the host (self time), sorted by {sort}"
+        tables.append(Changes(title=title, rows=rows, more=more))
+    return tables
+
+
 def devices(comparison: Comparison, device: str | None) -> list[str]:
     """The tables of changes to show: ``gpu`` and ``cpu``; what the traces have where ``device`` is None or all."""
     if device in ("cpu", "gpu"):

@@ -61,13 +61,21 @@ def _steps(side: Side) -> str:
     return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{recorded}"
 
 
-def unprofiled(comparison: Comparison) -> str | None:
-    """The step times that the collector measured without the profiler, where it did on both sides."""
-    c, t = comparison.control.unprofiled_us, comparison.test.unprofiled_us
-    if not c or not t:
+def other_step_time(comparison: Comparison) -> str | None:
+    """The step times that the verdict does not state: those without the profiler, or where it states these, those with
+    it; None where the collector did not measure both.
+    """
+    found, verdict = comparison.unprofiled, comparison.verdict
+    if found is None:
         return None
-    how = f"{percent(abs(t / c - 1))} {'slower' if t > c else 'faster'}"
-    return f"without the profiler: {change(c, t)} per step ({how})"
+    if not found.believed:
+        how = f"{percent(abs(found.change))} {'slower' if found.change > 0 else 'faster'}"
+        return f"without the profiler: {change(found.control_us, found.test_us)} per step ({how})"
+    profiled = verdict.median_control_us, verdict.median_test_us
+    costs = percents(
+        *(with_it / us - 1 for with_it, us in zip(profiled, (found.control_us, found.test_us), strict=True))
+    )
+    return f"the tables are of profiled steps, {change(*profiled)}: the profiler adds {costs}"
 
 
 def is_of_different_work(comparison: Comparison) -> bool:
@@ -89,7 +97,7 @@ def context(comparison: Comparison) -> str | None:
 
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
-    return [text for text in (unprofiled(comparison), context(comparison)) if text]
+    return [text for text in (other_step_time(comparison), context(comparison)) if text]
 
 
 def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:
@@ -98,6 +106,9 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
         return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
+    found = comparison.unprofiled
+    if found is not None and found.believed:
+        return f"{verdict.difference}: {change(found.control_us, found.test_us)}; {verdict.conclusion}"
     unit = time_unit([verdict.control_us, verdict.test_us])
     figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"
     steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]

@@ -17,6 +17,7 @@ from tracediff.diff.ops import Op
 from tracediff.diff.preflight import Reason
 from tracediff.diff.step_time import State
 from tracediff.diff.table_changes import TableDiff
+from tracediff.diff.unprofiled import Unprofiled
 from tracediff.diff.verdict import Verdict
 from tracediff.ingest.health import Note
 from tracediff.profile.kernels.display_names import display_name
@@ -35,6 +36,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
             comparison.comparability.level, reasons_of(comparison.comparability.reasons)
         ),
         verdict=verdict_of(comparison.verdict),
+        unprofiled=_unprofiled(comparison.unprofiled),
         step_time=_step_time(comparison),
         gpu_time=_gpu_time(comparison),
         host_time=_host_time(comparison) if comparison.host_time.groups else None,
@@ -85,6 +87,11 @@ def reasons_of(reasons: Iterable[Reason]) -> list[json_types.Reason]:
 def verdict_of(verdict: Verdict) -> json_types.Verdict:
     """How the step time differs."""
     return json_types.Verdict(**{name: getattr(verdict, name) for name in json_types.Verdict.__struct_fields__})
+
+
+def _unprofiled(found: Unprofiled | None) -> json_types.Unprofiled | None:
+    names = json_types.Unprofiled.__struct_fields__
+    return json_types.Unprofiled(**{name: getattr(found, name) for name in names}) if found else None
 
 
 def notes_of(notes: Iterable[Note]) -> list[json_types.HealthNote]:

@@ -43,16 +43,13 @@ def to_markdown(
         sections.caution_lines(comparison),
     )
     if not comparison.was_refused:
+        lines += _findings(comparison)
         lines += _step(comparison)
-        for device_shown in sections.devices(comparison, device):
-            rows, more = sections.change_rows(comparison, device_shown, sort, top)
-            name = "Largest changes on the GPU" if device_shown == "gpu" else "Largest changes on the host (self time)"
-            lines += [f"### {name}", "", *_table("name", rows, with_counts=True), ""]
-            lines += [f"{more:,} more rows are not shown.", ""] if more else []
+        changes = sections.changes(comparison, device, sort, top)
+        lines += [line for table in changes if table.rows for line in _changes(table)]
         if sections.shows_causes(comparison):
             lines += _view(comparison, "cause")
         lines += [line for table in comparison_tables(comparison, top) for line in table_lines(table)]
-        lines += _findings(comparison)
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
     lines += _remarks("Health of the traces", sections.health_lines(comparison))
@@ -71,6 +68,11 @@ def _step(comparison: Comparison) -> list[str]:
         f"The states add up to the step: {step.residual / comparison.scale:g} ns unexplained.",
         "",
     ]
+
+
+def _changes(table: sections.Changes) -> list[str]:
+    lines = [f"### {table.title}", "", *_table("name", table.rows, with_counts=True), ""]
+    return [*lines, f"{table.more:,} more rows are not shown.", ""] if table.more else lines
 
 
 def _view(comparison: Comparison, view: str) -> list[str]:

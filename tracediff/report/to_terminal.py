@@ -130,33 +130,17 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
         return [_view(comparison, screen.view, most, screen.modules)]
     rows = screen.top if screen.top is not None else screen.rows
     device = screen.device or ("all" if screen.verbose else "gpu")
-    on_host = device != "gpu" and bool(comparison.gpu_time.groups)
-    parts = [] if device == "cpu" and on_host else [_matched(comparison, screen.sort, rows)]
-    return [*parts, *([_host(comparison, screen.sort, rows)] if on_host else [])]
+    return [_changes(comparison, table) for table in sections.changes(comparison, device, screen.sort, rows)]
 
 
-def _matched(comparison: Comparison, sort: str, top: int) -> RenderableType:
-    """The changes of matched work."""
-    rows, more = sections.work_rows(comparison, sort, top)
-    on_gpu = bool(comparison.gpu_time.groups)
-    title = ("Changes by work" if sort == "change" else f"Work, sorted by {sort}") + ("" if on_gpu else ", on the host")
-    if not rows:
-        return Group(Text(f"{title}: {no_rows_shown(more, 'none')}", style="bold"), Text())
-    remarks = [_gpu_account(comparison)] if on_gpu else []
+def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
+    if not table.rows:
+        return Group(Text(f"{table.title}: {no_rows_shown(table.more, 'none')}", style="bold"), Text())
+    is_matched = any(row.operator for row in table.rows)
+    remarks = [_gpu_account(comparison)] if is_matched and comparison.gpu_time.groups else []
     remarks += [line for line in (sections.common_line(comparison),) if line]
-    remarks += [f"{more:,} more (--top)"] if more else []
-    return Group(WorkTable(title, rows), *_dim("; ".join(remarks)), Text())
-
-
-def _host(comparison: Comparison, sort: str, top: int) -> RenderableType:
-    """Operators and runtime calls by self time."""
-    rows, more = sections.change_rows(comparison, "cpu", sort, top)
-    title = "Largest changes on the host (self time)"
-    title = title if sort == "change" else f"Work on the host (self time), sorted by {sort}"
-    if not rows:
-        return Group(Text(f"{title}: {no_rows_shown(more, 'none')}", style="bold"), Text())
-    remarks = [f"{more:,} more (--top)"] if more else []
-    return Group(WorkTable(title, rows), *_dim("; ".join(remarks)), Text())
+    remarks += [f"{table.more:,} more (--top)"] if table.more else []
+    return Group(WorkTable(table.title, table.rows), *_dim("; ".join(remarks)), Text())
 
 
 def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> RenderableType:

@@ -15,8 +15,10 @@ from tracediff.report.sections import WorkRow
 from tracediff.report.shorten import cut_left, shortened, shortened_pairs
 
 GAP, INDENT = 2, 2
-LEAST_NAME, WIDE, LEAST_PLACE = 40, 80, 12
-"""Columns that names need before bars have room; from which every row says where it runs; and what that needs."""
+LEAST_NAME, WIDE = 40, 80
+"""Columns that names need before bars have room; and from which every row says where it runs."""
+LEAST_PLACE, LEAST_KERNELS = 12, 18
+"""Columns that a place needs, and kernels beside it, which are left out with fewer."""
 LARGEST_OPERATOR, LARGEST_PLACE = 0.5, 0.35
 """Parts of the room that operators and places may take."""
 
@@ -93,9 +95,11 @@ def _place(row: WorkRow, alike: list[WorkRow]) -> str:
 
 def _with_place(row: WorkRow, place: str, width: int) -> str:
     """Kernels and where they run: the end of a module's path tells more than its beginning."""
-    if not (row.kernels and place):
-        return cut_left(place, width) if place else shortened_pairs([row.kernels], width)[0]
+    if not place:
+        return shortened_pairs([row.kernels], width)[0]
     room = min(len(place), max(LEAST_PLACE, width - len(row.kernels) - GAP, int(LARGEST_PLACE * width)))
-    (kernels,) = shortened_pairs([row.kernels], width - room - GAP)
-    shown = cut_left(place, room) if place == row.module else shortened([place], room)[0]
-    return f"{kernels}{' ' * GAP}{shown}"
+    beside = width - room - GAP
+    if not row.kernels or (beside < len(row.kernels) and beside < LEAST_KERNELS):
+        return cut_left(place, width) if place == row.module else shortened([place], width)[0]
+    (kernels,) = shortened_pairs([row.kernels], beside)
+    return f"{kernels}{' ' * GAP}{cut_left(place, room) if place == row.module else shortened([place], room)[0]}"

@@ -93,9 +93,9 @@ class StepTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """The largest changes on one device. Attributes: where: the device in words. unit: of all times."""
+    """A table of changes. Attributes: title: its heading. unit: of all times."""
 
-    where: str
+    title: str
     unit: str
     rows: list[Line]
 
@@ -179,23 +179,22 @@ def step_table(comparison: Comparison) -> StepTable:
 
 
 def largest_changes(comparison: Comparison, top: int = 10) -> list[Changes]:
-    """The ``top`` changes on each device that has any."""
+    """The ``top`` changes of matched work, and on the host."""
     tables = []
-    for device in sections.devices(comparison, None):
-        rows, _ = sections.change_rows(comparison, device, "change", top)
-        if rows:
-            unit = time_unit([v for r in rows for v in (r.control_us, r.test_us)])
-            largest = max(abs(r.delta_us) for r in rows)
-            where = "on the GPU" if device == "gpu" else "on the host, self time"
-            tables.append(Changes(where=where, unit=unit.name, rows=[_line(row, unit, largest) for row in rows]))
+    for shown in sections.changes(comparison, None, "change", top):
+        if shown.rows:
+            unit = time_unit([v for r in shown.rows for v in (r.control_us, r.test_us)])
+            largest = max(abs(r.delta_us) for r in shown.rows)
+            lines = [_line(row, unit, largest, find=row.operator or row.kernels) for row in shown.rows]
+            tables.append(Changes(title=shown.title, unit=unit.name, rows=lines))
     return tables
 
 
-def _line(row: Row, unit: Unit, largest_us: float) -> Line:
+def _line(row: Row, unit: Unit, largest_us: float, find: str = "") -> Line:
     """``row`` in ``unit``; the bar of a change of ``largest_us`` is as wide as its cell."""
     return Line(
         name=row.name,
-        find=_find(row.name),
+        find=_find(find or row.name),
         counts=counts(row.control_count, row.test_count),
         control=unit.plain(row.control_us),
         test=unit.plain(row.test_us),

@@ -1,0 +1,66 @@
+"""Steps with and without the profiler, and mean and median: which one the verdict believes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from build_trace import document, op, step, write
+
+from tracediff.diff.compare import compare_sets
+from tracediff.diff.matrix import against_control
+from tracediff.diff.verdict import Judging
+from tracediff.engine import load_sets
+from tracediff.report.text import asides, headline
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces/vit"
+
+
+def compared(folder, factor):
+    """eager against eager whose unprofiled steps take ``factor`` times as long."""
+    for name in ("a", "b"):
+        shutil.copytree(SAMPLES / "eager", folder / name)
+    path = folder / "b/manifest.json"
+    manifest = json.loads(path.read_text())
+    for run in manifest["runs"]:
+        for sample in run["unprofiled_steps"]:
+            sample["wall_us"] *= factor
+    path.write_text(json.dumps(manifest))
+    return load_sets([str(folder / "a"), str(folder / "b")])
+
+
+@pytest.mark.parametrize(("factor", "result"), [(2.0, "slower"), (0.5, "faster")])
+def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, result):
+    control, test = compared(tmp_path, factor)
+    comparison = compare_sets(control, test)
+    assert comparison.unprofiled.believed
+    assert comparison.verdict.result == comparison.unprofiled.result == result
+    assert comparison.verdict.delta_us == 0  # the profiled steps are the same
+    assert "without the profiler: " in headline(comparison)
+    assert any("the tables are of profiled steps" in text for text in asides(comparison))
+    (cell,) = against_control(control, [test], Judging())
+    assert (cell.result, cell.p_adjusted) == (result, comparison.unprofiled.p_value)
+
+
+def test_unprofiled_steps_that_agree_are_an_aside(tmp_path):
+    comparison = compare_sets(*compared(tmp_path, 1.01))
+    assert not comparison.unprofiled.believed
+    assert "without the profiler" not in headline(comparison)
+    assert any(text.startswith("without the profiler: ") for text in asides(comparison))
+
+
+def test_traces_from_elsewhere_have_no_unprofiled_steps(tmp_path):
+    path = str(write(tmp_path / "a.json", document([step(1, 0, 10), op("a", 1, 2)])))
+    assert compare_sets(*load_sets([path, path])).unprofiled is None
+
+
+def test_the_median_is_believed_where_one_step_makes_the_mean(tmp_path):
+    def steps(*lengths):
+        starts = [sum(lengths[:k]) for k in range(len(lengths))]
+        pairs = enumerate(zip(starts, lengths, strict=True))
+        return document([e for k, (at, us) in pairs for e in (step(k, at, us), op("aten::mm", at, us))])
+
+    control = write(tmp_path / "a.json", steps(*[100] * 10))
+    test = write(tmp_path / "b.json", steps(*[102] * 9, 500))
+    sentence = compare_sets(*load_sets([str(control), str(test)])).verdict.sentence
+    assert "is 2.0 % slower per step by the median (mean: 4" in sentence
