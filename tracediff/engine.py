@@ -6,8 +6,8 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, MutableSequence, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution
 from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.source import OnRead, TraceFile, stored_sizes
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.build import ARGUMENTS, build_profile
 from tracediff.profile.context import Context, build_context
@@ -28,12 +28,12 @@ from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model import Profile
 from tracediff.profile.selection import Selection
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
+from tracediff.progress import INTERVAL_S, Meter, OnProgress
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Wanted = tuple[TraceFile, Selection, tuple[TraceFile, ...]]
 """A file, its selected steps, and the execution traces beside it."""
-Progress = Callable[[int, int], None]
-"""Called with (files done, total files)."""
+Attempt = Callable[[Wanted, OnRead | None], Profile | TracediffError]
 
 WORTH_A_PROCESS = 4 << 20
 """Total bytes on disk from which files are read in several processes."""
@@ -47,16 +47,18 @@ def profile_file(
     selection: Selection | None = None,
     tables: Sequence[str] = (),
     beside: Sequence[TraceFile] = (),
+    on_read: OnRead | None = None,
 ) -> Profile:
     """The profile of one file, with operator inputs from the execution traces ``beside`` it if it has none; see
-    `build_profile`, `with_inputs`.
+    `build_profile`, `with_inputs`, and `read_trace` for ``on_read``.
 
     Raises:
         TracediffError: the file cannot be read, or is not a trace.
     """
     needed = file_tables(tables)
     read = ARGUMENTS | arguments_of(needed) | ({LINK} if beside else set())
-    return build_profile(with_inputs(read_trace(file, only=read), beside), step_marker, families, selection, needed)
+    trace = with_inputs(read_trace(file, only=read, on_read=on_read), beside)
+    return build_profile(trace, step_marker, families, selection, needed)
 
 
 def read_context(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Context:
@@ -69,14 +71,14 @@ def read_context(file: TraceFile, step_marker: str | None = None, families: Fami
 
 
 def load_sets(
-    wheres: Sequence[Where], options: LoadOptions | None = None, *, progress: Progress | None = None
+    wheres: Sequence[Where], options: LoadOptions | None = None, *, progress: OnProgress | None = None
 ) -> list[TraceSet]:
     """The sets at ``wheres``, with all files read in parallel.
 
     Args:
         wheres: folder, file, glob, archive, URL, list of these, or snapshot, one for each set.
         options: how to read them; None for the defaults.
-        progress: called after every finished file.
+        progress: called while files are read.
 
     Raises:
         TracediffError: a set without traces, a file that cannot be read, or an unknown table.
@@ -190,30 +192,40 @@ def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Wh
 
 
 def _profiles(
-    files: list[Wanted],
-    attempt: Callable[[Wanted], Profile | TracediffError],
-    jobs: int | None,
-    progress: Progress | None,
+    files: list[Wanted], attempt: Attempt, jobs: int | None, progress: OnProgress | None
 ) -> dict[Wanted, Profile | TracediffError]:
-    jobs = min(jobs if jobs is not None else _default_jobs(files), len(files))
-    done: dict[Wanted, Profile | TracediffError] = {}
-    report = progress or (lambda _done, _total: None)
-    report(0, len(files))
-    if jobs <= 1:
-        for wanted in files:
-            done[wanted] = attempt(wanted)
-            report(len(done), len(files))
-        return done
+    sizes = stored_sizes([file for file, _, _ in files])
+    jobs = min(jobs if jobs is not None else _default_jobs(sizes), len(files))
+    if jobs > 1:
+        return _in_processes(files, sizes, attempt, jobs, progress)
+    meter = Meter(sizes, [0] * len(files), progress) if progress else None
+    done = {}
+    for k, wanted in enumerate(files):
+        done[wanted] = attempt(wanted, partial(meter.read, k) if meter else None)
+        if meter:
+            meter.finish(k)
+    return done
+
+
+def _in_processes(
+    files: list[Wanted], sizes: list[int], attempt: Attempt, jobs: int, progress: OnProgress | None
+) -> dict[Wanted, Profile | TracediffError]:
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=(signal.SIGTERM, signal.SIG_DFL))
+    bytes_read = context.RawArray("q", len(files))  # int64; each entry has one writer, so it needs no lock
+    pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(bytes_read,))
     try:
-        futures = {
-            pool.submit(attempt, wanted): wanted
-            for wanted in sorted(files, key=lambda wanted: size_of(wanted[0]), reverse=True)
-        }
-        for future in as_completed(futures):
-            done[futures[future]] = future.result()
-            report(len(done), len(files))
+        largest_first = sorted(range(len(files)), key=lambda k: sizes[k], reverse=True)
+        futures = {pool.submit(_attempt_in_worker, attempt, files[k], k): k for k in largest_first}
+        meter = Meter(sizes, bytes_read, progress) if progress else None
+        pending = set(futures)
+        while pending:
+            finished, pending = wait(pending, INTERVAL_S if meter else None, FIRST_COMPLETED)
+            for future in finished:
+                future.result()  # raises what is no error of a file
+                if meter:
+                    meter.finish(futures[future])
+            if meter and not finished:
+                meter.report()
     except BaseException:
         workers = list((pool._processes or {}).values())  # the pool forgets them at once
         pool.shutdown(wait=False, cancel_futures=True)
@@ -221,28 +233,42 @@ def _profiles(
             worker.terminate()
         raise
     pool.shutdown()
-    return done
+    return {files[k]: future.result() for future, k in futures.items()}
+
+
+_bytes_read: MutableSequence[int] = []
+"""Of a worker: shared with the process that started it."""
+
+
+def _start_worker(bytes_read: MutableSequence[int]) -> None:
+    global _bytes_read
+    _bytes_read = bytes_read
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _attempt_in_worker(attempt: Attempt, wanted: Wanted, k: int) -> Profile | TracediffError:
+    return attempt(wanted, partial(_bytes_read.__setitem__, k))
 
 
 def _attempt(
-    wanted: Wanted, step_marker: str | None, families: Families, tables: Sequence[str]
+    wanted: Wanted, on_read: OnRead | None, *, step_marker: str | None, families: Families, tables: Sequence[str]
 ) -> Profile | TracediffError:
     file, selection, beside = wanted
     try:
-        return profile_file(file, step_marker, families=families, selection=selection, tables=tables, beside=beside)
+        return profile_file(
+            file,
+            step_marker,
+            families=families,
+            selection=selection,
+            tables=tables,
+            beside=beside,
+            on_read=on_read,
+        )
     except TracediffError as error:
         return error
 
 
-def _default_jobs(files: list[Wanted]) -> int:
-    if sys.platform != "linux" or sum(size_of(wanted[0]) for wanted in files) < WORTH_A_PROCESS:
+def _default_jobs(sizes: Sequence[int]) -> int:
+    if sys.platform != "linux" or sum(sizes) < WORTH_A_PROCESS:
         return 1
     return len(os.sched_getaffinity(0))
-
-
-def size_of(file: TraceFile) -> int:
-    """The size of ``file`` on disk in bytes; 0 if unknown."""
-    try:
-        return os.path.getsize(file.path)
-    except OSError:
-        return 0

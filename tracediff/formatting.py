@@ -99,6 +99,13 @@ def time(us: float) -> str:
     return time_unit([us]).text(us)
 
 
+def clock(seconds: float) -> str:
+    """``0:48``, ``1:02:05``: time to wait."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
 def signed_time(us: float) -> str:
     """``+1.24 ms``, ``−42.7 ms``; 0 has no sign."""
     unit = time_unit([us])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import click
 
 from tracediff.errors import TracediffError
 from tracediff_cli.option_groups import SETS, option
+from tracediff_cli.progress import reading_progress
 
 if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet
@@ -43,7 +43,7 @@ class LoadArguments:
     jobs: int | None
 
     def load(self, wheres: Sequence[str]) -> list[TraceSet]:
-        """Load the sets at the paths ``wheres``, with a progress bar on a terminal.
+        """Load the sets at the paths ``wheres``, with progress on a terminal.
 
         Raises:
             TracediffError: as for `options` and `tracediff.engine.load_sets`.
@@ -51,7 +51,7 @@ class LoadArguments:
         from tracediff.engine import load_sets
 
         options = self.options(len(wheres))
-        with progress_bar() as on_progress:
+        with reading_progress() as on_progress:
             return load_sets(wheres, options, progress=on_progress)
 
     def with_tables(self, *names: str) -> LoadArguments:
@@ -211,26 +211,3 @@ def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise TracediffError(name, f"not a whole number: {text!r}", "give 0 or more")
     return int(text)
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Show a progress bar over files on a terminal, nothing on a pipe; yields a callback of (files done, files)."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    with Progress(
-        TextColumn("Reading traces"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    ) as bar:
-        task = bar.add_task("files", total=None)
-        yield lambda done, files: bar.update(task, completed=done, total=files)

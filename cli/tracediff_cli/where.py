@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Callable
+from functools import partial
+from itertools import chain, count
 
 from rich.console import Console
 from rich.table import Table
@@ -14,7 +16,9 @@ from tracediff.formatting import time_unit
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.find import Found, longest_events
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.source import TraceFile, stored_sizes
+from tracediff.progress import Meter, Progress
+from tracediff_cli.progress import reading_progress
 
 
 def list_events(paths: tuple[str, str], name: str, limit: int) -> None:
@@ -28,7 +32,8 @@ def list_events(paths: tuple[str, str], name: str, limit: int) -> None:
     for file in chain.from_iterable(files):
         if is_snapshot(file):
             raise TracediffError(str(file), "is a snapshot, which contains no events", "give the traces instead")
-    events_by_side = [_longest(side_files, name, limit) for side_files in files]
+    with reading_progress() as on_progress:
+        events_by_side = _longest(files, name, limit, on_progress or (lambda _: None))
     if not any(events_by_side):
         raise TracediffError("--where", f"no event is called {name!r}", "find the name with --top 100 or in --json")
     for label, events in zip(labels_for(paths), events_by_side, strict=True):
@@ -43,19 +48,25 @@ def list_events(paths: tuple[str, str], name: str, limit: int) -> None:
         console.print()
 
 
-def _longest(files: list[TraceFile], name: str, limit: int) -> list[Found]:
-    events = [event for file in files for event in _events(file, name, limit, is_only=len(files) == 1)]
-    return sorted(events, key=lambda e: (-e.dur_ns, str(e.file), e.ts_ns))[:limit]
-
-
-def _events(file: TraceFile, name: str, limit: int, is_only: bool) -> list[Found]:
-    """The longest events of one file; none if it is not a trace and there are other files."""
-    try:
-        return longest_events(read_trace(file), name, limit)
-    except NotATrace:
-        if is_only:
-            raise
-        return []
+def _longest(
+    files: list[list[TraceFile]], name: str, limit: int, on_progress: Callable[[Progress], None]
+) -> list[list[Found]]:
+    """The longest events of each set's files; files that are not traces are left out of sets of several files."""
+    meter = Meter(stored_sizes([*chain(*files)]), [0] * sum(map(len, files)), on_progress)
+    positions = count()
+    sets = []
+    for set_files in files:
+        events: list[Found] = []
+        for file in set_files:
+            position = next(positions)
+            try:
+                events += longest_events(read_trace(file, on_read=partial(meter.read, position)), name, limit)
+            except NotATrace:
+                if len(set_files) == 1:
+                    raise
+            meter.finish(position)
+        sets.append(sorted(events, key=lambda e: (-e.dur_ns, str(e.file), e.ts_ns))[:limit])
+    return sets
 
 
 def _table(events: list[Found]) -> Table:

@@ -381,12 +381,12 @@ def _known(theme: str | None) -> str:
 
 
 def _progress(load: Load) -> Any:
-    if not load.files:
+    progress = load.progress
+    if progress is None or not progress.files:
         return ["Looking for traces …"]
-    text = f"Read {load.done} of {load.files} file{'s' if load.files > 1 else ''} …"
     return [
-        text,
-        html.Progress(value=str(load.done), max=str(load.files), **components.attributes(aria_label="files read")),
+        f"{progress.stage}: {progress}",
+        html.Progress(value=f"{progress.fraction:.3f}", max="1", **components.attributes(aria_label="work done")),
     ]
 
 

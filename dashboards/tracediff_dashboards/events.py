@@ -12,9 +12,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from tracediff.engine import WORTH_A_PROCESS, read_context, size_of
+from tracediff.engine import WORTH_A_PROCESS, read_context
 from tracediff.errors import TracediffError
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.source import TraceFile, stored_sizes
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.families import Families
 
@@ -40,7 +40,7 @@ class Events:
             TracediffError: the file can no longer be read, or there is no space for its events.
         """
         with self._turn:
-            if size_of(file) < WORTH_A_PROCESS:
+            if stored_sizes([file])[0] < WORTH_A_PROCESS:
                 return read_context(file, step_marker, families)
             try:
                 folder = tempfile.mkdtemp(prefix="tracediff-events-")  # of mode 700

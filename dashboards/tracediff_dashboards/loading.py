@@ -17,6 +17,7 @@ from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
+from tracediff.progress import Progress
 from tracediff_dashboards.sets import Sets
 
 MOST_SETS = 8
@@ -34,15 +35,14 @@ class Load:
     """The loading of one or two sets, with its progress.
 
     Attributes:
-        names: names of the sets. done, files: number of files read and in total, 0 and 0 while unknown.
+        names: names of the sets. progress: how far their files have been read, None until the first is opened.
         error: error message, None if there is none.
         finished: set when loading has ended, with or without an error.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
-        self.done = 0
-        self.files = 0
+        self.progress: Progress | None = None
         self.error: str | None = None
         self.finished = threading.Event()
         self._cancelled = threading.Event()
@@ -89,7 +89,7 @@ class Load:
                     "free some memory or select fewer ranks: it may have run out",
                 ) from None
             if kind == "progress":
-                self.done, self.files = value
+                self.progress = value
             elif kind == "error":
                 raise value
             else:
@@ -125,7 +125,7 @@ def _read(sender: Connection, wheres: list[str], options: LoadOptions) -> None:
         os.setpgid(0, 0)  # a group with its children, so that all can be killed at once
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        sets = load_sets(wheres, options, progress=lambda done, files: sender.send(("progress", (done, files))))
+        sets = load_sets(wheres, options, progress=lambda progress: sender.send(("progress", progress)))
         sender.send(("sets", sets))
     except TracediffError as error:
         sender.send(("error", error))

@@ -34,7 +34,9 @@ def loaded(loader, *names):
     if isinstance(load, Load):
         assert load.finished.wait(60)
         assert load.error is None
-        assert load.done == load.files <= len({*names})  # snapshots are no files to wait for
+        assert load.progress.files_done == load.progress.files <= len({*names})  # snapshots are not waited for
+        assert load.progress.bytes_read == load.progress.bytes_total
+        assert load.progress.fraction == pytest.approx(1)
     return loader.pair(*names)
 
 
@@ -171,7 +173,7 @@ def children(pid):
 def started(load):
     """Wait until it has processes of its own; these."""
     for _ in range(600):
-        if load.files and load._process.pid and (workers := children(load._process.pid)):
+        if load.progress and load._process.pid and (workers := children(load._process.pid)):
             return workers
         assert not load.finished.wait(0.05), load.error
     raise AssertionError("it starts no processes")

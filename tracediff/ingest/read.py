@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from tracediff.ingest.chunks import CHUNK
 from tracediff.ingest.readers import FIRST_BYTES, reader_of
-from tracediff.ingest.source import TraceFile, open_trace
+from tracediff.ingest.source import OnRead, TraceFile, open_trace
 from tracediff.ingest.trace import Trace
 
 
-def read_trace(file: TraceFile | str, chunk: int = CHUNK, only: frozenset[str] | None = None) -> Trace:
+def read_trace(
+    file: TraceFile | str,
+    chunk: int = CHUNK,
+    only: frozenset[str] | None = None,
+    *,
+    on_read: OnRead | None = None,
+) -> Trace:
     """The events of ``file`` as columns; times are int64 nanoseconds.
 
     Args:
         file: a path or URL, or a `TraceFile` for a member of an archive.
         chunk: bytes decoded at a time; the result does not depend on it.
         only: names of the arguments to keep, None for all.
+        on_read: called with the number of stored bytes read so far (`stored_sizes`).
 
     Raises:
         NotATrace: the file is readable but no profiler trace.
         TracediffError: the file is missing, unreadable, cut off in its compression, or damaged beyond reading.
     """
     file = TraceFile(file) if isinstance(file, str) else file
-    with open_trace(file) as unpacked:
+    with open_trace(file, on_read) as unpacked:
         return reader_of(file, unpacked.peek(FIRST_BYTES)).read(file, unpacked, chunk, only)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -18,6 +18,9 @@ from tracediff.errors import TracediffError
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 BOMB_BYTES, BOMB_RATIO = 1 << 30, 300
 """A stream that unpacks to more than BOMB_BYTES at over BOMB_RATIO : 1 is refused (real traces pack 16–35 : 1)."""
+
+
+OnRead = Callable[[int], None]
 
 
 @dataclass(frozen=True, order=True)
@@ -47,12 +50,18 @@ class TraceFile:
 
 
 class Unpacked:
-    """A stream of unpacked bytes, used as ``read(n)``; errors of the medium become one-line `TracediffError`s."""
+    """A stream of unpacked bytes, used as ``read(n)``; errors of the medium become one-line `TracediffError`s.
 
-    def __init__(self, file: TraceFile, stream: Any, packed_size: int) -> None:
+    ``on_read`` is called after each `read`.
+    """
+
+    def __init__(
+        self, file: TraceFile, stream: Any, packed_size: int, on_read: Callable[[], None] = lambda: None
+    ) -> None:
         self.file = file
         self.stream = stream
         self.packed_size = packed_size
+        self._on_read = on_read
         self.bytes_read = 0
         self._peeked = b""
 
@@ -81,6 +90,7 @@ class Unpacked:
             parts.append(part)
             missing -= len(part)
         self.bytes_read += size - missing
+        self._on_read()
         if self.bytes_read > BOMB_BYTES and self.packed_size and self.bytes_read > BOMB_RATIO * self.packed_size:
             reason = f"unpacks to more than {BOMB_RATIO} times its size"
             raise TracediffError(str(self.file), reason, "if you trust it, unpack it yourself and give the .json")
@@ -114,8 +124,11 @@ def unreadable(subject: str, error: OSError) -> TracediffError:
 
 
 @contextmanager
-def open_trace(file: TraceFile) -> Iterator[Unpacked]:
+def open_trace(file: TraceFile, on_read: OnRead | None = None) -> Iterator[Unpacked]:
     """The unpacked bytes of ``file``.
+
+    Args:
+        on_read: called with the number of stored bytes read so far, in the measure of `stored_sizes`.
 
     Raises:
         TracediffError: the file is missing, unreadable, empty, or compressed in an unknown format.
@@ -127,7 +140,8 @@ def open_trace(file: TraceFile) -> Iterator[Unpacked]:
             raise _fault(file, error) from None
         if not first:
             raise TracediffError(str(file), "the file is empty", "record it again")
-        yield Unpacked(file, _decompressed(packed, first), _packed_size(file, packed))
+        report = (lambda: on_read(packed.tell())) if on_read and packed.seekable() else lambda: None
+        yield Unpacked(file, _decompressed(packed, first), _packed_size(file, packed), report)
 
 
 def _open_packed(file: TraceFile) -> Any:
@@ -173,6 +187,24 @@ def _packed_size(file: TraceFile, packed: io.BufferedReader) -> int:
         with zipfile.ZipFile(file.path) as archive:
             return archive.getinfo(file.member).compress_size
     return os.path.getsize(file.path)
+
+
+def stored_sizes(files: Sequence[TraceFile]) -> list[int]:
+    """The size in bytes of each file as it is stored, 0 if unknown; of a member of an archive its own, unpacked."""
+    archives: dict[str, dict[str, int]] = {}
+    return [_stored_size(file, archives) for file in files]
+
+
+def _stored_size(file: TraceFile, archives: dict[str, dict[str, int]]) -> int:
+    try:
+        if not file.member:
+            return os.path.getsize(file.path)
+        if file.path not in archives:  # listing the members takes longer than looking one up
+            with zipfile.ZipFile(file.path) as archive:
+                archives[file.path] = {member.filename: member.file_size for member in archive.infolist()}
+        return archives[file.path].get(file.member, 0)
+    except (OSError, zipfile.BadZipFile, ValueError):
+        return 0
 
 
 def _decompressed(packed: BinaryIO, first: bytes) -> Any:
