@@ -82,7 +82,7 @@ class Dashboard:
         self._register()
         palette = palettes()
         self.app.server.add_url_rule("/palette.css", "palette", lambda: flask.Response(palette, mimetype="text/css"))
-        protect(self.app.server, host, token, self.app.csp_hashes())
+        protect(self.app, host, token)
 
     def close(self) -> None:
         """Stop reading, and remove dropped files."""
@@ -304,7 +304,10 @@ class Dashboard:
     ) -> Any:
         """The timeline of the selected steps, within the selected window."""
         view = view_of(search)
-        found = self._compared(view)
+        try:
+            found = self._compared(view)
+        except TracediffError as error:
+            return [no_update, no_update, components.error_alert(error), no_update]
         if found is None:
             return [no_update] * 4
         whole, sets = found
@@ -328,14 +331,16 @@ class Dashboard:
     def show_linked(self, clicked: Any, search: str | None) -> Any:
         """The table of the clicked event, its launch and the calls around it."""
         view = view_of(search)
-        found = self._compared(view)
         which, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
-        if found is None or which not in ("0", "1") or not (event.isascii() and event.isdigit() and len(event) < 16):
+        if which not in ("0", "1") or not (event.isascii() and event.isdigit() and len(event) < 16):
             return []
-        whole, sets = found
-        side = int(which)
-        key, typical = (view.at_control, view.at_test)[side], (whole.control, whole.test)[side].typical
         try:
+            found = self._compared(view)
+            if found is None:
+                return []
+            whole, sets = found
+            side = int(which)
+            key, typical = (view.at_control, view.at_test)[side], (whole.control, whole.test)[side].typical
             return timeline.linked_table(self.step_inspector.follow(sets[side], key, typical, int(event)))
         except TracediffError as error:
             return components.error_alert(error)

@@ -1,4 +1,4 @@
-"""Checks of every request (host, origin, token), and security headers of every response."""
+"""Checks of every request (host, origin, token, content), and security headers of every response."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode, urlsplit
 
 import flask
+from dash import Dash
+from dash.exceptions import DependencyException, InvalidResourceError
+from werkzeug.exceptions import HTTPException
+
+from tracediff_dashboards import callback_requests
 
 COOKIE = "tracediff-token"
 """Prefix of the cookie's name; the port follows, because cookies are shared by all ports of a host."""
@@ -24,18 +29,19 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def protect(server: flask.Flask, host: str, token: str | None, script_hashes: Sequence[str]) -> None:
-    """Reject requests that are not allowed, and add security headers to every response.
+def protect(app: Dash, host: str, token: str | None) -> None:
+    """Reject requests that are not allowed or malformed, and add security headers to every response.
 
     Args:
+        app: with all its callbacks.
         host: address that the server is bound to. On a loopback address, the Host header must name it (against DNS
             rebinding).
         token: token that every request must contain, None for none.
-        script_hashes: hashes of the inline scripts that the page needs.
     """
+    server: flask.Flask = app.server
     server.config["MAX_CONTENT_LENGTH"] = MOST_BYTES
     names = {*LOCAL, host.strip("[]")} if is_loopback(host) else None
-    policy = _policy(script_hashes)
+    headers = security_headers(app.csp_hashes())
 
     def before() -> flask.Response | None:
         request = flask.request
@@ -46,21 +52,44 @@ def protect(server: flask.Flask, host: str, token: str | None, script_hashes: Se
         origin = request.headers.get("Origin")
         if origin is not None and origin.partition("://")[2] != request.host:
             return _refused(403, "This dashboard does not accept requests from other sites.")
-        return _check_token(token) if token is not None else None
+        refused = _check_token(token) if token is not None else None
+        if refused is None and request.path == callback_requests.PATH and request.method == "POST":
+            callback_requests.check(app)
+        return refused
 
     def after(response: flask.Response) -> flask.Response:
-        response.headers["Content-Security-Policy"] = policy
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["X-Frame-Options"] = "DENY"
-        response.headers["Referrer-Policy"] = "no-referrer"
-        response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
-        response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
-        if not flask.request.path.startswith(("/_dash-component-suites/", "/assets/")):
+        response.headers.update(headers)
+        if not flask.request.path.startswith(("/_dash-component-suites/", "/assets/")) or response.status_code >= 400:
             response.headers["Cache-Control"] = "no-store"
         return response
 
+    def fail(error: HTTPException) -> flask.Response:
+        return _refused(error.code or 500, error.description or error.name)
+
+    def not_found(_: Exception) -> flask.Response:
+        return _refused(404, "This file does not exist.")
+
     server.before_request(before)
     server.after_request(after)
+    server.register_error_handler(HTTPException, fail)
+    server.register_error_handler(DependencyException, not_found)
+    server.register_error_handler(InvalidResourceError, not_found)
+
+
+def security_headers(script_hashes: Sequence[str] = ()) -> dict[str, str]:
+    """The headers of every response; pages may not be shown in frames.
+
+    Args:
+        script_hashes: hashes of the inline scripts that the page needs.
+    """
+    return {
+        "Content-Security-Policy": _policy(script_hashes),
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
 
 
 def _policy(script_hashes: Sequence[str]) -> str:
