@@ -13,6 +13,7 @@ def collect(context: click.Context, arguments: tuple[str, ...]) -> int:
     import sys
 
     from tracediff.collect.__main__ import main
+    from tracediff_cli.progress import collecting_progress
     from tracediff_cli.show_collection import show_collection
 
     collector_arguments = (
@@ -20,6 +21,8 @@ def collect(context: click.Context, arguments: tuple[str, ...]) -> int:
     )  # click swallows the first --
     context.exit(
         main(
-            collector_arguments, lambda request: show_collection(request.out, request.json_file, request.markdown_file)
+            collector_arguments,
+            lambda request: show_collection(request.out, request.json_file, request.markdown_file),
+            collecting_progress(),
         )
     )

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from tracediff.collect.run_progress import RunProgress
     from tracediff.progress import Progress
 
 QUIET_S = 1.0
@@ -17,30 +20,47 @@ QUIET_S = 1.0
 @contextmanager
 def reading_progress() -> Iterator[Callable[[Progress], None] | None]:
     """Show a bar on a terminal, nothing on a pipe; yields the callback of the progress, None on a pipe."""
+    with _bar() as bar:
+        if bar is None:
+            yield None
+            return
+
+        def show(progress: Progress) -> None:
+            if progress.elapsed_s >= QUIET_S:
+                _draw(bar, progress.stage, progress.fraction, str(progress))
+
+        yield show
+
+
+@contextmanager
+def collecting_progress() -> Iterator[Callable[[RunProgress], None] | None]:
+    """Show the current run on a terminal; yields the callback of the progress, None on a pipe."""
+    with _bar() as bar:
+        yield None if bar is None else lambda progress: _draw(bar, str(progress), progress.fraction, "")
+
+
+@contextmanager
+def _bar() -> Iterator[Bar | None]:
+    """A bar that appears when it is first drawn and leaves nothing behind; None if there is no terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not sys.stderr.isatty() or console.is_dumb_terminal:  # rich takes a pipe for a terminal if FORCE_COLOR is set
         yield None
         return
-    from rich import progress as rich_progress
+    from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (
-        rich_progress.TextColumn("{task.description}"),
-        rich_progress.BarColumn(None),
-        rich_progress.TextColumn("{task.fields[figures]}"),
-    )
-    bar = rich_progress.Progress(*columns, console=console, transient=True, auto_refresh=False, expand=True)
-    task = bar.add_task("", total=1.0, figures="")
-
-    def show(progress: Progress) -> None:
-        if progress.elapsed_s >= QUIET_S:
-            bar.start()
-            bar.update(task, completed=progress.fraction, description=progress.stage, figures=str(progress))
-            bar.refresh()
-
+    stage, figures = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[figures]}")
+    bar = Progress(stage, BarColumn(None), figures, console=console, transient=True, auto_refresh=False, expand=True)
+    bar.add_task("", total=1.0, figures="")
     try:
-        yield show
+        yield bar
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+def _draw(bar: Bar, stage: str, fraction: float, figures: str) -> None:
+    bar.start()
+    bar.update(bar.task_ids[0], completed=fraction, description=stage, figures=figures)
+    bar.refresh()

@@ -2,12 +2,17 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tracediff.collect.__main__ import next_command
+from tracediff.collect.driver import Collection
+from tracediff.collect.variant import parse_variant
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.ingest.manifest import read_collection, read_manifest
@@ -80,7 +85,24 @@ def collected(tmp_path_factory):
     variants = [word for variant in ("eager", "eager@again", "script") for word in ("--variant", variant)]
     result = collect(folder, "train.py", *variants, "-o", "out", "--repeats", "2", *ONCE, "--", "6")
     assert result.returncode == 0, result.stderr
+    phases = re.compile(r"(\S+), run ([12]) of 2: (build|warm-up|timing|record)(, about \d+:\d\d left)?")
+    lines = [phases.fullmatch(line) for line in result.stderr.splitlines()]  # and no control characters
+    runs = [(line[1], line[2]) for line in lines if line[3] == "build"]
+    assert runs == [(v, k) for k, o in (("1", 1), ("2", -1)) for v in ("eager", "eager@again", "script")[::o]]
+    assert [bool(line[4]) for line in lines if line[3] == "build"] == [False, *[True] * 5]
     return folder / "out", result.stdout
+
+
+def test_it_ends_with_the_command_that_compares_what_was_collected(collected):
+    _, shown = collected
+    assert shown.splitlines()[-1] == "Next: tracediff matrix out/eager out/eager@again out/script"
+    two = Collection(Path("my runs"), [parse_variant(v) for v in ("eager", "amp", "compile:mode=max-autotune")], {}, 1)
+    two.runs = {"eager": [{}], "compile:mode=max-autotune": [{}]}  # amp failed
+    words = ["tracediff", "compare", "my runs/eager", "my runs/compile_mode=max-autotune"]
+    assert next_command(two) == "tracediff compare 'my runs/eager' 'my runs/compile_mode=max-autotune'"
+    assert shlex.split(next_command(two)) == words
+    del two.runs["eager"]
+    assert next_command(two) == "tracediff analyze 'my runs/compile_mode=max-autotune'"
 
 
 def test_an_a_a_collection_has_equal_counts_and_complete_manifests(collected):

@@ -6,6 +6,7 @@ import pytest
 
 from tracediff.collect.driver import ATTEMPTS, Collection
 from tracediff.collect.measure import occupancy
+from tracediff.collect.run_progress import RunTimes
 from tracediff.collect.variant import parse_variant
 from tracediff.ingest.manifest import read_manifest
 
@@ -89,3 +90,28 @@ def test_a_manifest_without_the_profiled_share_is_read(monkeypatch, tmp_path):
     del manifest["runs"][0]["profiled_occupancy"]
     path.write_text(json.dumps(manifest))
     assert read_manifest(tmp_path / "eager").runs[0].profiled_occupancy is None
+
+
+def test_the_time_left_is_that_of_the_last_run_of_each_variant(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("tracediff.collect.run_progress.time.monotonic", lambda: now[0])
+    times = RunTimes()
+
+    def run(variant, seconds, *upcoming):
+        times.upcoming = upcoming
+        times.start()
+        left = times.left_s(variant)
+        now[0] += seconds
+        times.finish(variant)
+        return left
+
+    assert run("eager", 10, "compile", "compile", "eager") is None
+    assert run("compile", 60, "compile", "eager") == 30  # as long as the eager run
+    assert run("compile", 20, "eager") == 70
+    assert times.fraction == 3 / 5
+    times.upcoming = ()
+    times.start()
+    now[0] += 4
+    assert times.left_s("eager") == 6
+    now[0] += 60
+    assert times.left_s("eager") == 0

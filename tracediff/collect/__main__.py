@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 
+from tracediff.collect.driver import Collection
 from tracediff.collect.options import ShowRequest, request_of
+from tracediff.collect.run_progress import OnRun
 from tracediff.errors import TracediffError
 
 COMMAND_LINE = "tracediff_cli"
@@ -15,13 +19,18 @@ NEEDED = (COMMAND_LINE, "msgspec", "numpy", "rich")
 """What the table of results needs besides torch and the standard library."""
 
 
-def main(arguments: Sequence[str] | None = None, show: Callable[[ShowRequest], int] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    show: Callable[[ShowRequest], int] | None = None,
+    progress: AbstractContextManager[OnRun | None] | None = None,
+) -> int:
     """Collect, or show what was collected; returns the exit code: 0, 1 if a variant failed, 2 for a request that cannot
     be served, 130 if interrupted.
 
     Args:
         arguments: of the command line, by default this process's.
         show: prints the table of a collection; None if only the collector is installed.
+        progress: shows the progress of the runs; None for a line per phase on standard error.
     """
     try:
         request = request_of(sys.argv[1:] if arguments is None else arguments)
@@ -29,7 +38,8 @@ def main(arguments: Sequence[str] | None = None, show: Callable[[ShowRequest], i
             return 0
         if isinstance(request, ShowRequest):
             return show(request) if show else _show_elsewhere(request)
-        code = request.collect()
+        with progress or nullcontext() as on_run:
+            code = request.collect(on_run)
     except TracediffError as error:
         print(f"tracediff: error: {error}", file=sys.stderr)
         return 2
@@ -38,7 +48,16 @@ def main(arguments: Sequence[str] | None = None, show: Callable[[ShowRequest], i
         return 130
     if not request.rank:
         _show_in_a_process(ShowRequest(request.out))
+        if request.runs:
+            print(f"\nNext: {next_command(request)}")
     return code
+
+
+def next_command(collection: Collection) -> str:
+    """The command that compares the variants that were collected, quoted for the shell."""
+    folders = [str(collection.out / v.folder) for v in collection.variants if v.text in collection.runs]
+    command = "analyze" if len(folders) == 1 else "compare" if len(folders) == 2 else "matrix"
+    return shlex.join(["tracediff", command, *folders])
 
 
 def _show_in_a_process(request: ShowRequest) -> None:

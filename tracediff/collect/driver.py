@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tracediff.collect.run_progress import PHASES, OnRun, RunProgress, RunTimes
 from tracediff.collect.user_code import git_commit
 from tracediff.collect.variant import Variant
 from tracediff.errors import TracediffError
@@ -24,6 +25,8 @@ MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
 CONTENDED = 0.03
 """A CPU run whose occupancy is lower than the median by more than this fraction, in either pass, was disturbed."""
+POLL_S = 0.5
+"""Interval in seconds at which the phase of a run is read: seldom, so that it does not disturb the run."""
 ATTEMPTS = 3
 """Attempts per run by default; if the last one is disturbed as well, it is kept and marked as contended."""
 
@@ -52,9 +55,14 @@ class Collection:
     rank: int = field(default_factory=lambda: int(os.environ.get("RANK", "0")))
     world_size: int = field(default_factory=lambda: int(os.environ.get("WORLD_SIZE", "1")))
     _caches: Path = Path()
+    _times: RunTimes = field(default_factory=RunTimes)
+    _on_run: OnRun | None = None
 
-    def collect(self) -> int:
+    def collect(self, on_run: OnRun | None = None) -> int:
         """Collect all runs.
+
+        Args:
+            on_run: called during each run, twice per second; None to write a line per phase to standard error.
 
         Returns:
             The exit code: 0, or 1 if a variant failed.
@@ -63,17 +71,18 @@ class Collection:
             TracediffError: the disk is full, or the folder is not writable.
         """
         with tempfile.TemporaryDirectory(prefix="tracediff-cache-") as caches:
-            self._caches = Path(caches)
+            self._caches, self._on_run = Path(caches), on_run
             return self._collect()
 
     def _collect(self) -> int:
         self._write_collection()  # so that an interrupted collection has a table as well
         order = 0
-        for run, variant in self._interleaved():
+        runs = list(self._interleaved())
+        for k, (run, variant) in enumerate(runs):
             if variant.text in self.failed:
                 continue
             order += 1
-            self._log(f"{variant.text}, run {run} of {self.repeats}")
+            self._times.upcoming = [v.text for _, v in runs[k + 1 :] if v.text not in self.failed]
             measured = self._run(variant, run, order)
             if measured is not None:
                 self.runs.setdefault(variant.text, []).append(measured)
@@ -94,20 +103,51 @@ class Collection:
         spec = {**self.settings, "variant": variant.text, "trace": str(trace), "rank": self.rank}
         with tempfile.TemporaryDirectory(prefix="tracediff-") as scratch:
             spec_file, result_file = Path(scratch) / "spec.json", Path(scratch) / "result.json"
-            spec_file.write_text(json.dumps(spec))
+            phase_file = Path(scratch) / "phase"
+            spec_file.write_text(json.dumps({**spec, "phase_file": str(phase_file)}))
             command = [sys.executable, "-m", "tracediff.collect.worker", str(spec_file), str(result_file)]
-            process = subprocess.run(
-                command, env=self._environment(variant, order), stderr=subprocess.PIPE, text=True, check=False
-            )
+            self._times.start()
+            code, errors = self._watched(command, self._environment(variant, order), variant, run, phase_file)
+            self._times.finish(variant.text)
             result = json.loads(result_file.read_text()) if result_file.exists() else {}
-        if process.returncode or "error" in result:
-            self._fail(
-                variant,
-                result.get("error") or _last_line(process.stderr),
-                process.stderr if "error" not in result else "",
-            )
+        if code or "error" in result:
+            self._fail(variant, result.get("error") or _last_line(errors), errors if "error" not in result else "")
             return None
         return {"run": run, "order": order, "attempts": attempt, "contended": False, **result}
+
+    def _watched(
+        self, command: list[str], env: dict[str, str], variant: Variant, run: int, phase_file: Path
+    ) -> tuple[int, str]:
+        """Run a worker and show its phases; returns its exit code and what it wrote to standard error."""
+        phase = self._show(variant, run, PHASES[0], "")
+        with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                while True:
+                    try:
+                        errors = process.communicate(timeout=POLL_S)[1]
+                        return process.returncode, errors
+                    except subprocess.TimeoutExpired:
+                        phase = self._show(variant, run, _phase(phase_file), phase)
+            except BaseException:
+                process.kill()
+                raise
+
+    def _show(self, variant: Variant, run: int, phase: str, before: str) -> str:
+        """Show the current phase of a run, without ``on_run`` only if it is not the one ``before``; returns it."""
+        times = self._times
+        progress = RunProgress(
+            variant=variant.text,
+            run=run,
+            repeats=self.repeats,
+            phase=phase,
+            fraction=times.fraction,
+            left_s=times.left_s(variant.text),
+        )
+        if self._on_run and not self.rank:
+            self._on_run(progress)
+        elif phase != before:
+            self._log(str(progress))
+        return phase
 
     def _environment(self, variant: Variant, order: int) -> dict[str, str]:
         """The environment of the worker: these variables must be set before torch is imported."""
@@ -217,6 +257,15 @@ def _lost_time(runs: list[dict[str, Any]], i: int) -> float:
         median = statistics.median(r[key] for r in runs)
         fractions.append(1 - runs[i][key] / median if median else 0.0)
     return max(fractions)
+
+
+def _phase(file: Path) -> str:
+    """The phase that a worker has written to ``file``; build until then."""
+    try:
+        phase = file.read_text()
+    except OSError:
+        phase = ""
+    return phase if phase in PHASES else PHASES[0]
 
 
 def _last_line(text: str) -> str:

@@ -45,7 +45,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     """Run the steps that ``spec`` describes, write the trace to ``spec["trace"]`` and return the measurements.
 
     Args:
-        spec: the settings of `Collection`, and variant, trace and rank.
+        spec: the settings of `Collection`, and variant, trace, rank and phase_file.
 
     Raises:
         TracediffError: the device, variant or workload is not available. Exceptions of the step are not caught.
@@ -72,10 +72,13 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     task.step()
     synchronise(spec["device"])
     first_step_s = time.perf_counter() - start
+    _enter("warm-up", spec)
     for _ in range(SETTLING):
         task.step()
+    _enter("timing", spec)
     unprofiled = timing_pass(task.step, spec["timed"], spec["device"])
     clocks = gpu_clocks() if spec["device"].startswith("cuda") else None
+    _enter("record", spec)
     profiled = _profiled(spec, task)
     return {
         "build_s": build_s,
@@ -92,6 +95,11 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         "provenance": provenance.graphs,
         "environment": environment(spec["device"], spec["threads"]),
     }
+
+
+def _enter(phase: str, spec: dict[str, Any]) -> None:
+    """Tell the driver which of `run_progress.PHASES` begins."""
+    Path(spec["phase_file"]).write_text(phase)
 
 
 def _seed(seed: int) -> None:
