@@ -112,6 +112,7 @@ class Dashboard:
             Output("nav", "children"),
             Output("poll", "disabled"),
             Output("cancel", "hidden"),
+            Output("unfiltered", "hidden"),
             Output("shown", "data"),
         ]
         # one callback, because the URL and the controls set each other
@@ -166,6 +167,12 @@ class Dashboard:
             State("theme", "data"),
         )
         app.clientside_callback(
+            ClientsideFunction("link", "copy"),
+            Output("copy", "children"),
+            Input("copy", "n_clicks"),
+            prevent_initial_call=True,
+        )
+        app.clientside_callback(
             ClientsideFunction("grid", "download"),
             Output("grid", "exportDataAsCsv"),
             Input("csv", "n_clicks"),
@@ -207,7 +214,7 @@ class Dashboard:
                 *[no_update] * len(CHOSEN_FROM),
                 no_update,
                 layout.links(which, view),
-                *[no_update] * 2,
+                *[no_update] * 3,
                 now,
             ]
         names = layout.set_options(self.sets.names(), view)
@@ -222,6 +229,7 @@ class Dashboard:
             layout.links(which, view),
             not waits,
             not waits,
+            view.filters.part.is_all,
             now,
         ]
 

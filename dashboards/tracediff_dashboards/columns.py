@@ -12,6 +12,10 @@ HEADS = {
     "delta_us": "change",
     "control_us": "control",
     "test_us": "test",
+    "gpu_delta_us": "GPU below, change",
+    "gpu_control_us": "GPU below, control",
+    "gpu_test_us": "GPU below, test",
+    "instances": "instances",
     "control_count": "count, control",
     "test_count": "count, test",
     "family": "family",
@@ -27,16 +31,17 @@ HEADS = {
 """Column → its heading, in order."""
 HIDDEN = ("control_total", "test_total", "category", "call", "phase")
 """Columns that are hidden by default."""
-TIMES = ("control_us", "test_us", "delta_us", "control_total", "test_total")
+ON_GPU = ("gpu_delta_us", "gpu_control_us", "gpu_test_us")
+TIMES = ("control_us", "test_us", "delta_us", *ON_GPU, "control_total", "test_total")
 NUMBERS = ("delta_us", "control_us", "test_us", "control_count", "test_count")
 OF_OPS = ("name", *NUMBERS, "family", "word", "category", "control_total", "test_total")
 COLUMNS = {
-    "ops": OF_OPS,
+    "ops": ("name", *NUMBERS[:3], *ON_GPU, *NUMBERS[3:], *OF_OPS[len(NUMBERS) + 1 :]),
     "kernels": OF_OPS,
     "scopes": OF_OPS,
-    "modules": ("name", *NUMBERS),
+    "modules": ("name", *NUMBERS, "instances"),
     "families": ("name", *NUMBERS),
-    "groups": ("name", *NUMBERS, "family", "level", "module", "phase", "call"),
+    "groups": ("name", *NUMBERS, "instances", "family", "level", "module", "phase", "call"),
 }
 """Tab → its columns, in order."""
 PINNED = ("name",)

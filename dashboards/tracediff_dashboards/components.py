@@ -75,12 +75,6 @@ def figure(drawn: go.Figure, key: str, config: dcc.Graph.Config | None = None) -
     )
 
 
-def unfiltered(context: PageContext, subject: str, verb: str = "covers") -> list[Any]:
-    """A sentence that the filters do not apply to ``subject``; nothing if no work is filtered out."""
-    sentence = f"{subject} {verb} all work: the filters do not apply."
-    return [html.P(sentence, className="facts")] if context.is_filtered else []
-
-
 def memory_of_other_step(context: PageContext) -> list[Any]:
     """A sentence that the step shown is not one of the selected steps: memory is kept for one step per file."""
     sides = [
@@ -156,21 +150,25 @@ def step_table(comparison: Comparison) -> Any:
     )
 
 
-def changes(rows: Sequence[Row], title: str, counted: bool = True) -> Any:
-    """A table of control, test and change per row, with a bar; times per step."""
+def changes(rows: Sequence[Row], title: str, counted: bool = True, names: Sequence[Any] = ()) -> Any:
+    """A table of control, test and change per row, with a bar; times per step.
+
+    Args:
+        names: what is shown for the names of the rows, by default these.
+    """
     unit = time_unit([v for r in rows for v in (r.control_us, r.test_us)])
     largest = max((abs(r.delta_us) for r in rows), default=0.0)
     head = ["name", *(["count"] if counted else []), "control", "test", "change", ""]
     cells = [
         [
-            name(r.name),
+            shown,
             *([counts(r.control_count, r.test_count)] if counted else []),
             unit.plain(r.control_us),
             unit.plain(r.test_us),
             unit.signed(r.delta_us),
             _bar(r.delta_us, largest),
         ]
-        for r in rows
+        for r, shown in zip(rows, names or [name(r.name) for r in rows], strict=True)
     ]
     return table(head, cells, f"{title}, {unit.name} per step")
 

@@ -13,7 +13,7 @@ from tracediff.diff.call_stacks import Place, places, places_of
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, Op
-from tracediff.diff.views import VIEWS, Sum
+from tracediff.diff.views import Sum
 from tracediff.errors import printable
 from tracediff.formatting import change, count, counts, plural, signed_time, time, time_unit
 from tracediff.profile.kernels.display_names import display_name
@@ -21,7 +21,7 @@ from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
 from tracediff_dashboards import components
 from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import TableRow
+from tracediff_dashboards.rows import SUMS, TableRow
 
 MOST_GROUPS = 6
 MOST_MEMBERS = 12
@@ -153,7 +153,7 @@ def _call_sites(call_sites: Sequence[Place], context: PageContext) -> list[Any]:
 def _sum(context: PageContext, total: Sum) -> list[Any]:
     """The panel of a module or family: its numbers, the groups with its work, and its steps."""
     us, number = context.comparison.us, context.comparison.number
-    view = VIEWS["module" if context.view.tab == "modules" else "family"]
+    view = SUMS[context.view.tab]
     facts = [
         ("count", f"{counts(number(total.control_count), number(total.test_count))} events per step"),
         ("time", _times(us(total.control), us(total.test), us(total.delta))),

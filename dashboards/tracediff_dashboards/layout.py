@@ -15,6 +15,10 @@ from tracediff_dashboards.sets import is_choosable
 from tracediff_dashboards.uploads import MOST_BYTES, PREFIX
 
 POLL_MS = 400
+UNFILTERED = (
+    "Device, phase, family and module filter the changes and the tree. The verdict, the step time, findings, timeline, "
+    "ranks, memory and health always cover all work."
+)
 LIST_PX = 420
 """Height of a dropdown list."""
 
@@ -39,6 +43,7 @@ def shell(theme: str) -> Any:
                 [
                     html.Strong("tracediff"),
                     html.Nav(id="nav", **components.attributes(aria_label="Pages")),
+                    html.Button("Copy link", id="copy", type="button", title="Copy a link to this view"),
                     html.Button("Dark", id="theme-button", type="button"),
                 ]
             ),
@@ -98,6 +103,7 @@ def _filters() -> Any:
             html.Div([html.Label("steps", htmlFor="steps"), steps], className="field small"),
             _labelled("rank", "rank", multi=True),
             html.Button("Clear", id="clear", type="button", title="Clear all filters"),
+            html.P(UNFILTERED, id="unfiltered", className="facts", hidden=True),
         ],
         className="filters",
         **components.attributes(aria_label="Filters"),

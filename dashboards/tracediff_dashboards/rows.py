@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group
+from tracediff.diff.groups import Group, Member
+from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
-from tracediff.diff.views import Sum, summed
+from tracediff.diff.subset import OPERATOR
+from tracediff.diff.views import VIEWS, Sum, summed
 from tracediff.errors import printable
+from tracediff.profile.kernels.match_names import table_name
 
 MOST = 10_000
 """Maximum number of rows of a tab: those with the largest changes."""
 LONGEST = 300
 """Maximum length of a name in a cell, in characters."""
+INSTANCE = re.compile(r"\[\d+\]")
 TITLES = {
     "ops": "Operators and calls",
     "kernels": "Kernels and copies",
@@ -42,7 +47,7 @@ class TableRow:
 
 
 def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
-    """The rows of a tab, largest change first."""
+    """The rows of a tab, the largest added time first."""
     keys: set[str] = set()
     rows = []
     for identity, item, cells in TAB_ROWS[tab](comparison):
@@ -53,7 +58,7 @@ def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
         rows.append(TableRow(key, item, {"key": key, **{k: _cell(v) for k, v in cells.items()}}))
         if len(rows) == MOST:
             break
-    return rows
+    return sorted(rows, key=lambda row: -row.cells["delta_us"])
 
 
 def find_row(comparison: Comparison, tab: str, key: str) -> TableRow | None:
@@ -73,6 +78,18 @@ def row_named(comparison: Comparison, name: str) -> tuple[str, str] | None:
         return None
     group = max(calls, key=lambda found: found[0])[1]
     return "groups", _key(_identity(group))
+
+
+def merged(module: str) -> str:
+    """The path of a module without the numbers of its instances: ``Encoder/Layer[*]`` for ``Encoder/Layer[2]``."""
+    return INSTANCE.sub("[*]", module)
+
+
+SUMS: dict[str, Callable[[Member | Item], str]] = {
+    "modules": lambda m: merged(VIEWS["module"](m)),
+    "families": VIEWS["family"],
+}
+"""Tab of sums → the row that a piece of work belongs to."""
 
 
 def _tab(op: Op) -> str:
@@ -96,6 +113,7 @@ RowData = Iterator[tuple[tuple[object, ...], Any, dict[str, Any]]]
 def _ops(tab: str) -> Callable[[Comparison], RowData]:
     def rows(comparison: Comparison) -> RowData:
         us, number = comparison.us, comparison.number
+        below = _gpu_below(comparison) if tab == "ops" else {}
         for op in sorted(comparison.ops, key=lambda o: (-abs(o.delta), -(o.control_self + o.test_self), o.raw_name)):
             if _tab(op) == tab:
                 cells = {
@@ -113,39 +131,74 @@ def _ops(tab: str) -> Callable[[Comparison], RowData]:
                     "test_total": us(op.test_total),
                     "word": "" if op.time_change == "untested" else op.time_change,
                 }
+                if below and op.category == OPERATOR:
+                    control, test = below.get(table_name(op.raw_name), (0, 0))
+                    cells |= {
+                        "gpu_control_us": us(control),
+                        "gpu_test_us": us(test),
+                        "gpu_delta_us": us(test - control),
+                    }
                 yield (op.category, op.raw_name), op, cells
 
     return rows
 
 
-def _view(view: str) -> Callable[[Comparison], RowData]:
+def _gpu_below(comparison: Comparison) -> dict[str, tuple[int, int]]:
+    """Table name of an operator → GPU time of the work that its calls launched, also through others, on both sides;
+    empty without a GPU.
+    """
+    below: dict[str, list[int]] = {}
+    if not comparison.gpu_time.groups:
+        return {}
+    for side, tree in enumerate(comparison.trees):
+        factor = comparison.scale // tree.denominator
+        names: list[frozenset[str]] = []  # of the operators from the root to each call, each once
+        for call in tree.calls:
+            above = names[call.parent] if call.parent >= 0 else frozenset()
+            names.append(above | {table_name(call.name)} if call.kind == "op" else above)
+        for work in tree.work:
+            for name in names[work.node] if work.node >= 0 else ():
+                below.setdefault(name, [0, 0])[side] += factor * work.ns
+    return {name: (control, test) for name, (control, test) in below.items()}
+
+
+def _sums(tab: str, view: str) -> Callable[[Comparison], RowData]:
     def rows(comparison: Comparison) -> RowData:
         us, number = comparison.us, comparison.number
+        sums: dict[str, list[Sum]] = {}
         for item in summed(comparison.work, view):
-            yield (
-                (view, item.name),
-                item,
-                {
-                    "name": item.name,
-                    **_numbers(
-                        number(item.control_count),
-                        number(item.test_count),
-                        us(item.control),
-                        us(item.test),
-                        us(item.delta),
-                    ),
-                },
+            sums.setdefault(merged(item.name) if tab == "modules" else item.name, []).append(item)
+        for name, items in sums.items():
+            total = Sum(
+                name,
+                sum(s.control for s in items),
+                sum(s.test for s in items),
+                sum(s.control_count for s in items),
+                sum(s.test_count for s in items),
             )
+            numbers = _numbers(
+                number(total.control_count),
+                number(total.test_count),
+                us(total.control),
+                us(total.test),
+                us(total.delta),
+            )
+            yield (view, name), total, {"name": name, "instances": len(items), **numbers}
 
     return rows
 
 
 def _groups(comparison: Comparison) -> RowData:
     us, number = comparison.us, comparison.number
+    alike: dict[tuple[object, ...], list[Group]] = {}
     for group in comparison.work.groups:
+        alike.setdefault(_identity(group), []).append(group)
+    for identity, groups in alike.items():
+        group = _one_group(groups)
         counts = [number(n) for n in (group.control_count, group.test_count)]
         cells = {
             "name": group.name,
+            "instances": len(groups),
             "level": group.level,
             "family": group.family,
             "phase": group.phase,
@@ -153,11 +206,40 @@ def _groups(comparison: Comparison) -> RowData:
             "call": group.call or "",
             **_numbers(counts[0], counts[1], us(group.control_ns), us(group.test_ns), us(group.delta)),
         }
-        yield _identity(group), group, cells
+        yield identity, group, cells
+
+
+def _one_group(groups: Sequence[Group]) -> Group:
+    """Groups of the same work in instances of a module as one group."""
+    if len(groups) == 1:
+        return groups[0]
+    counts = [[getattr(g, name) for g in groups] for name in ("control_ops", "test_ops")]
+    control_ops, test_ops = (sum(side) if None not in side else None for side in counts)
+    return replace(
+        groups[0],
+        module=groups[0].module and merged(groups[0].module),
+        control=_one_side(m for g in groups for m in g.control),
+        test=_one_side(m for g in groups for m in g.test),
+        control_ops=control_ops,
+        test_ops=test_ops,
+        items=(tuple(i for g in groups for i in g.items[0]), tuple(i for g in groups for i in g.items[1])),
+    )
+
+
+def _one_side(members: Iterable[Member]) -> tuple[Member, ...]:
+    """The members, with those of the same work added up, the largest first."""
+    sums: dict[tuple[object, ...], Member] = {}
+    for m in members:
+        key = m.name, m.category, m.op, m.family, m.phase, merged(m.module or "")
+        same = sums.get(key)
+        sums[key] = replace(same, count=same.count + m.count, ns=same.ns + m.ns) if same else m
+    return tuple(sorted(sums.values(), key=lambda m: -m.ns))
 
 
 def _identity(group: Group) -> tuple[object, ...]:
-    return (group.level, group.call, group.phase, group.module, *((m.name, m.op) for side in group.sides for m in side))
+    """What groups of the same work in different instances of a module have in common."""
+    members = sorted({(which, m.name, m.op or "") for which, side in enumerate(group.sides) for m in side})
+    return group.level, group.call, group.phase, merged(group.module or ""), *members
 
 
 def _numbers(
@@ -176,7 +258,7 @@ TAB_ROWS: dict[str, Callable[[Comparison], RowData]] = {
     "ops": _ops("ops"),
     "kernels": _ops("kernels"),
     "scopes": _ops("scopes"),
-    "modules": _view("module"),
-    "families": _view("family"),
+    "modules": _sums("modules", "module"),
+    "families": _sums("families", "family"),
     "groups": _groups,
 }

@@ -7,7 +7,7 @@ window.dashAgGridFunctions = Object.assign({}, window.dashAgGridFunctions, {
     return /[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "");
   },
   count: (n) => (n == null ? "" : n.toLocaleString("en-US", { maximumFractionDigits: 1 }).replace("-", "−")),
-  bySize: (a, b) => Math.abs(a) - Math.abs(b),
+  tail: (path, length) => (path.length > length ? "…" + path.slice(1 - length) : path),
   // A spreadsheet takes text that begins so for a formula: names are untrusted.
   plainCell: (params) => (typeof params.value === "string" && /^\s*[=+\-@\t\r＝＋－＠]/.test(params.value) ? "'" + params.value : params.value),
 });

@@ -11,6 +11,20 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return [theme, theme === "dark" ? "Light" : "Dark"];
     },
   },
+  // The address contains the whole view. Browsers allow the clipboard on this machine and over https only.
+  link: {
+    copy: async function () {
+      const again = () => window.dash_clientside.set_props("copy", { children: "Copy link" });
+      try {
+        await navigator.clipboard.writeText(window.location.href);
+      } catch {
+        window.setTimeout(again, 4000);
+        return "Copy the address bar";
+      }
+      window.setTimeout(again, 2000);
+      return "Link copied";
+    },
+  },
   // CSV from the grid; columns shown and pinned.
   grid: {
     download: function (clicks) {

@@ -25,12 +25,16 @@ WIDTHS = {
     "category": 110,
     "word": 95,
 }
+PATH_WIDTH, PATH_LENGTH = 340, 44
+"""Of a module's path in the table, in pixels and in characters."""
 
 TOOLTIPS = {
     "word": "Whether the change of self time is significant; empty without a test, which needs three runs per side and "
     "a time above the noise floor",
     "level": "Why the work is considered the same on both sides; confidence decreases from exact to family",
-    "delta_us": "test − control; sorted by absolute value",
+    "delta_us": "test − control",
+    "gpu_delta_us": "GPU time of what the operator launches, also through the operators below it: test − control",
+    "instances": "Instances of a module with equal work, which share the row",
 }
 """Column → tooltip of its heading."""
 
@@ -94,9 +98,9 @@ def _empty(context: PageContext) -> Any:
 def _tools(view: View, rows: list[TableRow]) -> Any:
     options = [{"label": HEADS[key], "value": key} for key in COLUMNS[view.tab]]
     visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
-    times = "self times" if view.tab in ("ops", "scopes") else "times"
+    times = "host self times" if view.tab in ("ops", "scopes") else "times"
     more = f", the {MOST:,} largest changes" if len(rows) == MOST else ""
-    caption = f"{len(rows):,} rows{more}; counts and {times} per step"
+    caption = f"{len(rows):,} rows{more}, the slowest first; counts and {times} per step"
     return html.Div(
         [
             html.Span(caption, id="rows", title=caption, className="facts"),
@@ -169,22 +173,24 @@ def column(key: str, unit: Unit, view: View) -> dict[str, Any]:
     order, rank = view.table.order().get(key, (None, None))
     if order:
         definition |= {"initialSort": order, "initialSortIndex": rank}
+    if key == "name" and view.tab == "modules":  # paths differ at their ends
+        definition |= {"valueFormatter": {"function": f"tail(params.value, {PATH_LENGTH})"}}
     if key in WIDTHS:
         return {
             **definition,
             "filter": "agTextColumnFilter",
-            "width": WIDTHS[key],
+            "width": PATH_WIDTH if "valueFormatter" in definition else WIDTHS[key],
             "tooltipField": key,
             "cellDataType": "text",
         }
-    formatter = "count(params.value)" if "count" in key else f"number(params.value, {unit.decimals})"
+    formatter = (
+        "count(params.value)" if "count" in key or key == "instances" else f"number(params.value, {unit.decimals})"
+    )
     number = {
         "type": "rightAligned",
         "filter": "agNumberColumnFilter",
-        "width": 92,
+        "width": 105 if key == "instances" else 92,
         "cellDataType": "number",
         "valueFormatter": {"function": formatter},
     }
-    if key != "delta_us":
-        return {**definition, **number}
-    return {**definition, **number, "comparator": {"function": "bySize"}, "sortingOrder": ["desc", "asc", None]}
+    return {**definition, **number, "sortingOrder": ["desc", "asc", None]}

@@ -26,7 +26,6 @@ def page(context: PageContext) -> list[Any]:
     set_rows = [[key, components.name(sides[0][key]), components.name(sides[1][key])] for key in sides[0]]
     return [
         html.H1("Health"),
-        *components.unfiltered(context, "This page"),
         html.H2("Comparability"),
         components.table(["code", "meaning", "control", "test"], reasons, kind="words")
         if reasons

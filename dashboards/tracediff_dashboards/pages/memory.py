@@ -13,7 +13,6 @@ from tracediff_dashboards.page_context import PageContext
 def page(context: PageContext) -> list[Any]:
     """The components: bytes allocated per device over the typical step of each side."""
     notes = [
-        *components.unfiltered(context, "This page"),
         *components.memory_of_other_step(context),
         *components.missing_events(context),
     ]

@@ -1,4 +1,4 @@
-"""The first page: verdict, step time by state, findings, largest changes."""
+"""The first page: verdict, the first answers, step time by state, findings, largest changes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tracediff.report import sections
 from tracediff.report.page.html_sections import interval
 from tracediff.report.text import asides, evidence_figures, facts, headline
 from tracediff_dashboards import components, rows
+from tracediff_dashboards.answers import answers
 from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.rows import TITLES
 
@@ -33,7 +34,7 @@ def page(context: PageContext) -> list[Any]:
         ]
     return [
         *_answer(context),
-        *components.unfiltered(context, "The verdict, the step time and the findings", "cover"),
+        answers(context),
         html.H2("Step time by state"),
         components.chart(comparison, "step_waterfall", context.theme),
         components.step_table(comparison),
@@ -104,13 +105,17 @@ def _finding(context: PageContext, finding: Finding) -> Any:
 
 def _evidence(context: PageContext, evidence: Evidence) -> list[Any]:
     """The name, as a link to its row if it has one, and its figures."""
-    figures = evidence_figures(evidence)
-    found = rows.row_named(context.comparison, evidence.name)
-    named = components.name(evidence.name)
-    if found is not None:
-        tab, row = found
-        named = dcc.Link(named, href=f"/changes{replace(context.view, tab=tab, row=row).query()}")
+    figures, named = evidence_figures(evidence), _linked(context, evidence.name)
     return [named, f": {figures}"] if figures else [named]
+
+
+def _linked(context: PageContext, name: str) -> Any:
+    """A name, as a link to its row if it has one."""
+    found = rows.row_named(context.comparison, name)
+    if found is None:
+        return components.name(name)
+    tab, row = found
+    return dcc.Link(components.name(name), href=f"/changes{replace(context.view, tab=tab, row=row).query()}")
 
 
 def _changes(context: PageContext) -> list[Any]:
@@ -118,7 +123,9 @@ def _changes(context: PageContext) -> list[Any]:
     for device in sections.devices(context.comparison, context.view.filters.device):
         lines, _ = sections.change_rows(context.comparison, device, "change", TOP)
         if lines:
-            tables.append(components.changes(lines, "GPU" if device == "gpu" else "Host, self time"))
+            lines.sort(key=lambda line: -line.delta_us)
+            names = [_linked(context, line.name) for line in lines]
+            tables.append(components.changes(lines, "GPU" if device == "gpu" else "Host, self time", names=names))
     if not tables:
         return [
             html.P(

@@ -14,7 +14,6 @@ def page(context: PageContext) -> list[Any]:
     """The components: step time by state per rank, and the period of each used step."""
     return [
         html.H1("Ranks"),
-        *components.unfiltered(context, "This page"),
         components.chart(context.whole, "ranks", context.theme),
         html.H2("Steps and runs"),
         components.chart(context.whole, "distributions", context.theme),

@@ -33,7 +33,6 @@ def page(context: PageContext) -> list[Any]:
     """The components: one step per side on a shared time axis (by default the typical ones), and the launches."""
     return [
         html.H1("Timeline"),
-        *components.unfiltered(context, "The timeline"),
         *components.missing_events(context),
         html.Div(
             [

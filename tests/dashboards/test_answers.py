@@ -1,0 +1,150 @@
+"""The questions that the dashboard answers: in rows with known sums, and within two clicks in a browser."""
+
+import threading
+
+import pytest
+from build_trace import annotation, call, document, kernel, op, python, step, write
+from tracediff_dashboards.app import make_app
+from tracediff_dashboards.rows import table_rows
+from tracediff_dashboards.server import bound
+from tracediff_dashboards.sets import Sets
+
+from tracediff.diff.compare import compare_sets
+from tracediff.engine import load_sets
+
+PAIR = "?control=before&test=after"
+
+
+def model(slow, name):
+    """Steps of a model of three layers, after which the host sleeps.
+
+    In each layer aten::linear calls aten::mm, which launches ``name`` of ``slow`` µs, and aten::relu a kernel of 4 µs.
+    """
+    out = []
+    for k in range(3):
+        start = 1000 * k
+        out += [step(k + 1, start, 990), annotation("sleep", start + 600, 380)]
+        out.append(python("nn.Module: Net_0", start + 5, 500, number=10 * k + 1, module=0))
+        for layer in range(3):
+            at, number = start + 10 + 150 * layer, 100 * k + 10 * layer
+            out += [
+                python(
+                    f"nn.Module: Layer_{layer}", at, 140, number=10 * k + 2 + layer, parent=10 * k + 1, module=layer
+                ),
+                op("aten::linear", at + 5, 50),
+                op("aten::mm", at + 10, 30, **{"Input Dims": [[8, 8], [8, 8]]}),
+                call("cudaLaunchKernel", at + 15, 5, correlation=number + 1),
+                kernel(name, at + 25, slow, correlation=number + 1),
+                op("aten::relu", at + 70, 20),
+                call("cudaLaunchKernel", at + 75, 5, correlation=number + 2),
+                kernel("relu_kernel", at + 85 + slow, 4, correlation=number + 2),
+            ]
+    return document(out)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pair")
+    write(folder / "before" / "t.json", model(10, "old_gemm_kernel"))
+    write(folder / "after" / "t.json", model(25, "new_gemm_kernel"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def comparison(pair):
+    return compare_sets(*load_sets([pair / "before", pair / "after"]))
+
+
+def cells(comparison, tab):
+    return {row.cells["name"]: row.cells for row in table_rows(comparison, tab)}
+
+
+def test_instances_of_a_module_share_a_row(comparison):
+    found = cells(comparison, "modules")
+    layer = found["Net/Layer[*]"]
+    assert (layer["instances"], layer["control_count"], layer["test_count"]) == (3, 6, 6)
+    assert (layer["control_us"], layer["test_us"], layer["delta_us"]) == (3 * 14, 3 * 29, 45)
+    assert sum(c["delta_us"] for c in found.values()) == 45
+    groups = [row for row in table_rows(comparison, "groups") if "gemm" in row.cells["name"]]
+    (gemm,) = groups
+    assert (gemm.cells["instances"], gemm.cells["module"], gemm.cells["delta_us"]) == (3, "Net/Layer[*]", 45)
+    assert [(m.name, m.count) for side in gemm.item.sides for m in side] == [
+        ("old_gemm_kernel", 3 * comparison.scale),
+        ("new_gemm_kernel", 3 * comparison.scale),
+    ]
+    assert sum(row.cells["delta_us"] for row in table_rows(comparison, "groups")) == 45
+    assert len(gemm.item.items[0]) == 3
+
+
+def test_operators_have_the_gpu_time_below_them_beside_their_self_time(comparison):
+    found = cells(comparison, "ops")
+    for name in ("aten::linear", "aten::mm"):
+        assert (found[name]["gpu_control_us"], found[name]["gpu_test_us"], found[name]["gpu_delta_us"]) == (30, 75, 45)
+    assert found["aten::linear"]["control_us"] == 3 * 20  # of the host, without aten::mm
+    assert found["aten::relu"]["gpu_test_us"] == 12
+    assert "gpu_test_us" not in found["cudaLaunchKernel"]
+
+
+@pytest.mark.parametrize("tab", ["ops", "kernels", "modules", "families", "groups"])
+def test_the_largest_added_time_is_first(comparison, tab):
+    deltas = [row.cells["delta_us"] for row in table_rows(comparison, tab)]
+    assert deltas == sorted(deltas, reverse=True)
+
+
+@pytest.fixture(scope="module")
+def url(pair):
+    made = make_app(Sets(root=pair))
+    server = bound(made, "127.0.0.1", 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    made.close()
+
+
+def test_three_questions_take_at_most_two_clicks(tab, url):
+    app = tab(url=url).go(f"/{PAIR}", ".answers")
+    clicks = []
+
+    def click(selector):
+        clicks.append(selector)
+        app.page.click(selector)
+
+    def answer(question):
+        return app.page.inner_text(f".answers dt:has-text('{question}') + dd")
+
+    assert "Net/Layer[*]" in answer("Which module regressed most")
+    assert "42.0 → 87.0 µs" in answer("Which module regressed most")
+    assert "idle" in app.page.inner_text(".answers")
+    assert "sleep" in answer("Why the GPU is idle")
+    assert clicks == []
+    click("th >> text=old_gemm_kernel")  # what replaced this kernel?
+    app.page.wait_for_selector("#details h2")
+    assert "new_gemm_kernel" in app.page.inner_text("#details .sides")
+    assert len(clicks) <= 2
+    app.go(f"/{PAIR}", ".answers")
+    app.page.click(".answers a")
+    app.page.wait_for_selector("#details h2 >> text=Layer[*]")
+    assert not app.complaints
+
+
+def test_what_is_not_filtered_says_so_once_on_every_page(tab, url):
+    app = tab(url=url).go(f"/{PAIR}")
+    assert app.page.is_hidden("#unfiltered")
+    for page in ("", "timeline", "ranks", "memory", "health"):
+        app.go(f"/{page}{PAIR}&family=gemm").settle()
+        assert app.page.is_visible("#unfiltered")
+        assert app.page.locator("text=always cover all work").count() == 1
+        assert "filters do not apply" not in app.page.inner_text("#page")
+    app.page.click("#clear")
+    app.page.wait_for_selector("#unfiltered", state="hidden")
+    assert not app.complaints
+
+
+def test_a_link_to_the_view_is_copied(tab, url):
+    app = tab(url=url, permissions=["clipboard-read", "clipboard-write"]).go(f"/changes{PAIR}&tab=kernels", ".ag-row")
+    app.page.click("#copy")
+    app.page.wait_for_selector("#copy >> text=Link copied")
+    assert app.page.evaluate("navigator.clipboard.readText()") == app.page.url
+    app.page.wait_for_selector("#copy >> text=Copy link")
+    assert not app.complaints
