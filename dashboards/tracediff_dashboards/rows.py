@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -11,9 +11,11 @@ from typing import Any
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import Item
+from tracediff.diff.module_instances import every_instance
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.diff.subset import OPERATOR
-from tracediff.diff.views import VIEWS, Sum, summed
+from tracediff.diff.views import VIEWS, Modules, Sum, summed_by
+from tracediff.diff.work_changes import WorkChange, work_changes
 from tracediff.errors import printable
 from tracediff.profile.kernels.match_names import table_name
 
@@ -21,7 +23,6 @@ MOST = 10_000
 """Maximum number of rows of a tab: those with the largest changes."""
 LONGEST = 300
 """Maximum length of a name in a cell, in characters."""
-INSTANCE = re.compile(r"\[\d+\]")
 TITLES = {
     "ops": "Operators and calls",
     "kernels": "Kernels and copies",
@@ -71,25 +72,22 @@ def row_named(comparison: Comparison, name: str) -> tuple[str, str] | None:
     for op in comparison.ops:
         if name in (op.name, op.raw_name):
             return _tab(op), _key((op.category, op.raw_name))
-    calls = [
-        (len(g.call), g) for g in comparison.work.groups if g.call and (name == g.call or name.startswith(f"{g.call}:"))
+    calls = [(f"{change.operator}{change.shapes}", change) for change in work_changes(comparison.work)]
+    named = [
+        (len(call), change)
+        for call, change in calls
+        if name == change.name or (call and (name == call or name.startswith(f"{call}:")))
     ]
-    if not calls:
-        return None
-    group = max(calls, key=lambda found: found[0])[1]
-    return "groups", _key(_identity(group))
-
-
-def merged(module: str) -> str:
-    """The path of a module without the numbers of its instances: ``Encoder/Layer[*]`` for ``Encoder/Layer[2]``."""
-    return INSTANCE.sub("[*]", module)
+    return ("groups", _key(_identity(max(named, key=lambda found: found[0])[1]))) if named else None
 
 
 SUMS: dict[str, Callable[[Member | Item], str]] = {
-    "modules": lambda m: merged(VIEWS["module"](m)),
+    "modules": VIEWS["module"],
     "families": VIEWS["family"],
 }
 """Tab of sums → the row that a piece of work belongs to."""
+INSTANCES: dict[str, Callable[[Member | Item], str]] = SUMS | {"modules": Modules(instances=True)}
+"""Tab of sums → the instance of the row."""
 
 
 def _tab(op: Op) -> str:
@@ -162,20 +160,14 @@ def _gpu_below(comparison: Comparison) -> dict[str, tuple[int, int]]:
     return {name: (control, test) for name, (control, test) in below.items()}
 
 
-def _sums(tab: str, view: str) -> Callable[[Comparison], RowData]:
+def _sums(tab: str) -> Callable[[Comparison], RowData]:
     def rows(comparison: Comparison) -> RowData:
         us, number = comparison.us, comparison.number
-        sums: dict[str, list[Sum]] = {}
-        for item in summed(comparison.work, view):
-            sums.setdefault(merged(item.name) if tab == "modules" else item.name, []).append(item)
-        for name, items in sums.items():
-            total = Sum(
-                name,
-                sum(s.control for s in items),
-                sum(s.test for s in items),
-                sum(s.control_count for s in items),
-                sum(s.test_count for s in items),
-            )
+        instances: dict[str, set[str]] = defaultdict(set)
+        for group in comparison.work.groups:
+            for member in (*group.control, *group.test):
+                instances[SUMS[tab](member)].add(INSTANCES[tab](member))
+        for total in summed_by(comparison.work, SUMS[tab]):
             numbers = _numbers(
                 number(total.control_count),
                 number(total.test_count),
@@ -183,30 +175,33 @@ def _sums(tab: str, view: str) -> Callable[[Comparison], RowData]:
                 us(total.test),
                 us(total.delta),
             )
-            yield (view, name), total, {"name": name, "instances": len(items), **numbers}
+            yield (tab, total.name), total, {"name": total.name, "instances": len(instances[total.name]), **numbers}
 
     return rows
 
 
 def _groups(comparison: Comparison) -> RowData:
     us, number = comparison.us, comparison.number
-    alike: dict[tuple[object, ...], list[Group]] = {}
-    for group in comparison.work.groups:
-        alike.setdefault(_identity(group), []).append(group)
-    for identity, groups in alike.items():
+    for change in work_changes(comparison.work):
+        groups = [comparison.work.groups[k] for k in change.groups]
         group = _one_group(groups)
-        counts = [number(n) for n in (group.control_count, group.test_count)]
         cells = {
-            "name": group.name,
+            "name": change.kernels or change.operator,
             "instances": len(groups),
             "level": group.level,
             "family": group.family,
             "phase": group.phase,
-            "module": group.module or "",
-            "call": group.call or "",
-            **_numbers(counts[0], counts[1], us(group.control_ns), us(group.test_ns), us(group.delta)),
+            "module": change.module,
+            "call": f"{change.operator}{change.shapes}",
+            **_numbers(
+                number(change.control_count),
+                number(change.test_count),
+                us(change.control_ns),
+                us(change.test_ns),
+                us(change.delta),
+            ),
         }
-        yield identity, group, cells
+        yield _identity(change), group, cells
 
 
 def _one_group(groups: Sequence[Group]) -> Group:
@@ -217,7 +212,7 @@ def _one_group(groups: Sequence[Group]) -> Group:
     control_ops, test_ops = (sum(side) if None not in side else None for side in counts)
     return replace(
         groups[0],
-        module=groups[0].module and merged(groups[0].module),
+        module=groups[0].module and every_instance(groups[0].module),
         control=_one_side(m for g in groups for m in g.control),
         test=_one_side(m for g in groups for m in g.test),
         control_ops=control_ops,
@@ -230,16 +225,15 @@ def _one_side(members: Iterable[Member]) -> tuple[Member, ...]:
     """The members, with those of the same work added up, the largest first."""
     sums: dict[tuple[object, ...], Member] = {}
     for m in members:
-        key = m.name, m.category, m.op, m.family, m.phase, merged(m.module or "")
+        key = m.name, m.category, m.op, m.family, m.phase, every_instance(m.module or "")
         same = sums.get(key)
         sums[key] = replace(same, count=same.count + m.count, ns=same.ns + m.ns) if same else m
     return tuple(sorted(sums.values(), key=lambda m: -m.ns))
 
 
-def _identity(group: Group) -> tuple[object, ...]:
-    """What groups of the same work in different instances of a module have in common."""
-    members = sorted({(which, m.name, m.op or "") for which, side in enumerate(group.sides) for m in side})
-    return group.level, group.call, group.phase, merged(group.module or ""), *members
+def _identity(change: WorkChange) -> tuple[object, ...]:
+    """What tells a row of matched work from the others, whatever its position."""
+    return change.operator, change.shapes, change.module, change.control_kernels, change.test_kernels
 
 
 def _numbers(
@@ -258,7 +252,7 @@ TAB_ROWS: dict[str, Callable[[Comparison], RowData]] = {
     "ops": _ops("ops"),
     "kernels": _ops("kernels"),
     "scopes": _ops("scopes"),
-    "modules": _sums("modules", "module"),
-    "families": _sums("families", "family"),
+    "modules": _sums("modules"),
+    "families": _sums("families"),
     "groups": _groups,
 }

@@ -124,13 +124,6 @@ def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> 
     return tables
 
 
-def devices(comparison: Comparison, device: str | None) -> list[str]:
-    """The tables of changes to show: ``gpu`` and ``cpu``; what the traces have where ``device`` is None or all."""
-    if device in ("cpu", "gpu"):
-        return [device]
-    return ["gpu", "cpu"] if any(op.category in GPU_WORK for op in comparison.ops) else ["cpu"]
-
-
 def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tuple[list[WorkRow], int]:
     """The ``top`` changes on one device (self time on the CPU), and how many more there are."""
     work = GPU_WORK if device == "gpu" else HOST_WORK

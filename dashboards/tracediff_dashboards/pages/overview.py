@@ -120,12 +120,11 @@ def _linked(context: PageContext, name: str) -> Any:
 
 def _changes(context: PageContext) -> list[Any]:
     tables = []
-    for device in sections.devices(context.comparison, context.view.filters.device):
-        lines, _ = sections.change_rows(context.comparison, device, "change", TOP)
-        if lines:
-            lines.sort(key=lambda line: -line.delta_us)
+    for shown in sections.changes(context.comparison, context.view.filters.device, "change", TOP):
+        if shown.rows:
+            lines = sorted(shown.rows, key=lambda line: -line.delta_us)
             names = [_linked(context, line.name) for line in lines]
-            tables.append(components.changes(lines, "GPU" if device == "gpu" else "Host, self time", names=names))
+            tables.append(components.changes(lines, shown.title, names=names))
     if not tables:
         return [
             html.P(
