@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.side import Side
 from tracediff.analysis.shares import Operation, Share
 from tracediff.diff.findings.finding import Finding
@@ -24,6 +25,7 @@ class Analysis:
         unattributed: the part of `work` that a health note keeps out of the views.
         tensor_cores: part of kernel time on tensor cores, None without kernels.
         views: family, phase, module, op, kernel → the work summed by it, largest first.
+        tree: the calls, with the work below them.
         operations: by self time. tables: the further tables with which the set was loaded: (schema, rows of key and
             numerators).
         findings: the causes of its step time, and facts about it.
@@ -39,6 +41,7 @@ class Analysis:
     unattributed: int
     tensor_cores: float | None
     views: dict[str, tuple[Share, ...]]
+    tree: CallTree
     operations: tuple[Operation, ...]
     tables: tuple[tuple[TableSchema, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]], ...]
     findings: tuple[Finding, ...] = ()

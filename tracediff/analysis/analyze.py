@@ -45,6 +45,7 @@ def analyze_set(traces: TraceSet) -> Analysis:
         unattributed=unattributed,
         tensor_cores=_tensor_cores(members),
         views={view: shares(members, key) for view, key in VIEWS.items()},
+        tree=tree,
         operations=operations(ops, scale, traces.families),
         tables=tuple(_scaled(table, scale) for table in summary.tables.values()),
     )

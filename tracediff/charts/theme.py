@@ -55,6 +55,12 @@ class Palette:
         return [[0.0, self.faster], [0.5, self.middle], [1.0, self.slower]]
 
     @property
+    def kinds(self) -> dict[str, str]:
+        """Colours of the kinds of calls in a call tree of one set."""
+        sky, amber, green, yellow, *_ = self.parts
+        return {"phase": self.control, "annotation": yellow, "module": sky, "op": green, "kernel": amber}
+
+    @property
     def amount(self) -> list[list[Any]]:
         """Colour scale of a plain amount, from none to much."""
         return [[0.0, self.grid], [1.0, self.neutral]]
@@ -69,8 +75,8 @@ PALETTES = {
     "light": Palette(
         control="#B3B9C1",
         test="#8F3F77",
-        faster="#0072B2",
-        slower="#D55E00",
+        faster="#006AA6",
+        slower="#BD5300",
         neutral="#4D5763",
         quiet="#9AA1A9",
         text="#1F2530",
@@ -83,7 +89,7 @@ PALETTES = {
     "dark": Palette(
         control="#737C88",
         test="#E9B3D6",
-        faster="#4FA9E6",
+        faster="#5FB2EA",
         slower="#F07C35",
         neutral="#C3CAD3",
         quiet="#8C949E",

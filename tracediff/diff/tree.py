@@ -22,6 +22,7 @@ class Node:
             None for none.
         side: both, control or test.
         control_count, test_count: occurrences. control_host, test_host: duration on the host, with everything below.
+        control_self, test_self: duration on the host without that of the operators below.
         control_work, test_work: GPU time (without a GPU self time of operators) of everything below.
     """
 
@@ -35,6 +36,8 @@ class Node:
     test_count: int = 0
     control_host: int = 0
     test_host: int = 0
+    control_self: int = 0
+    test_self: int = 0
     control_work: int = 0
     test_work: int = 0
 
@@ -44,12 +47,21 @@ class Node:
         return self.test_work - self.control_work
 
 
+Positions = tuple[dict[int, int], dict[int, int]]
+"""Of control and test: position of a call in its tree → position of its node in the merged tree."""
+
+
 def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> list[Node]:
     """The merged tree, parents before children. Where the children of a node differ, its own numbers still compare: it
     is their lowest shared call.
     """
+    return merge_calls(trees, pairing, scale)[0]
+
+
+def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> tuple[list[Node], Positions]:
+    """The nodes of `merge_trees`, and where the calls of both trees are among them."""
     nodes: list[Node] = []
-    positions: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    positions: Positions = ({}, {})
     children = [tree.children() for tree in trees]
     work: list[tuple[int | None, int | None, int]] = [
         (a, b, -1) for a, b in reversed(list(_together(children, pairing, -1, -1)))
@@ -78,7 +90,7 @@ def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) 
                 _count(nodes[here], which, trees[which], node, scale)
         work += [(x, y, here) for x, y in reversed(list(_together(children, pairing, a, b)))]
     _add_work(nodes, positions, trees, scale)
-    return nodes
+    return nodes, positions
 
 
 def _together(
@@ -103,13 +115,13 @@ def _count(node: Node, which: int, tree: CallTree, call_position: int, scale: in
     call, factor = tree.calls[call_position], scale // tree.denominator
     if which == 0:
         node.control_count, node.control_host = factor * call.count, factor * call.total
+        node.control_self = factor * call.self_ns
     else:
         node.test_count, node.test_host = factor * call.count, factor * call.total
+        node.test_self = factor * call.self_ns
 
 
-def _add_work(
-    nodes: list[Node], positions: tuple[dict[int, int], dict[int, int]], trees: tuple[CallTree, CallTree], scale: int
-) -> None:
+def _add_work(nodes: list[Node], positions: Positions, trees: tuple[CallTree, CallTree], scale: int) -> None:
     for which, tree in enumerate(trees):
         factor = scale // tree.denominator
         for work in tree.work:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tracediff.report.analysis.tables import head, health_lines, tables_of
 from tracediff.report.page import html_sections
 from tracediff.report.page.figures import page_charts
+from tracediff.report.page.flame import analysis_flame
 from tracediff.report.page.html import page, versions
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table
         f"{analysis.side.label} · tracediff",
         page_charts(analysis, CHARTS),
         {},
+        flame=analysis_flame(analysis),
         head=head(analysis),
         states=tables.pop("states"),
         tables=[(f"table-{key}", table) for key, table in (*tables.items(), *enumerate(more))],

@@ -16,6 +16,7 @@ from tracediff.charts.theme import palette
 from tracediff.report import sections
 from tracediff.report.page import html_sections
 from tracediff.report.page.figures import PageCharts, page_charts
+from tracediff.report.page.flame import FlameGraph, comparison_flame
 from tracediff.report.page.render import render
 from tracediff.report.page.tables import encoded, tables
 from tracediff.report.table import comparison_tables
@@ -29,7 +30,7 @@ MOST_BYTES = 8_000_000
 TEXT_BYTES = 200_000
 """Share of the sections' text; tables get what text and charts leave."""
 CHARTS = (
-    *("step_waterfall", "duration_diff", "counts_diff", "families", "treemap", "scatter", "tree"),
+    *("step_waterfall", "duration_diff", "counts_diff", "families", "treemap", "scatter"),
     *("timeline", "memory", "launches", "distributions", "ranks"),
 )
 """Of a comparison, in reading order."""
@@ -47,12 +48,14 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
     from plotly.offline import get_plotlyjs
 
     charts = page_charts(comparison, CHARTS_REFUSED if comparison.was_refused else CHARTS)
-    room = MOST_BYTES - TEXT_BYTES - len(get_plotlyjs()) - charts.size
+    flame = comparison_flame(comparison)
+    room = MOST_BYTES - TEXT_BYTES - len(get_plotlyjs()) - charts.size - len(encoded(flame.data))
     return page(
         "refused.html.jinja" if comparison.was_refused else "comparison.html.jinja",
         f"{comparison.control.label} → {comparison.test.label} · tracediff",
         charts,
         tables(comparison, room),
+        flame=flame,
         answer=html_sections.answer(comparison),
         reasons=comparison.comparability.reasons,
         health_lines=sections.health_lines(comparison),
@@ -82,26 +85,30 @@ def to_notebook(comparison: Comparison) -> str:
     )
 
 
-def page(template: str, title: str, charts: PageCharts, data: dict[str, Any], **context: Any) -> str:
+def page(
+    template: str, title: str, charts: PageCharts, data: dict[str, Any], *, flame: FlameGraph, **context: Any
+) -> str:
     """A page of sections.
 
     Args:
         template: extends ``page.html.jinja``. title: plain text.
-        data: what the page's script reads besides the data of the charts. context: what the template reads.
+        data: what the page's script reads besides the data of the charts and of the flame graph.
+        context: what the template reads.
     """
     from plotly.offline import get_plotlyjs
 
-    plotly, script = _inline(get_plotlyjs()), _inline(_resource("page.js"))
+    plotly, script = _inline(get_plotlyjs()), _inline(resource("flame.js") + resource("page.js"))
     return render(
         template,
         title=title,
         version=VERSION,
         hashes=[_sha256(plotly), _sha256(script)],
-        style=Markup(_resource("page.css").replace("/*palettes*/", palettes())),
-        data=Markup(encoded({"charts": charts.data, **data})),
+        style=Markup(resource("page.css").replace("/*palettes*/", palettes()) + resource("flame.css")),
+        data=Markup(encoded({"charts": charts.data, "flame": flame.data, **data})),
         plotly=Markup(plotly),
         script=Markup(script),
         charts=charts.charts,
+        flame=flame,
         **context,
     )
 
@@ -119,13 +126,13 @@ def palettes() -> str:
     for theme in ("light", "dark"):
         colours = palette(theme)
         selector = ":root, :root[data-theme=light]" if theme == "light" else ":root[data-theme=dark]"
-        rules.append(
-            f"{selector}{{color-scheme:{theme};" + "".join(f"--{k}:{getattr(colours, k)};" for k in keys) + "}"
-        )
+        values = {key: getattr(colours, key) for key in keys} | {f"kind-{k}": c for k, c in colours.kinds.items()}
+        rules.append(f"{selector}{{color-scheme:{theme};" + "".join(f"--{k}:{c};" for k, c in values.items()) + "}")
     return "\n".join(rules)
 
 
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
+    """The text of a file of this folder: a script or a style."""
     return files("tracediff.report.page").joinpath(name).read_text("utf-8")
 
 

@@ -385,5 +385,7 @@
   setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   for (const place of document.querySelectorAll(".browse")) tables[place.dataset.table] = new Table(place);
   places.forEach((place) => visibility.observe(place));
+  const flame = document.getElementById("flame-graph");
+  if (flame) drawFlame(flame, data.flame);
   root.dataset.ready = "yes";
 })();
