@@ -14,14 +14,14 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Judging
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
-from tracediff.report.page.html import palettes
+from tracediff.report.page.html import palettes, resource
 from tracediff_dashboards import components, layout
 from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
 from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.pages import draw, page_at, timeline
+from tracediff_dashboards.pages import draw, flame, page_at, timeline
 from tracediff_dashboards.rows import find_row
 from tracediff_dashboards.security import protect
 from tracediff_dashboards.sets import Sets, is_choosable
@@ -35,6 +35,8 @@ INDEX = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{%title%}</title>
 <link rel="stylesheet" href="/palette.css">
+<link rel="stylesheet" href="/flame.css">
+<script src="/flame.js"></script>
 {%css%}
 </head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
@@ -80,9 +82,14 @@ class Dashboard:
         )
         self.app.layout = layout.shell(theme)
         self._register()
-        palette = palettes()
-        self.app.server.add_url_rule("/palette.css", "palette", lambda: flask.Response(palette, mimetype="text/css"))
+        self._serve("palette.css", palettes(), "text/css")
+        self._serve("flame.css", resource("flame.css"), "text/css")
+        self._serve("flame.js", resource("flame.js"), "text/javascript")
         protect(self.app, host, token)
+
+    def _serve(self, name: str, text: str, mimetype: str) -> None:
+        """Serve ``text``, which the report has too, under ``name``."""
+        self.app.server.add_url_rule(f"/{name}", name, lambda: flask.Response(text, mimetype=mimetype))
 
     def close(self) -> None:
         """Stop reading, and remove dropped files."""
@@ -96,7 +103,7 @@ class Dashboard:
         set_controls = [Input(key, "value") for key in CONTROLS]
         page_controls = [
             Input("tab", "value", allow_optional=True),
-            Input("size", "value", allow_optional=True),
+            Input("flame-view", "data", allow_optional=True),
             Input("grid", "selectedRows", allow_optional=True),
         ]
         page_controls += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test")]
@@ -134,6 +141,15 @@ class Dashboard:
             [State("url", "search"), State("theme", "data")],
             prevent_initial_call=True,
         )(self.show_details)
+        app.clientside_callback(
+            ClientsideFunction("flame", "draw"), Output("flame-graph", "title"), Input("flame-data", "data")
+        )
+        app.callback(
+            [Output("flame-row", "children"), Output("flame-row", "hidden")],
+            Input("flame-view", "data"),
+            [State("url", "search"), State("theme", "data")],
+            prevent_initial_call=True,
+        )(self.show_zoomed)
         timeline_inputs = [
             Input("at-control", "value"),
             Input("at-test", "value"),
@@ -301,6 +317,20 @@ class Dashboard:
         return (
             details(PageContext(part, found[0], found[1], view, _known(theme)), row) if row is not None else no_update
         )
+
+    def show_zoomed(self, state: Any, search: str | None, theme: str | None) -> list[Any]:
+        """The panel of the box that the flame graph is zoomed to, and whether it is hidden."""
+        node = state.get("node") if isinstance(state, dict) else None
+        if not isinstance(node, dict):
+            return [[], True]
+        view = changed(view_of(search), {"flame-view"}, {"flame-view": state})
+        found = self._compared(view)
+        part = self.comparisons.part(view) if found is not None else None
+        if found is None or part is None or isinstance(part, Load):
+            return [[], True]
+        context = PageContext(part, found[0], found[1], view, _known(theme))
+        panel = flame.zoomed(context, str(node.get("kind")), str(node.get("name")))
+        return [panel, not panel]
 
     def _compared(self, view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]] | None:
         """The comparison of a view and its sets, None while they are being read."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from dash import html
+from dash import dcc, html
 
 from tracediff.aggregate.samples import per_step, work_per_step
 from tracediff.charts.name_steps import name_steps
@@ -20,6 +21,7 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
 from tracediff_dashboards import components
+from tracediff_dashboards.flame_view import LONGEST, FlameView
 from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.rows import SUMS, TableRow
 
@@ -80,6 +82,7 @@ def _op(context: PageContext, op: Op) -> list[Any]:
     return [
         html.H2(components.name(op.name)),
         _facts(facts),
+        *_in_flame_graph(context, op),
         *matched,
         html.H3("Time per step"),
         *whole,
@@ -90,6 +93,14 @@ def _op(context: PageContext, op: Op) -> list[Any]:
             else [html.P(NO_CALL_SITES, className="missing")]
         ),
     ]
+
+
+def _in_flame_graph(context: PageContext, op: Op) -> list[Any]:
+    """A link to the flame graph that searches for ``op``, if it is part of the call tree."""
+    if op.category not in MATCHED:
+        return []
+    view = replace(context.view, flame=FlameView(find=op.name[:LONGEST]))
+    return [html.P(dcc.Link("Show in the flame graph", href=f"/flame{view.query()}"))]
 
 
 def _belongs_to(member: Member, op: Op) -> bool:

@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlencode
 from tracediff.diff.subset import Part
 from tracediff.profile.selection import Selection
 from tracediff_dashboards.columns import TableLayout, parse_layout
+from tracediff_dashboards.flame_view import FlameView, flame_view
 
 LONGEST = 8000
 """Maximum length of the query of a URL, in characters."""
 TABS = ("ops", "kernels", "scopes", "modules", "families", "groups")
-SIZES = ("work", "host", "count")
 Window = tuple[int, int]
 LATEST = 1 << 60
 """Upper bound of the time within a step, in ns."""
@@ -57,7 +57,7 @@ class View:
 
     Attributes:
         control, test: names of the sets, empty if none is selected. forced: compare even if the preflight refuses.
-        tab, row: tab of the changes page, and key of its selected row. size: quantity that sizes the boxes of the tree.
+        tab, row: tab of the changes page, and key of its selected row. flame: state of the flame graph.
         at_control, at_test: steps of the timeline, empty for the typical ones; see `step_inspector.Place.key`.
         window: [start, end) of the timeline in ns after the start of the step, None for the whole step.
         table: layout of the table of changes.
@@ -70,7 +70,7 @@ class View:
     forced: bool = False
     tab: str = TABS[0]
     row: str = ""
-    size: str = SIZES[0]
+    flame: FlameView = field(default_factory=FlameView)
     at_control: str = ""
     at_test: str = ""
     window: Window | None = None
@@ -78,8 +78,10 @@ class View:
 
     @property
     def page_state(self) -> View:
-        """The state that determines the page; the table and the timeline update themselves for the rest."""
-        return replace(self, row="", at_control="", at_test="", window=None, table=TableLayout())
+        """The state that determines the page; the table, the flame graph and the timeline update themselves for
+        the rest.
+        """
+        return replace(self, row="", flame=FlameView(), at_control="", at_test="", window=None, table=TableLayout())
 
     def query(self) -> str:
         """The query of the URL, from ``?`` on, without defaults; `view_of` reads it."""
@@ -96,7 +98,7 @@ class View:
             "forced": "1" if self.forced else "",
             "tab": self.tab if self.tab != TABS[0] else "",
             "row": self.row,
-            "size": self.size if self.size != SIZES[0] else "",
+            **self.flame.fields,
             "at_control": self.at_control,
             "at_test": self.at_test,
             "window": f"{self.window[0]}..{self.window[1]}" if self.window else "",
@@ -127,7 +129,7 @@ def view_of(search: str | None) -> View:
         steps=steps,
         ranks=tuple(sorted(ranks)),
     )
-    tab, size = _first(found, "tab"), _first(found, "size")
+    tab = _first(found, "tab")
     return View(
         _first(found, "control"),
         _first(found, "test"),
@@ -135,7 +137,9 @@ def view_of(search: str | None) -> View:
         forced=_first(found, "forced") == "1",
         tab=tab if tab in TABS else TABS[0],
         row=_first(found, "row"),
-        size=size if size in SIZES else SIZES[0],
+        flame=flame_view(
+            {key: found.get(key, []) if key == "zoom" else _first(found, key) for key in FlameView().fields}
+        ),
         at_control=_first(found, "at_control"),
         at_test=_first(found, "at_test"),
         window=_window(_first(found, "window")),

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from tracediff_dashboards.columns import PINNED, TableLayout, default_columns, selected_columns, sort_of, where_of
-from tracediff_dashboards.filters import SIZES, TABS, Filters, View, Window
+from tracediff_dashboards.filters import TABS, Filters, View, Window
+from tracediff_dashboards.flame_view import flame_view
 
 CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank")
 """Controls on every page."""
 OTHERS = (
     "tab",
-    "size",
+    "flame-view",
     "grid",
     "at-control",
     "at-test",
@@ -83,8 +84,8 @@ def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:
             filters=Filters(),
             row="",
         )
-    if values.get("size") in SIZES:
-        view = replace(view, size=values["size"])
+    if isinstance(values.get("flame-view"), dict):
+        view = replace(view, flame=flame_view(values["flame-view"]))
     at_control, at_test = (str(values.get(key) or "") for key in ("at-control", "at-test"))
     if "at-control" in controls or at_control:
         view = replace(view, at_control=at_control)

@@ -5,7 +5,8 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tracediff_dashboards.columns import CONDITIONS, HEADS, ORDERS, TableLayout, default_columns, sort_of, where_of
-from tracediff_dashboards.filters import SIZES, TABS, Filters, View, view_of
+from tracediff_dashboards.filters import TABS, Filters, View, view_of
+from tracediff_dashboards.flame_view import SIZES, FlameView
 from tracediff_dashboards.url_state import changed, row_of
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
@@ -26,6 +27,15 @@ conditions = st.fixed_dictionaries(
 )
 wheres = st.dictionaries(st.sampled_from(list(HEADS)), conditions, max_size=3).map(where_of)
 tables = st.builds(TableLayout, sorts, columns, columns, wheres)
+flames = st.builds(
+    FlameView,
+    size=st.sampled_from(("", *SIZES)),
+    inverted=st.booleans(),
+    separate=st.booleans(),
+    find=names,
+    regex=st.booleans(),
+    zoom=lists,
+)
 views = st.builds(
     View,
     names,
@@ -34,7 +44,7 @@ views = st.builds(
     forced=st.booleans(),
     tab=st.sampled_from(TABS),
     row=names,
-    size=st.sampled_from(SIZES),
+    flame=flames,
     table=tables,
 )
 

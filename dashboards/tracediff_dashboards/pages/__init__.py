@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.pages import changes, health, memory, overview, ranks, timeline, tree
+from tracediff_dashboards.pages import changes, flame, health, memory, overview, ranks, timeline
 
 PAGES = {
     "overview": "Overview",
     "changes": "Changes",
-    "tree": "Tree",
+    "flame": "Flame graph",
     "timeline": "Timeline",
     "ranks": "Ranks",
     "memory": "Memory",
@@ -28,7 +28,7 @@ def page_at(pathname: str | None) -> str | None:
 DRAWN = {
     "overview": overview.page,
     "changes": changes.page,
-    "tree": tree.page,
+    "flame": flame.page,
     "timeline": timeline.page,
     "ranks": ranks.page,
     "memory": memory.page,

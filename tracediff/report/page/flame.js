@@ -148,8 +148,14 @@
       if (!this.sizes.includes(this.view.size)) this.view.size = this.sizes[0];
       this.frame();
       this.rebuild();
-      new ResizeObserver(() => this.draw()).observe(this.chart);
-      new MutationObserver(() => this.draw()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+      const sized = new ResizeObserver(() => this.draw());
+      const themed = new MutationObserver(() => {
+        if (this.chart.isConnected) this.draw();
+        else { themed.disconnect(); sized.disconnect(); }  // the dashboard drew another page
+      });
+      sized.observe(this.chart);
+      themed.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+      if (this.top.above) this.tell();
     }
 
     // Elements

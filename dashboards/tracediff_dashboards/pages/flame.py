@@ -1,0 +1,79 @@
+"""The page of the flame graph, and the table's rows of the box that is zoomed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from dash import dcc, html
+
+from tracediff.report.page.flame import comparison_flame
+from tracediff_dashboards import components
+from tracediff_dashboards.details import details
+from tracediff_dashboards.page_context import PageContext
+from tracediff_dashboards.rows import find_row, row_named
+
+MOST_LINKS = 6
+MOST_INSTANCES = 60
+"""Most modules that a link filters by."""
+ANY_INSTANCE = re.escape("[*]")
+
+
+def page(context: PageContext) -> list[Any]:
+    """The components: the flame graph, which its script draws, and the panel of the zoomed box."""
+    graph = comparison_flame(context.comparison)
+    if graph.data is None:
+        return [html.H1("Flame graph"), html.P(graph.title, className="missing")]
+    caption = html.Figcaption([html.Strong(graph.title), html.Span(graph.subtitle)])
+    return [
+        html.H1("Flame graph"),
+        html.Figure([caption, html.Div(id="flame-graph", className="flame")]),
+        html.Div(id="flame-row", className="details", hidden=True, **components.attributes(aria_live="polite")),
+        dcc.Store(id="flame-data", data={"graph": graph.data, "view": context.view.flame.data}),
+        dcc.Store(id="flame-view"),
+    ]
+
+
+def zoomed(context: PageContext, kind: str, name: str) -> list[Any]:
+    """Links from a box to its rows and to the work of its module, and the details of its first row."""
+    if kind == "module":
+        return _module(context)
+    names = [piece for side in name.split(" → ") for piece in side.split(" + ")] if kind == "kernel" else [name]
+    found = [(each, row) for each in names[:MOST_LINKS] if (row := row_named(context.comparison, each))]
+    if not found:
+        return []
+    links = []
+    for each, (tab, key) in found:
+        link = dcc.Link(
+            ["Open ", components.name(each), " in Changes"],
+            href=f"/changes{replace(context.view, tab=tab, row=key).query()}",
+        )
+        links.append(html.P(link))
+    tab, key = found[0][1]
+    first = find_row(context.comparison, tab, key)
+    in_tab = replace(context, view=replace(context.view, tab=tab, row=key))
+    return [*links, *(details(in_tab, first) if first is not None else [])]
+
+
+def _module(context: PageContext) -> list[Any]:
+    """A link to the same page of the work of the zoomed module, or of all instances that are one box."""
+    paths = _modules(context)
+    if not paths:
+        return []
+    filters = replace(context.view.filters, modules=paths)
+    view = replace(context.view, filters=filters, row="")
+    return [html.P(dcc.Link("Show the changes of this module only", href=f"/changes{view.query()}"))]
+
+
+def _modules(context: PageContext) -> tuple[str, ...]:
+    """The paths of modules that the zoomed path names; none where they are too many, or in the inverted graph."""
+    if context.view.flame.inverted:
+        return ()
+    known = {m.module for group in context.whole.work.groups for side in group.sides for m in side if m.module}
+    prefixes = {"/".join(path.split("/")[:k]) for path in known for k in range(1, path.count("/") + 2)}
+    classes = {re.sub(r"\[\d+\]", "", piece) for path in known for piece in path.split("/")}
+    labels = [label for label in context.view.flame.zoom if re.sub(r"\[(\d+|\*)\]$", "", label) in classes]
+    pattern = "/".join(re.escape(label).replace(ANY_INSTANCE, r"(\[\d+\])?") for label in labels)
+    paths = sorted(path for path in prefixes if re.fullmatch(pattern, path))
+    return tuple(paths) if len(paths) <= MOST_INSTANCES else ()
