@@ -102,7 +102,6 @@ class Dashboard:
         address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
         set_controls = [Input(key, "value") for key in CONTROLS]
         page_controls = [
-            Input("tab", "value", allow_optional=True),
             Input("flame-view", "data", allow_optional=True),
             Input("grid", "selectedRows", allow_optional=True),
         ]

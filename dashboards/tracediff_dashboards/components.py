@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dash import dcc, html
 
 from tracediff import charts
+from tracediff.charts.marks_text import marks_text
 from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import counts, time_unit
@@ -57,6 +58,7 @@ def chart(
 def figure(drawn: go.Figure, key: str, config: dcc.Graph.Config | None = None) -> Any:
     """A figure of `tracediff.charts` with its title as a caption."""
     title, subtitle = caption(drawn)
+    marks = marks_text(drawn)
     if not drawn.data:
         return html.P(title, className="missing")
     remove_title(drawn)
@@ -66,11 +68,13 @@ def figure(drawn: go.Figure, key: str, config: dcc.Graph.Config | None = None) -
         config={**GRAPH, **(config or {})},
         style={"height": f"{drawn.layout.height}px"},
     )
-    described = html.Div(graph, role="img", className="chart", **attributes(aria_label=f"{title}. {subtitle}"))
+    described = html.Div(graph, role="group", className="chart", **attributes(aria_label=f"Chart: {title}"))
+    words = html.Details([html.Summary("The largest values as text"), items(marks)], className="marks")
     return html.Figure(
         [
             html.Figcaption([html.Strong(title), html.Span(subtitle)], id=f"caption-{key}"),
             html.Div(described, className="scroll"),
+            *([words] if marks else []),
         ]
     )
 

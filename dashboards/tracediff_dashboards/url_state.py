@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from tracediff_dashboards.columns import PINNED, TableLayout, default_columns, selected_columns, sort_of, where_of
-from tracediff_dashboards.filters import TABS, Filters, View, Window
+from tracediff_dashboards.filters import Filters, View, Window
 from tracediff_dashboards.flame_view import flame_view
 
 CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank")
 """Controls on every page."""
 OTHERS = (
-    "tab",
     "flame-view",
     "grid",
     "at-control",
@@ -99,10 +98,6 @@ def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:
             view.at_test if view.test == before.test else "",
         )
         view = replace(view, at_control=at_control, at_test=at_test, window=None)
-    if (
-        values.get("tab") in TABS and values["tab"] != view.tab
-    ):  # the table on the page still belongs to the previous tab
-        return replace(view, tab=values["tab"], row="", table=TableLayout())
     row = row_of(values.get("grid"))
     return replace(view, table=_layout(view, values), row=view.row if row is None else row)
 

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracediff.charts.labels import broken, full_name, label
+from tracediff.charts.theme import readable
 from tracediff.formatting import plural, signed_percent
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ def arrays(
         "hovertemplate": "%{customdata}<extra></extra>",
         "text": [_box_text(box, k in parents) for k, box in enumerate(boxes)],
         "texttemplate": "%{text}",
+        "textfont": {"color": [readable(colours.of_change(relative(box) / STRONGEST)) for box in boxes]},
         "tiling": {"pad": 0},
         "marker": {
             "colors": [round(relative(box), 4) for box in boxes],

@@ -65,6 +65,12 @@ class Palette:
         """Colour scale of a plain amount, from none to much."""
         return [[0.0, self.grid], [1.0, self.neutral]]
 
+    def of_change(self, share: float) -> str:
+        """The colour of `diverging` at ``share``: −1 for faster, 0 for no change, 1 for slower."""
+        end = self.slower if share > 0 else self.faster
+        ends = ([int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in (self.middle, end))
+        return "#" + "".join(f"{round(a + (b - a) * min(abs(share), 1)):02X}" for a, b in zip(*ends, strict=True))
+
     def change(self, delta: float) -> str:
         """The colour of a change of time."""
         return self.slower if delta > 0 else self.faster if delta < 0 else self.neutral
@@ -101,6 +107,18 @@ PALETTES = {
         parts=PARTS,
     ),
 }
+
+
+def readable(background: str) -> str:
+    """Black or white, whichever stands out from ``background`` (#RRGGBB): at least 4.5 to 1."""
+    return "#000000" if luminance(background) > 0.179 else "#FFFFFF"
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of ``colour`` (#RRGGBB) as WCAG defines it, 0 for black to 1 for white."""
+    channels = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def faint(colour: str, opacity: float) -> str:

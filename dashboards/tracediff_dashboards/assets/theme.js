@@ -1,3 +1,13 @@
+// What Dash's components leave unnamed or hide from assistive technology although it takes the focus.
+new MutationObserver(() => {
+  for (const target of document.querySelectorAll("input.dash-dropdown-focus-target[aria-hidden]")) {
+    target.removeAttribute("aria-hidden");
+    target.setAttribute("aria-label", target.closest("div:has(> label)")?.querySelector("label").textContent ?? "choice");
+  }
+  const upload = document.querySelector("#upload input[type=file]:not([aria-label])");
+  upload?.setAttribute("aria-label", "Drop two traces here, or click to select them");
+}).observe(document, { childList: true, subtree: true });
+
 // Light or dark: what the reader chose, else what the dashboard was started with, else what the system says.
 window.dash_clientside = Object.assign({}, window.dash_clientside, {
   theme: {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dash import dcc, html
@@ -9,7 +10,7 @@ from dash_ag_grid import AgGrid
 
 from tracediff.formatting import Unit, time_unit
 from tracediff_dashboards import components
-from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, default_columns
+from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, TableLayout, default_columns
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View
 from tracediff_dashboards.page_context import PageContext
@@ -43,14 +44,7 @@ def page(context: PageContext) -> list[Any]:
     """The components: tabs, the table of the selected tab, and the panel of the selected row."""
     tab = context.view.tab
     rows = table_rows(context.comparison, tab)
-    tabs = dcc.RadioItems(
-        id="tab",
-        options=[{"label": title, "value": key} for key, title in TITLES.items()],
-        value=tab,
-        inline=True,
-        className="tabs",
-    )
-    head = [html.H1("Changes"), html.Div(tabs, role="group", **components.attributes(aria_label="Kind of work"))]
+    head = [html.H1("Changes"), _tabs(context.view)]
     if not rows:
         return [*head, _empty(context), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
     selected = next((row for row in rows if row.key == context.view.row), None)
@@ -66,6 +60,18 @@ def page(context: PageContext) -> list[Any]:
         _tools(context.view, rows),
         html.Div([html.Div(_grid(context, rows), className="gridbox"), panel], className="beside"),
     ]
+
+
+def _tabs(view: View) -> Any:
+    """Links to the kinds of work; each has rows and columns of its own."""
+    links = []
+    for key, title in TITLES.items():
+        query = replace(view, tab=key, row="", table=TableLayout()).query()
+        current = components.attributes(aria_current="page") if key == view.tab else {}
+        links.append(
+            html.Span(dcc.Link(title, href=f"/changes{query}", className="current" if current else ""), **current)
+        )
+    return html.Nav(links, id="tab", className="tabs", **components.attributes(aria_label="Kind of work"))
 
 
 def _details(context: PageContext, selected: TableRow | None) -> list[Any]:

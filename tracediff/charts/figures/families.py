@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, label, not_compared
-from tracediff.charts.theme import empty, finish, palette
+from tracediff.charts.theme import empty, finish, palette, readable
 from tracediff.diff.views import Sum, summed
 from tracediff.formatting import change, signed_time, time, time_unit
 
@@ -32,6 +32,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     words = {f.name: f.time_change for f in comparison.families if f.time_change != "untested"}
     figure = go.Figure()
     for k, part in enumerate(parts):
+        colour = (*colours.parts, colours.quiet)[min(k, len(colours.parts))]
         values = us(part.control), us(part.test)
         significance = f"<br>significance: {words[part.name]}" if part.name in words else ""
         hover = (
@@ -44,14 +45,14 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
             y=[0, 1],
             x=[unit.scaled(v) for v in values],
             marker={
-                "color": (*colours.parts, colours.quiet)[min(k, len(colours.parts))],
+                "color": colour,
                 "line": {"color": colours.paper, "width": 1},
             },
             text=[label(part.name, 28)] * 2,
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            insidetextfont={"color": "#1F2530"},
+            insidetextfont={"color": readable(colour)},
             customdata=data_array([hover] * 2),
             hovertemplate="%{customdata}<extra></extra>",
         )

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tracediff import charts
+from tracediff.charts.marks_text import marks_text
 from tracediff.charts.theme import caption, height_of
 from tracediff.report.page.tables import encoded
 
@@ -31,6 +32,7 @@ class Chart:
         name: in `tracediff.charts`.
         title, subtitle: plain text; where the chart has nothing to show, the title says why.
         figure: what plotly.js draws, in light colours; None where there is nothing to show.
+        marks: its largest marks in words.
         dark: [path, value] of all that differs in dark colours.
         height: in pixels.
         is_too_large: its data are omitted, since the page would exceed its size limit.
@@ -41,6 +43,7 @@ class Chart:
     subtitle: str
     _: KW_ONLY
     figure: dict[str, Any] | None = None
+    marks: list[str] = field(default_factory=list)
     dark: list[list[Any]] = field(default_factory=list)
     height: int = 0
     is_too_large: bool = False
@@ -84,7 +87,7 @@ def chart(subject: Comparison | Analysis, name: str) -> Chart:
     light, dark = draw(subject, theme="light"), draw(subject, theme="dark")
     if not light.data:
         return Chart(name, *caption(light))
-    title, subtitle = caption(light)
+    title, subtitle, marks = *caption(light), marks_text(light)
     for figure in (light, dark):
         remove_title(figure)
     both = [json.loads(figure.to_json()) for figure in (light, dark)]
@@ -93,6 +96,7 @@ def chart(subject: Comparison | Analysis, name: str) -> Chart:
         title,
         subtitle,
         figure=both[0],
+        marks=marks,
         dark=list(_differences(both[0], both[1], [])),
         height=height_of(light),
     )

@@ -43,12 +43,13 @@ def comparison_flame(comparison: Comparison) -> FlameGraph:
     frames = flame_graph(comparison.trees, comparison.pairing, comparison.scale)
     control, test = total(f.work for f in frames)
     title = f"{_what(gpu)} per step {change(comparison.us(control), comparison.us(test))}"
+    alone = sum(sum(f.work) for f in frames if not all(f.work))
+    if 2 * alone > control + test:
+        return _graph(title, f"{HOW} {KERNELS_FIRST}", frames, ("control", "test"), comparison.scale, gpu)
     name, sums = largest(frames, lambda pair: pair[1] - pair[0])
     if sums[0] != sums[1]:
         title += f"; {name} changed most, {signed_time(comparison.us(sums[1] - sums[0]))}"
-    alone = sum(sum(f.work) for f in frames if not all(f.work))
-    how = f"{HOW} {KERNELS_FIRST}" if 2 * alone >= control + test > 0 else HOW
-    return _graph(title, how, frames, ("control", "test"), comparison.scale, gpu)
+    return _graph(title, HOW, frames, ("control", "test"), comparison.scale, gpu)
 
 
 def analysis_flame(analysis: Analysis) -> FlameGraph:
