@@ -25,6 +25,14 @@ class Visit:
     complaints: list[str] = field(default_factory=list)
 
 
+def faults(page) -> list[str]:
+    """What axe finds serious or critical on a page, one line each: the rule and the first element."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found if v["impact"] in ("serious", "critical")]
+
+
 @pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright

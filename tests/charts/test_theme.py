@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tracediff.charts.theme import PALETTES
+from tracediff.charts.theme import PALETTES, readable
 
 VISION = {
     "usual": np.eye(3),
@@ -53,6 +53,10 @@ def test_text_and_marks_stand_out_from_the_paper(theme):
     palette = PALETTES[theme]
     assert contrast(palette.text, palette.paper) > 7
     assert contrast(palette.muted, palette.paper) > 4.5
-    for colour in (palette.test, palette.faster, palette.slower, palette.neutral):
-        assert contrast(colour, palette.paper) > 3
+    for colour in (palette.test, palette.faster, palette.slower, palette.neutral):  # changes are also written in them
+        assert contrast(colour, palette.paper) > 4.5
     assert contrast(palette.control, palette.paper) > 1.9
+    boxes = [palette.of_change(k / 50) for k in range(-60, 61)]
+    assert (boxes[0], boxes[60], boxes[-1]) == (palette.faster, palette.middle, palette.slower)
+    for background in (*boxes, *palette.parts, palette.quiet):  # names are written in them
+        assert contrast(readable(background), background) > 4.5

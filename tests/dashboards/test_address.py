@@ -90,7 +90,6 @@ def test_what_the_grid_says_is_kept_as_an_address_says_it():
     arranged = changed(view, {"columns", "pinned"}, {"columns": ["name", "family"], "pinned": []})
     assert arranged.table == TableLayout(visible=("name", "family"))
     assert changed(arranged, {"columns"}, {"columns": list(default_columns("ops"))}).table == TableLayout()
-    assert changed(arranged, {"tab"}, {"tab": "groups"}).table == TableLayout()
 
 
 def test_choices_change_what_they_say_and_no_more():
@@ -111,8 +110,11 @@ def test_choices_change_what_they_say_and_no_more():
     assert changed(view, {"swap"}, values).filters.steps == "2..3"  # chosen a moment before
     assert changed(view, {"theme", "ready"}, values) == view
     assert changed(view, {"clear"}, values).filters == Filters()
-    assert changed(view, {"tab"}, {"tab": "groups"}) == View("a", "b", view.filters, tab="groups")
-    assert changed(view, {"tab"}, {"tab": "nosuch"}) == view
+    zoomed = {"zoom": ["forward", 5, "x" * 5000], "inverted": True, "size": "weight", "find": None, "node": {}}
+    assert changed(view, {"flame-view"}, {"flame-view": zoomed}).flame == FlameView(
+        inverted=True, zoom=("forward", "x" * 600)
+    )
+    assert changed(view, {"flame-view"}, {"flame-view": None}) == view
     assert changed(view, {"dropped"}, {"dropped": ["x", "y"]}) == View("x", "y")
     assert changed(view, {"dropped"}, {"dropped": ["x"]}) == View("a", "x")
     assert changed(view, {"grid"}, {"grid": [{"key": "k"}]}).row == "k"

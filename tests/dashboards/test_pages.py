@@ -7,6 +7,7 @@ import threading
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from browser import faults
 from dashboard_runs import HOSTILE
 from tracediff_dashboards.app import make_app
 from tracediff_dashboards.pages import PAGES
@@ -22,7 +23,8 @@ def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
     for page in PAGES:
         app.go(f"/{page}{PAIR}").settle()
         assert app.page.evaluate("document.documentElement.scrollWidth") <= width
-        assert app.page.inner_text("nav a.current") == PAGES[page]
+        assert app.page.inner_text("nav a.current >> nth=0") == PAGES[page]
+        assert scheme == "dark" or faults(app.page) == []
     assert app.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(23, 27, 33)" if scheme == "dark" else "rgb(255, 255, 255)"
     )
@@ -301,14 +303,30 @@ def test_the_theme_is_kept_and_reaches_charts(tab):
     assert not app.complaints
 
 
-def test_the_tree_changes_its_size_and_zooms(tab):
-    app = tab().go(f"/tree{PAIR}", "g.slice")
-    app.page.click("#size label >> text=calls")
-    app.page.wait_for_selector("figcaption >> text=operator calls")
-    assert "size=count" in app.page.url
-    app.page.click("g.slice >> nth=1")
-    app.page.wait_for_selector("g.pathbar g, .pathbar")
+def test_the_flame_graph_lives_in_the_address_and_leads_to_the_tables(tab):
+    app = tab().go(f"/flame{PAIR}", ".flame-box")
+    app.page.click(".flame-box:has-text('aten::mm')")
+    app.page.wait_for_selector("#flame-row h2 >> text=aten::mm")
+    app.page.check("label:has-text('inverted') input")
+    app.page.select_option(".flame select", "host")
+    app.page.fill(".flame input[type=search]", "relu")
+    app.page.wait_for_url("**find=relu**")
+    app.settle()
+    other = tab().go(app.page.url.removeprefix(app.url), ".flame-box.match").settle()
+    assert other.page.is_checked("label:has-text('inverted') input")
+    assert other.page.input_value(".flame select") == "host"
+    assert other.page.input_value(".flame input[type=search]") == "relu"
+    app.page.go_back()
+    app.page.go_back()
+    app.page.go_back()
+    app.page.wait_for_selector("#flame-row h2 >> text=aten::mm")
+    app.page.click("#flame-row a >> nth=0")
+    app.page.wait_for_selector("#details h2 >> text=aten::mm")
+    app.page.click("#details >> text=Show in the flame graph")
+    app.page.wait_for_selector(".flame-box.match")
+    assert app.page.input_value(".flame input[type=search]") == "aten::mm"
     assert not app.complaints
+    assert not other.complaints
 
 
 def test_the_keyboard_reaches_everything(tab):

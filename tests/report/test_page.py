@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from browser import faults
 from build_trace import annotation, call, document, kernel, op, step, write
 from click.testing import CliRunner
 from tracediff_cli.main import cli
@@ -33,8 +34,8 @@ SECTIONS = (
     "step",
     "changes",
     "findings",
+    "flame",
     "work",
-    "tree",
     "timeline",
     "distributions",
     "ranks",
@@ -106,7 +107,9 @@ def test_every_section_and_chart_is_drawn_without_a_complaint(visit, resnet, wid
     scrolled(page)
     assert page.eval_on_selector_all("main > section", "all => all.map(s => s.id)") == list(SECTIONS)
     assert not visited.complaints
-    assert set(page.eval_on_selector_all("[data-chart]", "all => all.map(c => c.dataset.chart)")) == set(charts.NAMES)
+    assert set(page.eval_on_selector_all("[data-chart]", "all => all.map(c => c.dataset.chart)")) == set(
+        charts.NAMES
+    ) - {"tree"}
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(23, 27, 33)" if dark else "rgb(255, 255, 255)"
@@ -115,6 +118,7 @@ def test_every_section_and_chart_is_drawn_without_a_complaint(visit, resnet, wid
     assert levels[0] == 1
     assert all(b <= a + 1 for a, b in pairwise(levels))
     assert all(page.eval_on_selector_all(".chart", "all => all.map(c => c.getAttribute('aria-label').length > 20)"))
+    assert faults(page) == []
 
 
 @needs_traces
@@ -198,8 +202,8 @@ def test_back_returns_to_the_link_that_was_followed(visit, resnet, link):
     assert 0 < place < 900
     page.go_forward()
     page.wait_for_function("() => document.activeElement.type === 'search'")
-    page.click("nav a[href='#tree']")
-    page.wait_for_function("() => Math.abs(document.querySelector('#tree').getBoundingClientRect().top) < 120")
+    page.click("nav a[href='#flame']")
+    page.wait_for_function("() => Math.abs(document.querySelector('#flame').getBoundingClientRect().top) < 120")
     assert not visited.complaints
 
 
@@ -259,24 +263,6 @@ def test_tables_are_used_by_keyboard(visit, resnet):
     assert page.evaluate("document.activeElement.closest('tr').getAttribute('aria-rowindex')") == page.get_attribute(
         "#groups table", "aria-rowcount"
     )
-
-
-@needs_traces
-def test_a_click_zooms_the_tree(visit, resnet):
-    page = visit(resnet).page
-    page.evaluate("document.querySelector('#tree').scrollIntoView()")
-    page.wait_for_selector("#chart-tree g.slice")
-    before = page.eval_on_selector_all("#chart-tree g.slice", "all => all.length")
-    page.click("#chart-tree g.slice >> nth=1")
-    page.wait_for_function("() => !['0', undefined].includes(document.querySelector('#chart-tree')._fullData[0].level)")
-    level = "document.querySelector('#chart-tree')._fullData[0].level"
-    zoomed = page.evaluate(level)
-    assert page.eval_on_selector_all("#chart-tree g.slice", "all => all.length") != before
-    page.click("#theme")
-    page.wait_for_function(
-        "() => document.querySelector('#chart-tree').layout.template.layout.paper_bgcolor === '#171B21'"
-    )
-    assert page.evaluate(level) == zoomed
 
 
 @needs_traces

@@ -81,7 +81,7 @@ PALETTES = {
     "light": Palette(
         control="#B3B9C1",
         test="#8F3F77",
-        faster="#006AA6",
+        faster="#0072B2",
         slower="#BD5300",
         neutral="#4D5763",
         quiet="#9AA1A9",
@@ -95,7 +95,7 @@ PALETTES = {
     "dark": Palette(
         control="#737C88",
         test="#E9B3D6",
-        faster="#5FB2EA",
+        faster="#58AEE8",
         slower="#F07C35",
         neutral="#C3CAD3",
         quiet="#8C949E",

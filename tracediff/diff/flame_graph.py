@@ -20,6 +20,8 @@ LEAST = 0.001
 """Frames below this fraction of the whole, in every quantity and on both sides, are left out."""
 MOST = 12_000
 """Most frames of a graph; beyond it, the smallest are left out too."""
+SMALLEST = 1e-6
+"""Fraction of the whole from which frames are left out where there are too many."""
 MOST_OF = 0.75
 """Part of a call's amount from which the call below it is named instead."""
 MOST_REPLACED = 3
@@ -155,7 +157,7 @@ def pruned(frames: list[Frame], least: float = LEAST, most: int = MOST) -> tuple
     shares = _shares(frames, merged)
     kept = [shares[k] >= least for k in merged]
     while sum(kept) > most:
-        least *= 1.5
+        least = max(1.5 * least, SMALLEST)
         kept = [shares[k] >= least for k in merged]
     kept[0] = True
     out: list[Frame] = []

@@ -363,7 +363,7 @@
       const head = make("p", {}, make("strong", {}, make("bdi", { textContent: box.label })), kind ? ` ${kind}` : "");
       const lines = [head, make("p", { textContent: this.facts(box).join(" · ") })];
       const shapes = [...box.shapes];
-      if (shapes.length) lines.push(make("p", { className: "flame-shapes" }, "inputs ", make("bdi", { textContent: shapes.slice(0, 3).join("  ") }), shapes.length > 3 ? ` and ${count(shapes.length - 3)} more` : ""));
+      if (shapes.length) lines.push(make("p", { className: "flame-shapes" }, "inputs ", make("bdi", { textContent: shapes.slice(0, 3).join(" or ") }), shapes.length > 3 ? ` and ${count(shapes.length - 3)} more` : ""));
       return lines;
     }
 
