@@ -249,6 +249,7 @@
 
     zoom(box) {
       if (box.kind === "rest") return this.focus(box);
+      this.tip.hidden = true;
       this.top = this.at = box;
       this.view.zoom = box.path.slice(1).map((each) => each.label);
       this.draw();
@@ -441,6 +442,7 @@
       };
       if (!moves[event.key]) return;
       event.preventDefault();
+      this.tip.hidden = true;
       moves[event.key]();
     }
 

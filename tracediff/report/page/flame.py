@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 KINDS = ("whole", "phase", "annotation", "module", "op", "kernel", "rest")
 HOW = "Width: the larger side, and at least its parts. Colour: change relative to the larger side."
+MOST_OF_CHANGE = 2
+"""Times of the whole change up to which the title names the call that changed most: beyond it, calls only moved."""
 KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are one box."
 HOW_ONE = "Width: time per step. Colour: kind of call."
 
@@ -43,13 +45,13 @@ def comparison_flame(comparison: Comparison) -> FlameGraph:
     frames = flame_graph(comparison.trees, comparison.pairing, comparison.scale)
     control, test = total(f.work for f in frames)
     title = f"{_what(gpu)} per step {change(comparison.us(control), comparison.us(test))}"
-    alone = sum(sum(f.work) for f in frames if not all(f.work))
-    if 2 * alone > control + test:
-        return _graph(title, f"{HOW} {KERNELS_FIRST}", frames, ("control", "test"), comparison.scale, gpu)
     name, sums = largest(frames, lambda pair: pair[1] - pair[0])
-    if sums[0] != sums[1]:
-        title += f"; {name} changed most, {signed_time(comparison.us(sums[1] - sums[0]))}"
-    return _graph(title, HOW, frames, ("control", "test"), comparison.scale, gpu)
+    delta = sums[1] - sums[0]
+    if 0 < abs(delta) <= MOST_OF_CHANGE * abs(test - control):
+        title += f"; {name} changed most, {signed_time(comparison.us(delta))}"
+    alone = sum(sum(f.work) for f in frames if not all(f.work))
+    how = f"{HOW} {KERNELS_FIRST}" if 2 * alone > control + test else HOW
+    return _graph(title, how, frames, ("control", "test"), comparison.scale, gpu)
 
 
 def analysis_flame(analysis: Analysis) -> FlameGraph:
