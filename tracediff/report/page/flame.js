@@ -30,7 +30,7 @@
   }
   const percent = (share) => `${digits(100 * share, Math.abs(share) >= 0.0995 || !share ? 0 : Math.abs(share) >= 0.00095 ? 1 : 2)} %`;
   const plus = (value, text) => (value > 0 ? `+${text}` : text);
-  const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+  const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
   // Boxes: a tree of what is shown together
 
@@ -212,7 +212,7 @@
         this.search.value = ""; this.regex.checked = this.separate.checked = this.inverted.checked = false; this.size.value = this.sizes[0];
         this.change({ size: this.sizes[0], inverted: false, separate: false, find: "", regex: false, zoom: [] });
       });
-      this.chart.addEventListener("keydown", (event) => this.key(event));
+      this.chart.addEventListener("keydown", (event) => this.pressed(event));
       this.chart.addEventListener("click", (event) => {
         const box = this.boxOf(event);
         if (box) this.zoom(box === this.top && box.above ? box.above : box);
@@ -272,7 +272,7 @@
       if (!this.drawn.has(this.at)) this.at = this.top;
       this.chart.replaceChildren(...elements);
       this.chart.style.height = `${ROW * (1 + Math.max(...[...this.drawn.values()].map(({ row }) => row)))}px`;
-      this.report();
+      this.reportMatches();
       this.crumbs.replaceChildren(...this.top.path.flatMap((box, k) => [k ? " › " : "", this.crumb(box)]));
       this.focus(this.at, false);
     }
@@ -336,7 +336,7 @@
 
     amount(value) { return this.view.size === "count" ? count(value) : time(value); }
 
-    change_of(control, test) {
+    changeText(control, test) {
       const delta = test - control, text = plus(delta, this.amount(delta));
       if (!control || !test) return `${text}, only in the ${control ? "control" : "test"}`;
       return `${text} (${plus(delta, percent(delta / control))})`;
@@ -344,14 +344,14 @@
 
     amounts(box) {
       if (!this.isTwoSided) return [`${this.amount(box.control)} per step`, `${percent(this.whole.control ? box.control / this.whole.control : 0)} of all`];
-      return [`control ${this.amount(box.control)}`, `test ${this.amount(box.test)}`, this.change_of(box.control, box.test)];
+      return [`control ${this.amount(box.control)}`, `test ${this.amount(box.test)}`, this.changeText(box.control, box.test)];
     }
 
     facts(box) {
-      const facts = this.amounts(box), [own, own_test] = box.own, [before, after] = box.counts;
+      const facts = this.amounts(box), [own, ownTest] = box.own, [before, after] = box.counts;
       const shown = (a, b) => (!this.isTwoSided || a === b ? count(a) : `${count(a)} → ${count(b)}`);
-      if (box.below.size && (Math.abs(own) >= 1 || Math.abs(own_test) >= 1)) {
-        facts.push(`of its own ${this.amount(own)}${this.isTwoSided ? ` → ${this.amount(own_test)}` : ""}`);
+      if (box.below.size && (Math.abs(own) >= 1 || Math.abs(ownTest) >= 1)) {
+        facts.push(`of its own ${this.amount(own)}${this.isTwoSided ? ` → ${this.amount(ownTest)}` : ""}`);
       }
       if (before || after) facts.push(`${shown(before, after)} ${box.kind === "kernel" || this.view.inverted && this.view.size !== "count" ? "events" : "calls"} per step`);
       if (box.instances > 1) facts.push(`${count(box.instances)} instances`);
@@ -385,9 +385,9 @@
     }
 
     // What matches, and how much: a box within one that matches counts once.
-    report() {
+    reportMatches() {
       this.search.setAttribute("aria-invalid", String(this.isBroken));
-      const narrow = this.narrow ? `${plural(this.narrow, "box")}`.replace("boxs", "boxes") + " too narrow to draw: zoom in. " : "";
+      const narrow = this.narrow ? `${plural(this.narrow, "box", "boxes")} too narrow to draw: zoom in. ` : "";
       if (this.isBroken) this.found.textContent = "This is no regular expression.";
       else if (!this.pattern) this.found.textContent = narrow;
       else {
@@ -401,7 +401,7 @@
         const share = (value, all) => percent(all ? value / all : 0);
         const sum = this.isTwoSided ? `control ${this.amount(control)} (${share(control, this.whole.control)} of all), test ${this.amount(test)} (${share(test, this.whole.test)}), change ${plus(test - control, this.amount(test - control))}`
           : `${this.amount(control)} (${share(control, this.whole.control)} of all)`;
-        this.found.textContent = boxes ? `Matched: ${sum}; ${boxes === 1 ? "1 box" : `${count(boxes)} boxes`}${drawn < boxes ? `, ${count(drawn)} of them drawn` : ""}.` : "Nothing matches.";
+        this.found.textContent = boxes ? `Matched: ${sum}; ${plural(boxes, "box", "boxes")}${drawn < boxes ? `, ${count(drawn)} of them drawn` : ""}.` : "Nothing matches.";
       }
     }
 
@@ -433,7 +433,7 @@
       if (isSeen) element.scrollIntoView({ block: "nearest" });
     }
 
-    key(event) {
+    pressed(event) {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const moves = {
         ArrowDown: () => this.below(), ArrowUp: () => this.above(), ArrowRight: () => this.beside(1), ArrowLeft: () => this.beside(-1), Home: () => this.focus(this.top),
