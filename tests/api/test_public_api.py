@@ -152,3 +152,15 @@ def test_a_chart_as_a_fragment(diff):
     html = diff.chart_fragment("step_waterfall", theme="dark")
     assert html.startswith("<div")
     assert 'id="step_waterfall"' in html
+
+
+def test_the_three_questions_take_a_line_each(diff):
+    top = diff.top(5)
+    assert len(top) == 5
+    assert list(top["delta_us"].abs()) == sorted(top["delta_us"].abs(), reverse=True)
+    assert list(diff.top(5, slower=True)["delta_us"]) == sorted(diff.top(1000)["delta_us"], reverse=True)[:5]
+    merged, spread = diff.by("module"), diff.by("module", instances=True)
+    assert len(merged) <= len(spread)
+    assert merged["delta_us"].sum() == pytest.approx(spread["delta_us"].sum())
+    name = diff.by("op").index[0]
+    assert diff.explain(name).startswith(f"{name}: ")

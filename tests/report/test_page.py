@@ -18,7 +18,8 @@ import tracediff
 from tracediff import charts
 from tracediff.diff.ops import Op
 from tracediff.report.page.figures import chart
-from tracediff.report.page.html import MOST_BYTES, to_html, to_notebook
+from tracediff.report.page.html import MOST_BYTES, to_html
+from tracediff.report.page.notebook import to_notebook, to_summary
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -426,15 +427,34 @@ def test_the_command_writes_the_page(tmp_path):
 
 def test_a_notebook_shows_the_verdict_and_the_step(tmp_path):
     comparison = compared(tmp_path, events(names=HOSTILE), events(2, names=HOSTILE))
-    shown = to_notebook(replace(comparison, control=replace(comparison.control, label=HOSTILE[0])))
+    shown = to_summary(replace(comparison, control=replace(comparison.control, label=HOSTILE[0])))
     assert "per step" in shown.partition("verdict")[2][:300]
     assert "The states add up to the step: 0 ns unexplained" in shown
     assert "<script" not in shown
-    assert tracediff.Diff(comparison)._repr_html_() == to_notebook(comparison)
+    assert "href" not in shown
+    diff = tracediff.Diff(comparison)
+    assert diff.summary_html() == to_summary(comparison)
+    assert diff._repr_html_() == to_notebook(comparison)
+
+
+def test_the_flame_graph_of_a_notebook_draws_in_its_frame(tmp_path, visit):
+    shown = to_notebook(compared(tmp_path, events(names=HOSTILE), events(2, names=HOSTILE)))
+    (tmp_path / "cell.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><body>{shown}", encoding="utf-8")
+    opened = visit(tmp_path / "cell.html", ready="iframe")
+    frame = opened.page.frame_locator("iframe")
+    frame.locator(".flame-box").first.wait_for()
+    assert frame.locator(".flame-box").first.text_content() == "all work"
+    assert opened.complaints == []
+
+
+@needs_traces
+def test_a_cell_of_a_notebook_is_small():
+    pair = trace("timesformer_h100"), trace("timesformer_mi300")
+    assert len(tracediff.compare(*map(str, pair))._repr_html_()) < 2_000_000
 
 
 def test_a_notebook_has_no_link_that_leads_nowhere(tmp_path):
     cpu = [e for e in events() if e["cat"] in ("cpu_op", "user_annotation")]
-    shown = to_notebook(compared(tmp_path, cpu, events()))
+    shown = to_summary(compared(tmp_path, cpu, events()))
     assert "Not comparable" in shown
     assert "href" not in shown

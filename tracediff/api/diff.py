@@ -13,8 +13,10 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Finding
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
-from tracediff.diff.views import VIEWS, Sum, summed
+from tracediff.diff.views import VIEWS, Modules, Sum, summed, summed_by
+from tracediff.diff.work_changes import WorkChange, work_changes
 from tracediff.profile.kernels.display_names import display_name
+from tracediff.report.explain import explain
 from tracediff.report.to_csv import (
     GROUP_COLUMNS,
     HEALTH_COLUMNS,
@@ -48,6 +50,7 @@ FUSION_COLUMNS = (
     "delta_us",
 )
 VIEW_COLUMNS = ("name", "control_count", "test_count", "control_us", "test_us", "delta_us")
+CHANGE_COLUMNS = ("operator", "shapes", "module", "control_kernels", "test_kernels", *VIEW_COLUMNS[1:])
 PARTNER_COLUMNS = ("operator", "shapes", "control_kernels", "test_kernels")
 
 
@@ -105,16 +108,40 @@ class Diff(Charted):
             rows.append({**row, **names, **dict(zip(("control_kernels", "test_kernels"), kernels, strict=True))})
         return frame_of(rows, (*GROUP_COLUMNS[:2], *PARTNER_COLUMNS, *GROUP_COLUMNS[2:]))
 
-    def by(self, view: str) -> pd.DataFrame:
+    def top(self, n: int = 10, *, slower: bool = False) -> pd.DataFrame:
+        """The ``n`` largest changes of matched work, its instances merged, one row each: operator, shapes, module,
+        kernels of both sides, counts and µs per step; with ``slower`` those that added most time.
+        """
+        changes = work_changes(self.comparison.work)
+        if slower:
+            changes.sort(key=lambda change: -change.delta)
+        return frame_of([_change_row(self.comparison, change) for change in changes[:n]], CHANGE_COLUMNS)
+
+    def by(self, view: str, *, depth: int | None = None, instances: bool = False) -> pd.DataFrame:
         """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel`` or ``cause`` (index): counts
         and µs per step, largest change first.
+
+        Args:
+            depth: of modules only those ``depth`` outermost; what is inside of them counts for them.
+            instances: one row for each instance of a module instead of ``Layer[*]``.
 
         Raises:
             TracediffError: another view.
         """
         known_view(view, (*VIEWS, "cause"))
-        rows = [_sum_row(self.comparison, line) for line in summed(self.comparison.work, view)]
+        work = self.comparison.work
+        lines = summed_by(work, Modules(depth, instances)) if view == "module" else summed(work, view)
+        rows = [_sum_row(self.comparison, line) for line in lines]
         return frame_of(rows, VIEW_COLUMNS).set_index("name")
+
+    def explain(self, name: str, most: int = 10) -> str:
+        """How and why the work of kernels or operators called ``name``, or a part of it, was matched, as text: the
+        ``most`` largest groups.
+
+        Raises:
+            TracediffError: no work of that name.
+        """
+        return explain(self.comparison, name, most)
 
     @cached_property
     def fusions(self) -> pd.DataFrame:
@@ -202,13 +229,35 @@ class Diff(Charted):
 
         return written(to_html(self.comparison), path)
 
+    def summary_html(self) -> str:
+        """The verdict, the findings and the step's table as HTML without a script, for an e-mail or another page."""
+        from tracediff.report.page.notebook import to_summary
+
+        return to_summary(self.comparison)
+
     def _repr_html_(self) -> str:
-        from tracediff.report.page.html import to_notebook
+        from tracediff.report.page.notebook import to_notebook
 
         return to_notebook(self.comparison)
 
     def __repr__(self) -> str:
         return f"<Diff {self.comparison.control.label} → {self.comparison.test.label}: {self.verdict.sentence}>"
+
+
+def _change_row(comparison: Comparison, change: WorkChange) -> dict[str, Any]:
+    us, number = comparison.us, comparison.number
+    return {
+        "operator": change.operator or None,
+        "shapes": change.shapes or None,
+        "module": change.module or None,
+        "control_kernels": list(change.control_kernels),
+        "test_kernels": list(change.test_kernels),
+        "control_count": number(change.control_count),
+        "test_count": number(change.test_count),
+        "control_us": us(change.control_ns),
+        "test_us": us(change.test_ns),
+        "delta_us": us(change.delta),
+    }
 
 
 def _sum_row(comparison: Comparison, line: Sum) -> dict[str, Any]:

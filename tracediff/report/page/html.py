@@ -75,16 +75,6 @@ def _work(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def to_notebook(comparison: Comparison) -> str:
-    """The verdict, the step's table and the findings as a piece of HTML that needs no script, for a notebook's cell."""
-    return render(
-        "notebook.html.jinja",
-        answer=html_sections.answer(comparison),
-        step=None if comparison.was_refused else html_sections.step_table(comparison),
-        findings=comparison.findings,
-    )
-
-
 def page(
     template: str, title: str, charts: PageCharts, data: dict[str, Any], *, flame: FlameGraph, **context: Any
 ) -> str:
@@ -97,12 +87,12 @@ def page(
     """
     from plotly.offline import get_plotlyjs
 
-    plotly, script = _inline(get_plotlyjs()), _inline(resource("flame.js") + resource("page.js"))
+    plotly, script = inline(get_plotlyjs()), inline(resource("flame.js") + resource("page.js"))
     return render(
         template,
         title=title,
         version=VERSION,
-        hashes=[_sha256(plotly), _sha256(script)],
+        hashes=[sha256(plotly), sha256(script)],
         style=Markup(resource("page.css").replace("/*palettes*/", palettes()) + resource("flame.css")),
         data=Markup(encoded({"charts": charts.data, "flame": flame.data, **data})),
         plotly=Markup(plotly),
@@ -136,10 +126,11 @@ def resource(name: str) -> str:
     return files("tracediff.report.page").joinpath(name).read_text("utf-8")
 
 
-def _inline(script: str) -> str:
+def inline(script: str) -> str:
     """``script`` so that it cannot end its element."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def _sha256(script: str) -> str:
+def sha256(script: str) -> str:
+    """What a content security policy names ``script`` by."""
     return b64encode(hashlib.sha256(script.encode()).digest()).decode()
