@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import Item
-from tracediff.diff.module_instances import every_instance
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.diff.subset import OPERATOR
 from tracediff.diff.views import VIEWS, Modules, Sum, summed_by
-from tracediff.diff.work_changes import WorkChange, work_changes
+from tracediff.diff.work_changes import WorkChange, one_group, work_changes
 from tracediff.errors import printable
 from tracediff.profile.kernels.match_names import table_name
 
@@ -184,7 +183,7 @@ def _groups(comparison: Comparison) -> RowData:
     us, number = comparison.us, comparison.number
     for change in work_changes(comparison.work):
         groups = [comparison.work.groups[k] for k in change.groups]
-        group = _one_group(groups)
+        group = one_group(groups)
         cells = {
             "name": change.kernels or change.operator,
             "instances": len(groups),
@@ -202,33 +201,6 @@ def _groups(comparison: Comparison) -> RowData:
             ),
         }
         yield _identity(change), group, cells
-
-
-def _one_group(groups: Sequence[Group]) -> Group:
-    """Groups of the same work in instances of a module as one group."""
-    if len(groups) == 1:
-        return groups[0]
-    counts = [[getattr(g, name) for g in groups] for name in ("control_ops", "test_ops")]
-    control_ops, test_ops = (sum(side) if None not in side else None for side in counts)
-    return replace(
-        groups[0],
-        module=groups[0].module and every_instance(groups[0].module),
-        control=_one_side(m for g in groups for m in g.control),
-        test=_one_side(m for g in groups for m in g.test),
-        control_ops=control_ops,
-        test_ops=test_ops,
-        items=(tuple(i for g in groups for i in g.items[0]), tuple(i for g in groups for i in g.items[1])),
-    )
-
-
-def _one_side(members: Iterable[Member]) -> tuple[Member, ...]:
-    """The members, with those of the same work added up, the largest first."""
-    sums: dict[tuple[object, ...], Member] = {}
-    for m in members:
-        key = m.name, m.category, m.op, m.family, m.phase, every_instance(m.module or "")
-        same = sums.get(key)
-        sums[key] = replace(same, count=same.count + m.count, ns=same.ns + m.ns) if same else m
-    return tuple(sorted(sums.values(), key=lambda m: -m.ns))
 
 
 def _identity(change: WorkChange) -> tuple[object, ...]:

@@ -32,10 +32,10 @@ HOSTILE = (
 )
 SECTIONS = (
     "answer",
-    "step",
-    "changes",
     "findings",
     "flame",
+    "step",
+    "changes",
     "work",
     "timeline",
     "distributions",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.match import PLACED
@@ -71,6 +72,33 @@ def work_changes(work: WorkTime) -> list[WorkChange]:
         alike[_key(group)].append(position)
     rows = [_merged(work, positions) for positions in alike.values()]
     return sorted(rows, key=lambda r: (-abs(r.delta), -max(r.control_ns, r.test_ns), r.name, r.module, r.shapes))
+
+
+def one_group(groups: Sequence[Group]) -> Group:
+    """Groups of the same work in instances of a module as one group."""
+    if len(groups) == 1:
+        return groups[0]
+    counts = [[getattr(g, name) for g in groups] for name in ("control_ops", "test_ops")]
+    control_ops, test_ops = (sum(side) if None not in side else None for side in counts)
+    return replace(
+        groups[0],
+        module=groups[0].module and every_instance(groups[0].module),
+        control=_one_side(m for g in groups for m in g.control),
+        test=_one_side(m for g in groups for m in g.test),
+        control_ops=control_ops,
+        test_ops=test_ops,
+        items=(tuple(i for g in groups for i in g.items[0]), tuple(i for g in groups for i in g.items[1])),
+    )
+
+
+def _one_side(members: Iterable[Member]) -> tuple[Member, ...]:
+    """The members, with those of the same work added up, the largest first."""
+    sums: dict[tuple[object, ...], Member] = {}
+    for m in members:
+        key = m.name, m.category, m.op, m.family, m.phase, every_instance(m.module or "")
+        same = sums.get(key)
+        sums[key] = replace(same, count=same.count + m.count, ns=same.ns + m.ns) if same else m
+    return tuple(sorted(sums.values(), key=lambda m: -m.ns))
 
 
 def _key(group: Group) -> tuple[object, ...]:

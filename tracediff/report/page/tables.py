@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from tracediff.diff.work_changes import one_group, work_changes
 from tracediff.errors import printable
 from tracediff.formatting import time_unit
 from tracediff.profile.kernels.display_names import display_name
@@ -130,18 +131,19 @@ def _ops(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
 
 def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
     us, number = comparison.us, comparison.number
-    groups = sorted(comparison.work.groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.name))
+    changes = work_changes(comparison.work)
+    groups = [one_group([comparison.work.groups[k] for k in change.groups]) for change in changes]
     every = (
         [
-            names.code(group.name),
+            names.code(change.kernels or change.operator),
             names.code(group.level),
             names.code(group.family),
-            names.code(group.module or ""),
+            names.code(change.module),
             names.code(group.phase),
             number(group.control_count),
             number(group.test_count),
             *(_rounded(us(v)) for v in (group.control_ns, group.test_ns, group.delta)),
-            names.code(group.call or ""),
+            names.code(f"{change.operator}{change.shapes}"),
             *(_rounded(float(part / (comparison.scale * 1000))) for part in group.parts),
             [
                 [_member(comparison, m, names) for m in members[:MOST_MEMBERS]]
@@ -149,7 +151,7 @@ def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
             ],
             [len(group.control), len(group.test)],
         ]
-        for group in groups
+        for change, group in zip(changes, groups, strict=True)
     )
     columns = [
         *("name", "level", "family", "module", "phase", "count_a", "count_b", "us_a", "us_b", "delta"),
