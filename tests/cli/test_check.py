@@ -31,13 +31,13 @@ def run(*args, width=100):
     )
 
 
-def one_run(factor, gemm, copies, name, dims):
-    """Steps one after another, each with a GEMM and some copies; ``factor`` stretches all of it."""
+def one_run(factor, gemm, products, copies, name, dims):
+    """Steps one after another, each with some GEMMs and copies; ``factor`` stretches all of it."""
     events = []
     for n in range(STEPS):
         step_start, number = n * PERIOD * factor, 100 * n
         events += [step(n + 1, step_start, PERIOD * factor)]
-        kernels = [("aten::mm", "sgemm_128", gemm), *[("aten::copy_", name, COPY)] * copies]
+        kernels = [*[("aten::mm", "sgemm_128", gemm)] * products, *[("aten::copy_", name, COPY)] * copies]
         for k, (operator, called, us) in enumerate(kernels):
             start, correlation = step_start + (200 + 2500 * k) * factor, number + k + 1
             shapes = {"Input Dims": dims}
@@ -54,6 +54,7 @@ def trace_set(
     runs=5,
     slower=1.0,
     gemm=GEMM,
+    products=1,
     copies=1,
     sd=0.005,
     seed=0,
@@ -64,7 +65,7 @@ def trace_set(
     """A set whose runs differ by ``sd``."""
     spread = random.Random(seed)
     for k in range(1, runs + 1):
-        trace = one_run(slower * (1 + spread.gauss(0, sd)), gemm, copies, name, [list(d) for d in dims])
+        trace = one_run(slower * (1 + spread.gauss(0, sd)), gemm, products, copies, name, [list(d) for d in dims])
         trace["deviceProperties"][0]["name"] = gpu
         write(folder / f"run{k}" / "rank0.json", trace, layout="compact")
     return folder
@@ -107,6 +108,18 @@ def test_the_step_is_judged_on_its_interval(tmp_path, base, slower, options, cod
     line = out["limits"][0]
     assert line["ratio"] == pytest.approx(slower, rel=0.01)
     assert line["interval"][0] < line["ratio"] - 1 < line["interval"][1]
+
+
+def test_added_work_is_a_regression_and_missing_or_reshaped_work_is_not_judged(tmp_path, base):
+    new = trace_set(tmp_path / "new", products=3, slower=1.2, seed=2)
+    out = found(base, new)
+    assert (out["result"], out["exit_code"]) == ("regression", 1)
+    back = found(new, base)
+    assert (back["result"], back["exit_code"]) == ("not-comparable", 3)
+    assert back["comparability"]["stopping"] == ["missing-work"]
+    assert found(new, base, "--allow", "missing-work")["exit_code"] == 0
+    reshaped = trace_set(tmp_path / "reshaped", dims=((64, 96), (96, 64)), slower=1.2, seed=2)
+    assert found(base, reshaped)["comparability"]["stopping"] == ["workload"]
 
 
 def test_an_open_limit_says_what_would_settle_it(tmp_path):

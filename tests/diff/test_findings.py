@@ -232,10 +232,11 @@ def test_work_of_other_shapes(tmp_path):
             ),
         ]
 
-    assert (
-        "50 % of the work"
-        in finding(compare_events(tmp_path, products(4, 16), products(4, 64)), "workload-changed").title
-    )
+    title = finding(compare_events(tmp_path, products(4, 16), products(4, 64)), "workload-changed").title
+    assert title.startswith("50 % of the work has other shapes")
+    assert compare_events(tmp_path, products(4), products(4, 16, 64)).comparability.level == "ok"  # added work
+    title = finding(compare_events(tmp_path, products(4, 16), products(4, 64, 32)), "workload-changed").title
+    assert title.startswith("40 % of the work")  # one product of another shape, one more
 
 
 def test_compiling_inside_of_the_steps_is_told(tmp_path):
@@ -339,14 +340,76 @@ def test_kernels_of_an_idle_gpu_are_no_cause(tmp_path):
     assert context(comparison).startswith("GPU idle for 96 → 92 % of the step, host-bound on both sides; about 0 %")
 
 
-def test_repeated_work_is_other_work(tmp_path):
-    def convolutions(count):
-        return busy_step(1, 0, *[("aten::convolution", "implicit_convolve_sgemm", 10)] * count)
+def convolutions(count):
+    return busy_step(1, 0, *[("aten::convolution", "implicit_convolve_sgemm", 10)] * count)
 
-    comparison = compare_events(tmp_path, convolutions(20), convolutions(60))
+
+def test_repeated_work_without_steps_is_other_work(tmp_path):
+    comparison = compare_events(tmp_path, convolutions(20)[1:], convolutions(60)[1:])
     assert comparison.findings[0].code == "workload-changed"
     assert "3 times as often on the test side: 20 → 60 GPU events" in comparison.findings[0].title
     assert comparison.verdict.sentence.startswith("Different work: the same work is done 3 times as often")
+
+
+def test_repeated_work_in_a_step_is_added_work_but_less_of_it_is_other_work(tmp_path):
+    more = compare_events(tmp_path, convolutions(20), convolutions(60))
+    assert codes(more) == ["count-change"]
+    assert not more.verdict.sentence.startswith("Different work")
+    less = compare_events(tmp_path, convolutions(60), convolutions(20))
+    assert codes(less)[0] == "workload-changed"
+    assert less.verdict.sentence.startswith("Different work: the same work is done 3 times as often on the control")
+
+
+PRODUCT, ACTIVATION = ("aten::mm", "sgemm_128", 100), ("aten::relu", "relu_kernel", 20)
+FUSED = ("triton_fused_mlp", "triton_per_fused_mm_relu_0", 90)
+
+
+@pytest.mark.parametrize("work", [(PRODUCT, ACTIVATION), (PRODUCT, ("aten::bmm", "bgemm_64", 50), ACTIVATION)])
+@pytest.mark.parametrize("stepped", [True, False], ids=["steps", "whole file"])
+def test_added_products_are_a_slow_down_and_removed_ones_are_missing(tmp_path, work, stepped):
+    few = busy_step(1, 0, *work * 3)[not stepped :]
+    many = busy_step(1, 0, *work * 3, *[PRODUCT] * 3)[not stepped :]
+    added = compare_events(tmp_path, few, many)
+    assert codes(added) == ["count-change"]
+    assert added.findings[0].title.startswith("3 GPU events per step added")
+    assert added.comparability.level == "ok"
+    removed = compare_events(tmp_path, many, few)
+    assert [r.code for r in removed.comparability.reasons] == ["missing-work"]
+    assert codes(removed)[0] == "missing-work"
+    assert removed.verdict.sentence.startswith("Different work: ")
+    first = removed.findings[0]
+    assert sum(e.control_count - e.test_count for e in first.evidence) == 3
+    whole = sum(us for *_, us in work) * 3 + 300
+    assert first.title.startswith(f"{300 / whole * 100:.0f} % of control's work is missing")
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        (PRODUCT, PRODUCT, FUSED),
+        (PRODUCT, PRODUCT, PRODUCT),
+        (PRODUCT, PRODUCT, ("custom::mlp", "my_kernel", 60), ACTIVATION),
+    ],
+    ids=["fused", "activation saved", "own kernel"],
+)
+def test_work_that_is_fused_saved_or_replaced_is_not_missing(tmp_path, test):
+    comparison = compare_events(tmp_path, busy_step(1, 0, *[PRODUCT] * 3, ACTIVATION), busy_step(1, 0, *test))
+    assert comparison.comparability.level == "ok"
+    assert "missing-work" not in codes(comparison)
+
+
+def test_a_product_whose_module_does_something_else_instead_is_missing(tmp_path):
+    def forward(name, kernel_name):
+        product = launched("sgemm_128", 20, 50, 1)
+        return [
+            step(1, 0, 200),
+            event("python_function", "nn.Module: Linear_0", 60, 40, **{"Python id": 1, "Python parent id": None}),
+            *product,
+            *launched(kernel_name, 65, 30, 2, name),
+        ]
+
+    comparison = compare_events(tmp_path, forward("aten::mm", "sgemm_64"), forward("aten::add", "add_kernel"))
+    assert codes(comparison)[0] == "missing-work"
 
 
 def test_the_compiled_functions_own_frames_are_no_compilation(tmp_path):

@@ -11,7 +11,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.family_tests import compare_families
 from tracediff.diff.findings.find import find
 from tracediff.diff.findings.finding import Finding
-from tracediff.diff.findings.kinds import WORKLOAD_CHANGED
+from tracediff.diff.findings.same_work import DIFFERENT_WORK
 from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
 from tracediff.diff.groups import Matched, WorkTime, match_work
 from tracediff.diff.ops import compare_ops
@@ -50,7 +50,7 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
 
 def _of_different_work(verdict: Verdict, findings: tuple[Finding, ...]) -> Verdict:
     """``verdict``, whose sentence begins with how the work differs, if it does."""
-    other = next((f.title for f in findings if f.kind is WORKLOAD_CHANGED), None)
+    other = next((f.title for f in findings if f.kind in DIFFERENT_WORK), None)
     return replace(verdict, difference=f"Different work: {other}. {verdict.difference}") if other else verdict
 
 

@@ -1,4 +1,4 @@
-"""The preflight's cautions about the matched work: different dtypes and shapes."""
+"""The preflight's cautions about the matched work: different dtypes and shapes, and missing work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.program import changed_inputs
-from tracediff.diff.findings.same_work import repeated, workload
+from tracediff.diff.findings.same_work import missing, repeated, workload
 from tracediff.diff.preflight import Reason
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ OTHER_DTYPE = 0.1
 
 
 def reasons_of_work(comparison: Comparison) -> list[Reason]:
-    """The cautions dtype, shapes and workload."""
-    return [*_dtype(comparison), *_shapes(comparison)]
+    """The cautions dtype, shapes, workload and missing-work."""
+    return [*_dtype(comparison), *_different_work(comparison)]
 
 
 def _dtype(comparison: Comparison) -> list[Reason]:
@@ -31,14 +31,15 @@ def _dtype(comparison: Comparison) -> list[Reason]:
     return []
 
 
-def _shapes(comparison: Comparison) -> list[Reason]:
+def _different_work(comparison: Comparison) -> list[Reason]:
     reasons = []
-    for finding in (*repeated(comparison), *workload(comparison)):
+    for finding in (*repeated(comparison), *missing(comparison), *workload(comparison)):
         names = [[e.name for e in finding.evidence if (e.control_us, e.test_us)[side]] for side in (0, 1)]
         control, test = (next(iter(side), "none") for side in names)
-        reasons.append(
-            Reason("workload", finding.title, control, test)
-            if finding.kind is kinds.WORKLOAD_CHANGED
-            else Reason("shapes", finding.title, control, test)
-        )
+        if finding.kind is kinds.WORKLOAD_CHANGED:
+            reasons.append(Reason("workload", finding.title, control, test))
+        elif finding.kind is kinds.MISSING_WORK:
+            reasons.append(Reason("missing-work", finding.title, control, test))
+        else:
+            reasons.append(Reason("shapes", finding.title, control, test))
     return reasons

@@ -8,7 +8,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence
 from tracediff.diff.findings.kernels import REACHES
-from tracediff.diff.findings.kinds import WORKLOAD_CHANGED
+from tracediff.diff.findings.same_work import DIFFERENT_WORK
 from tracediff.diff.findings.step import bound_by
 from tracediff.diff.reach import idle_fractions, reach
 from tracediff.formatting import change, counts, percent, percents, plural, time_unit
@@ -80,7 +80,7 @@ def other_step_time(comparison: Comparison) -> str | None:
 
 def is_of_different_work(comparison: Comparison) -> bool:
     """Whether the sides do different work, so that their times do not compare."""
-    return any(finding.kind is WORKLOAD_CHANGED for finding in comparison.findings)
+    return any(finding.kind in DIFFERENT_WORK for finding in comparison.findings)
 
 
 def context(comparison: Comparison) -> str | None:

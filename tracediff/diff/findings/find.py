@@ -38,7 +38,7 @@ RULES = (
     *memory.RULES,
     *critical.RULES,
 )
-BEFORE_ALL = (kinds.WORKLOAD_CHANGED, kinds.COMPILE_IN_WINDOW)
+BEFORE_ALL = (*same_work.DIFFERENT_WORK, kinds.COMPILE_IN_WINDOW)
 """Kinds that come first: with other work, or steps that compile, the other findings say little. Outlier steps that make
 up most of the change come first, too.
 """

@@ -240,18 +240,25 @@ LAYOUT_CHANGE = FindingKind(
 )
 SHAPE_CHANGE = FindingKind(
     "shape-change",
-    "1–10 % of the work has shapes that do not occur on the other side",
+    "1–10 % of the work has other shapes than on the other side",
     "`Input Dims`; not between compiled and uncompiled code",
     "check the inputs",
 )
 WORKLOAD_CHANGED = FindingKind(
     "workload-changed",
-    "≥ 10 % of the work has shapes that do not occur on the other side; or most work with recorded shapes is of "
-    "another batch size; or ≥ 60 % of the work is done a whole number of times as often: the workloads differ; it "
-    "comes first",
+    "≥ 10 % of the work has other shapes than on the other side; or most work with recorded shapes is of another batch "
+    "size; or ≥ 60 % of the work is done a whole number of times as often (on the test side: only in files without "
+    "steps): the workloads differ; it comes first",
     "`Input Dims`, not between compiled and uncompiled code; counts of operators",
     "compare like with like first",
     closer="--by op",
+)
+MISSING_WORK = FindingKind(
+    "missing-work",
+    "≥ 1 % of control's work is matrix products, convolutions or attention that the test side does not do, nor "
+    "anything in their place; it comes first",
+    "matched work without a counterpart, by [family](families.md)",
+    "compare equal work, or check that the result does not need it",
 )
 TENSOR_CORE_SHARE = FindingKind(
     "tensor-core-share",

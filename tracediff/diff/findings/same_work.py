@@ -1,4 +1,7 @@
-"""Findings on whether both sides do the same work: its shapes, and how often it is done."""
+"""Findings on whether both sides do the same work: its shapes, how often it is done, and whether some is missing.
+
+Work that only the test side does is no such finding: it makes the step slower, and is judged as that.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -14,13 +18,18 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.matching.batch_ratio import batch_ratio, shape_key
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.batch_ratio import Shapes, batch_ratio, shape_key
+from tracediff.diff.matching.match import PLACED_AS
 from tracediff.diff.ops import GPU_WORK, Op
-from tracediff.formatting import counts, percent
+from tracediff.formatting import counts, percent, plural
+from tracediff.profile.kernels.families import OTHER
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
+DIFFERENT_WORK = (kinds.WORKLOAD_CHANGED, kinds.MISSING_WORK)
+"""Kinds that say that the sides do different work, so that their times do not compare."""
 REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
 OTHER_WORKLOAD = 0.1
 """Fraction of the work whose shapes do not occur on the other side from which the workloads differ."""
@@ -32,10 +41,20 @@ AS_MUCH = 0.02
 """Relative difference of the numbers of elements up to which an operator computes as much on both sides."""
 REPEATED = 0.6
 """Part of the work that is done the same whole number of times as often from which it is repeated work."""
+COMPUTATION = frozenset(("gemm", "conv", "attention"))
+"""Families of work that a faster program still does; copies, pointwise operators and the like may be fused or saved."""
+REPLACEMENTS = COMPUTATION | {"fused", OTHER}
+"""Families of kernels that may do such work in another way."""
+REPLACED = 0.1
+"""Time of added kernels that may do it, as a fraction of the missing work's, from which that work was replaced."""
+LEAST_MISSING = 0.01
+"""Fraction of control's work from which missing computation is reported."""
 
 
 def repeated(comparison: Comparison) -> list[Finding]:
-    """workload-changed: nearly all work is done a whole number of times as often."""
+    """workload-changed: nearly all work is done a whole number of times as often. More of it on the test side is other
+    work only where the files have no steps: in a step of the user's own it is added work.
+    """
     on_gpu = bool(comparison.gpu_time.groups)
     ops = [op for op in comparison.ops if (op.category in GPU_WORK if on_gpu else op.category == "cpu_op")]
     by_ratio: dict[Fraction, list[Op]] = defaultdict(list)
@@ -43,11 +62,11 @@ def repeated(comparison: Comparison) -> list[Finding]:
         if op.control_count and op.test_count:
             by_ratio[Fraction(op.test_count, op.control_count)].append(op)
     ratio = max(by_ratio, key=lambda r: _time(by_ratio[r]), default=Fraction(1))
-    if ratio == 1 or 1 not in (ratio.numerator, ratio.denominator):
+    if ratio == 1 or 1 not in (ratio.numerator, ratio.denominator) or (ratio > 1 and _has_steps(comparison)):
         return []
     same = sorted(by_ratio[ratio], key=lambda op: (-(op.control_self + op.test_self), op.name))
     share = _time(same) / max(_time(ops), 1)
-    if share < REPEATED:
+    if share < REPEATED or 2 * len(same) <= sum(map(len, by_ratio.values())):
         return []
     control, test = (
         comparison.number(sum(counted))
@@ -66,12 +85,67 @@ def repeated(comparison: Comparison) -> list[Finding]:
     ]
 
 
+def _has_steps(comparison: Comparison) -> bool:
+    return not (comparison.control.whole_file or comparison.test.whole_file)
+
+
+def missing(comparison: Comparison) -> list[Finding]:
+    """missing-work: matrix products, convolutions or attention of the control side that the test side does not do, nor
+    anything in their place. None where all work is done less often, which says it already.
+    """
+    if repeated(comparison):
+        return []
+    lost = {id(g): found for g in comparison.work.groups if (found := _lost(g))}
+    groups = [g for g in comparison.work.groups if id(g) in lost]
+    time = sum(lost.values())
+    share = time / max(comparison.work.control, 1)
+    instead = sum(m.ns for g in comparison.work.groups if not g.control for m in g.test if m.family in REPLACEMENTS)
+    if share < LEAST_MISSING or instead >= REPLACED * time:
+        return []
+    noun = "GPU event" if comparison.gpu_time.groups else "operator"
+    events = comparison.number(sum(g.control_count - g.test_count for g in groups))
+    us, number = comparison.us, comparison.number
+    return [
+        Finding(
+            kinds.MISSING_WORK,
+            f"{percent(share)} of control's work is missing on the test side: {plural(events, noun)} per step "
+            f"({', '.join(sorted({g.family for g in groups}))})",
+            "The test side does nothing in its place, so a shorter step may only skip work. Compare equal work, or "
+            "check that the result does not need it.",
+            evidence=tuple(
+                Evidence(
+                    g.call or g.control[0].op or g.name,
+                    number(g.control_count),
+                    number(g.test_count),
+                    us(g.control_ns),
+                    us(g.test_ns),
+                )
+                for g in sorted(groups, key=lambda g: (-lost[id(g)], g.name))[:5]
+            ),
+        )
+    ]
+
+
+def _lost(group: Group) -> int:
+    """Time of control's computation in ``group`` that the test side does not do: without a counterpart, beside nothing
+    but other kinds of work of its module, or done half as often or less.
+    """
+    time = sum(m.ns for m in group.control if m.family in COMPUTATION)
+    if not group.test or (
+        group.level in ("module", PLACED_AS["module"]) and not any(m.family in REPLACEMENTS for m in group.test)
+    ):
+        return time
+    if group.control_ops is None or group.test_ops is None or 2 * group.test_ops > group.control_ops:
+        return 0
+    return time * (group.control_ops - group.test_ops) // group.control_ops
+
+
 def _time(ops: Iterable[Op]) -> int:
     return sum(op.control_self + op.test_self for op in ops)
 
 
 def workload(comparison: Comparison) -> list[Finding]:
-    """workload-changed and shape-change: operators with shapes that do not occur on the other side."""
+    """workload-changed and shape-change: operators with other shapes than on the other side."""
     found = unmatched_shapes(comparison)
     if found is None or not found[1]:
         return []
@@ -88,7 +162,7 @@ def workload(comparison: Comparison) -> list[Finding]:
             "that the other side does not have. Compare equal workloads, or times per sample."
         )
         return [Finding(kinds.WORKLOAD_CHANGED, title, detail, evidence=evidence)]
-    title = f"{percent(share)} of the work has shapes that do not occur on the other side"
+    title = f"{percent(share)} of the work has other shapes than on the other side"
     if share >= OTHER_WORKLOAD:
         detail = "Compare equal workloads before you rely on the times."
         return [Finding(kinds.WORKLOAD_CHANGED, f"{title}: the workloads differ", detail, evidence=evidence)]
@@ -100,7 +174,11 @@ def workload(comparison: Comparison) -> list[Finding]:
 
 def _shaped(comparison: Comparison) -> float:
     """The fraction of all work whose shapes are recorded."""
-    shaped = sum(sum(_time_by_shapes(tree, comparison.scale // tree.denominator).values()) for tree in comparison.trees)
+    shaped = sum(
+        calls.ns
+        for tree in comparison.trees
+        for calls in _by_shapes(tree, comparison.scale // tree.denominator).values()
+    )
     return shaped / max(_whole(comparison), 1)
 
 
@@ -109,27 +187,40 @@ def _whole(comparison: Comparison) -> int:
 
 
 def unmatched_shapes(comparison: Comparison) -> tuple[float, list[tuple[str, int, int]]] | None:
-    """(fraction, calls) of the work with shapes that do not occur on the other side although its operator does; calls
-    are (operator with shapes, control, test), the longest first. None if shapes cannot be compared.
+    """(fraction, calls) of the work that one side does in shapes that the other does not have, while the other does as
+    many calls of the operator in shapes that the one does not have; calls are (operator with shapes, control, test),
+    the longest first. None if shapes cannot be compared.
+
+    Calls in new shapes beyond that number are added work; calls in lost shapes, saved or missing work.
     """
     compiled = [op for op in comparison.ops if REGION.match(op.raw_name) or op.raw_name.startswith("CompiledFunction")]
     if any(op.control_count for op in compiled) != any(
         op.test_count for op in compiled
     ):  # compiled code calls operators with other shapes
         return None
-    sides = [_time_by_shapes(tree, comparison.scale // tree.denominator) for tree in comparison.trees]
+    sides = [_by_shapes(tree, comparison.scale // tree.denominator) for tree in comparison.trees]
     if not all(sides):
         return None
-    shared = {label for label, _ in sides[0]} & {label for label, _ in sides[1]}
-    total = _whole(comparison)
-    shared -= _as_much(comparison)
-    unmatched = [
-        (f"{label}({', '.join(key)})", sides[0].get((label, key), 0), sides[1].get((label, key), 0))
-        for label, key in dict.fromkeys((*sides[0], *sides[1]))
-        if label in shared and ((label, key) in sides[0]) != ((label, key) in sides[1])
-    ]
+    as_much = _as_much(comparison)
+    own: dict[str, tuple[dict[Shapes, Calls], dict[Shapes, Calls]]] = defaultdict(lambda: ({}, {}))
+    for k in (0, 1):
+        for (label, key), calls in sides[k].items():
+            if (label, key) not in sides[1 - k] and label not in as_much:
+                own[label][k][key] = calls
+    unmatched, time = [], Fraction(0)
+    for label, of_op in own.items():
+        totals = [sum(calls.count for calls in shapes.values()) for shapes in of_op]
+        if not all(totals):
+            continue
+        for k in (0, 1):
+            part = Fraction(min(totals), totals[k])
+            time += part * sum(calls.ns for calls in of_op[k].values())
+            unmatched += [
+                (f"{label}({', '.join(key)})", *((calls.ns, 0) if k == 0 else (0, calls.ns)))
+                for key, calls in of_op[k].items()
+            ]
     unmatched.sort(key=lambda entry: (-max(entry[1:]), entry[0]))
-    return sum(c + t for _, c, t in unmatched) / max(total, 1), unmatched
+    return float(time / max(_whole(comparison), 1)), unmatched
 
 
 def _as_much(comparison: Comparison) -> set[str]:
@@ -148,14 +239,27 @@ def _as_much(comparison: Comparison) -> set[str]:
     }
 
 
-def _time_by_shapes(tree: CallTree, factor: int) -> dict[tuple[str, tuple[str, ...]], int]:
-    """(operator, shapes) → time of its work."""
-    sums: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
+@dataclass
+class Calls:
+    """Calls of an operator with equal shapes, and the time of their work; numerators over scale."""
+
+    count: int = 0
+    ns: int = 0
+
+
+def _by_shapes(tree: CallTree, factor: int) -> dict[tuple[str, Shapes], Calls]:
+    """(operator, shapes) → its calls, where they have work."""
+    out: dict[tuple[str, Shapes], Calls] = defaultdict(Calls)
+    seen: set[int] = set()
     for work in tree.work:
         call = tree.calls[work.node] if work.node >= 0 else None
         if call is not None and call.kind == "op" and (key := shape_key(call.label, call.shapes)):
-            sums[call.label, key] += factor * work.ns
-    return sums
+            calls = out[call.label, key]
+            calls.ns += factor * work.ns
+            if work.node not in seen:
+                seen.add(work.node)
+                calls.count += factor * call.count
+    return out
 
 
-RULES = (repeated, workload)
+RULES = (repeated, missing, workload)

@@ -15,7 +15,7 @@ from tracediff.errors import TracediffError
 
 T = TypeVar("T")
 FILE = "tracediff.toml"
-STOPPING = ("workload", "gpu", "gpu-count", "world-size", "dtype", "shapes", "single-run")
+STOPPING = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes", "single-run")
 """Cautions that make the sides not comparable unless they are allowed."""
 DEFAULT_RELATIVE, DEFAULT_ABSOLUTE = 0.05, 0.0
 KEYS = ("max_regression", "min_delta", "allow", "limit", "waiver")

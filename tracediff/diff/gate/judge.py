@@ -98,7 +98,7 @@ def check(comparison: Comparison, settings: Settings, today: date) -> Gate:
     stopping = _stopping(comparison, settings.allow)
     judged = [_judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison)]
     if stopping:
-        codes = ", ".join(r.code for r in stopping)
+        codes = ", ".join(dict.fromkeys(r.code for r in stopping))
         judged = [replace(j, result=INCONCLUSIVE, why=f"not decided: {codes}", settle="") for j in judged]
         return Gate(comparison, NOT_COMPARABLE, stopping, tuple(judged))
     judged = [_waived(j, settings.waivers, today) for j in judged]
