@@ -1,5 +1,10 @@
 """Errors that a user can act on: the input at fault, what is wrong and what to do."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher, get_close_matches
+
 
 class TracediffError(Exception):
     """An invalid input or request. ``str()`` is one line: ``subject: reason; remedy``.
@@ -26,6 +31,24 @@ class NotATrace(TracediffError):
 
 class Refused(TracediffError):
     """Two sets whose comparison would be meaningless (no GPU events on one side, nothing shared)."""
+
+
+AS_NEAR = 0.15
+"""Names are suggested beside the nearest up to this difference in similarity: aten:: alone makes none near."""
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
+    """``did you mean aten::mm or aten::bmm?`` with up to three of ``names`` that are near ``name``, the nearest first;
+    ``otherwise`` if none is. Upper and lower case are alike.
+    """
+    known: dict[str, str] = {}
+    for candidate in names:
+        known.setdefault(candidate.lower(), candidate)
+    found = {near: SequenceMatcher(None, near, name.lower()).ratio() for near in get_close_matches(name.lower(), known)}
+    near = [known[match] for match, ratio in found.items() if ratio >= max(found.values()) - AS_NEAR]
+    if not near:
+        return otherwise
+    return f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?"
 
 
 def printable(text: str) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging
 
 LIMITS = "Limits"
+CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes", "single-run")
+"""tracediff.diff.gate.config.STOPPING, which takes longer to import than --help may."""
 
 
 @click.command(cls=GroupedCommand)
@@ -49,8 +51,8 @@ LIMITS = "Limits"
     "--allow",
     group=LIMITS,
     multiple=True,
-    metavar="CODE",
-    help="Judge in spite of this comparability caution, such as gpu or single-run (repeatable).",
+    metavar="CAUTION",
+    help=f"Judge in spite of this caution (repeatable): {', '.join(CAUTIONS)}.",
 )
 @option(
     "--config",
@@ -96,11 +98,16 @@ def check(
     Exit code: 0 pass, 1 regression, 2 error, 3 inconclusive or not comparable.
 
     \b
-    Examples:
-      tracediff check base.tdprof.gz traces/ --max-regression 3% --min-delta 50us
-      tracediff check old/ new/ --limit state:data_loading=10%,1ms --limit memory=2%,16MB
-      tracediff check old/ new/ --limit 'op:aten::copy_*=0%,20us' --limit kernels=0
-      tracediff check old/ new/ --allow gpu --junit check.xml --markdown comment.md
+    Example (docs/ci.md has the whole script, and tracediff.toml):
+      tracediff collect bench.py:make_step --variant eager --repeats 5 -o base/
+      tracediff snapshot base/eager -o base.tdprof.gz
+      # then, for every change:
+      tracediff collect bench.py:make_step --variant eager --repeats 5 -o new/
+      tracediff check base.tdprof.gz new/eager \\
+          --max-regression 3% --min-delta 50us --limit state:data_loading=10%,1ms \\
+          --limit family:gemm=5%,20us --limit 'op:aten::copy_*=5%,20us' \\
+          --limit kernels=0 --limit memory=2%,16MB --allow gpu \\
+          --markdown comment.md --junit check.xml --json check.json
     """
     from tracediff.diff.compare import compare_sets
     from tracediff.diff.gate.judge import check as judge

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
 
 import tracediff
-from tracediff.errors import TracediffError, printable
+from tracediff.errors import TracediffError, did_you_mean, printable
 
 COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
@@ -44,8 +43,7 @@ class LazyGroup(click.Group):
         """Resolve as click does; the error of an unknown command suggests the nearest name."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            nearest = get_close_matches(name, COMMANDS, 1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"available commands: {', '.join(COMMANDS)}"
+            hint = did_you_mean(name, COMMANDS, f"available commands: {', '.join(COMMANDS)}")
             raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 

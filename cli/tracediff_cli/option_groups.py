@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from tracediff.errors import did_you_mean
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SETS = "Trace selection"
@@ -26,6 +28,18 @@ class GroupedOption(click.Option):
     def __init__(self, *args: Any, group: str, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.group = group
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Cast as click does; the error of a name that is none of the choices suggests the nearest."""
+        try:
+            return super().type_cast_value(ctx, value)
+        except click.BadParameter as error:
+            if not isinstance(self.type, click.Choice):
+                raise
+            choices = [str(choice) for choice in self.type.choices]
+            given = [value] if isinstance(value, str) else value
+            hint = next(did_you_mean(name, choices, "") for name in given if name not in choices)
+            raise click.BadParameter(f"{error.message} {hint.capitalize()}".rstrip(), ctx, self) from None
 
 
 class GroupedCommand(click.Command):

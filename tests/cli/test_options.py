@@ -113,6 +113,21 @@ def test_the_error_of_a_wrong_command_or_option_suggests_the_nearest():
     assert "--table" in run("compare", "a", "b", "--tabel", "x").output.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (["compare", "a", "b", "--by", "modul"], "module"),
+        (["compare", "a", "b", "--sort", "slowr"], "slower"),
+        (["export", "a", "b", "--charts", "c", "--chart-format", "png", "--chart-format", "pgn"], "png"),
+        (["compare", "a", "b", "--device", "disk"], ""),
+    ],
+)
+def test_the_error_of_a_wrong_choice_suggests_the_nearest(arguments, nearest):
+    line = run(*arguments).output.splitlines()[-1]
+    assert "is not one of" in line
+    assert line.endswith(f"Did you mean {nearest}?") if nearest else line.endswith("'all'.")
+
+
 def test_tables_are_in_every_json_and_csv(tmp_path):
     out = tmp_path / "out.json"
     for command in ("check", "matrix"):

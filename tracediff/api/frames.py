@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, did_you_mean
 from tracediff.profile.tables import table_schema
 from tracediff.report.table import table_columns
 from tracediff.write import write_text
@@ -42,7 +42,9 @@ def known_view(view: str, views: Sequence[str]) -> str:
         TracediffError: it is none of ``views``.
     """
     if view not in views:
-        raise TracediffError(f"view {view}", "is unknown", f"choose one of {', '.join(views)}")
+        raise TracediffError(
+            f"view {view}", "is unknown", did_you_mean(view, views, f"choose one of {', '.join(views)}")
+        )
     return view
 
 

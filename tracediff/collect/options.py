@@ -8,12 +8,12 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tracediff.collect.driver import ATTEMPTS, Collection
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, did_you_mean
 
 EXAMPLES = """
 examples:
@@ -23,6 +23,9 @@ examples:
   torchrun --nproc-per-node 2 -m tracediff.collect train.py:make_step --variant eager -o out/
   tracediff collect --show out/
 """
+
+
+SEE = "see tracediff collect --help"
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,33 @@ class ShowRequest:
     markdown_file: str | None = None
 
 
-def parser() -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as those of the other commands."""
+
+    def parse_args(self, arguments: Sequence[str]) -> argparse.Namespace:  # type: ignore[override]
+        """The options of ``arguments``.
+
+        Raises:
+            TracediffError: an unknown option, which suggests the nearest, or an invalid value.
+        """
+        options, unknown = self.parse_known_args(arguments)
+        if unknown:
+            hint = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions, SEE)
+            raise TracediffError(self.prog, f"unknown argument {unknown[0]!r}", hint)
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the error of an invalid value.
+
+        Raises:
+            TracediffError: always.
+        """
+        raise TracediffError(self.prog, message, SEE)
+
+
+def parser() -> Parser:
     """The argument parser of ``tracediff collect``."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="tracediff collect",
         description="Run steps under torch.profiler, each run of each variant in its own process,\n"
         "and write one trace set per variant.",
@@ -105,10 +132,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, not {value}")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, not {text!r}")
+    return int(text)
 
 
 def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, did_you_mean
 
 BUILT_IN = ("eager", *COMPILERS, *CAPTURES, *CHANGES)
 OPTIONS = {"mode": str, "backend": str, "dynamic": bool, "fullgraph": bool}
@@ -89,11 +89,9 @@ def parse_variant(text: str, workload_variants: Iterable[str] = ()) -> Variant:
         match = PART.match(part)
         name = match["name"] if match else part
         if not match or name not in (*BUILT_IN, *workload_variants):
-            raise TracediffError(
-                f"--variant {text}",
-                f"unknown variant {name!r}",
-                f"valid are {', '.join((*BUILT_IN, *workload_variants))}, joined by +",
-            )
+            known = (*BUILT_IN, *workload_variants)
+            hint = did_you_mean(name, known, f"valid are {', '.join(known)}, joined by +")
+            raise TracediffError(f"--variant {text}", f"unknown variant {name!r}", hint)
         if match["options"]:
             if name != "compile":
                 raise TracediffError(
@@ -112,9 +110,8 @@ def _option(text: str, option: str) -> tuple[str, Any]:
     if not separator:
         return (name, True) if OPTIONS.get(name) is bool else ("mode", name)
     if name not in OPTIONS:
-        raise TracediffError(
-            f"--variant {text}", f"unknown option {name!r} of compile", f"valid are {', '.join(OPTIONS)}"
-        )
+        hint = did_you_mean(name, OPTIONS, f"valid are {', '.join(OPTIONS)}")
+        raise TracediffError(f"--variant {text}", f"unknown option {name!r} of compile", hint)
     if OPTIONS[name] is bool:
         if value.lower() not in ("true", "false", "1", "0"):
             raise TracediffError(f"--variant {text}", f"{name} is true or false, not {value!r}", f"write {name}=true")

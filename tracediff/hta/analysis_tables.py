@@ -16,7 +16,7 @@ import numpy as np
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import Where
-from tracediff.errors import TracediffError, printable
+from tracediff.errors import TracediffError, did_you_mean, printable
 from tracediff.hta.from_columns import analysis
 from tracediff.hta.trace_diff import LabeledTrace
 
@@ -59,7 +59,8 @@ def sections(where: Where | TraceSet | LabeledTrace, names: Sequence[str]) -> li
     """
     for name in names:
         if name not in SECTIONS:
-            raise TracediffError(name, "unknown HTA analysis", f"choose from {', '.join(SECTIONS)}")
+            choices = f"choose from {', '.join(SECTIONS)}"
+            raise TracediffError(name, "unknown HTA analysis", did_you_mean(name, SECTIONS, choices))
     hta_analysis = analysis(where)
     return [_section(name, hta_analysis) for name in dict.fromkeys(names)]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, did_you_mean
 
 NAMES = (
     "vit",
@@ -48,5 +48,6 @@ def workload(name: str) -> Any:
         TracediffError: there is none; the message lists the workloads.
     """
     if name not in NAMES:
-        raise TracediffError(f"--workload {name}", "unknown workload", f"workloads: {', '.join(NAMES)}")
+        known = f"workloads: {', '.join(NAMES)}"
+        raise TracediffError(f"--workload {name}", "unknown workload", did_you_mean(name, NAMES, known))
     return import_module(f"tracediff.collect.workloads.{name.replace('-', '_')}")

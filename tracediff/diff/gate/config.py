@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tracediff.diff.gate.limits import Limit, limit_of, parse_absolute, parse_relative
 from tracediff.diff.gate.waivers import Waiver
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, did_you_mean
 
 T = TypeVar("T")
 FILE = "tracediff.toml"
@@ -51,7 +51,8 @@ def allowed(codes: Sequence[str], where: str) -> frozenset[str]:
     """
     for code in codes:
         if code not in STOPPING:
-            raise TracediffError(where, f"{code!r} never stops a check", f"codes that do: {', '.join(STOPPING)}")
+            hint = did_you_mean(code, STOPPING, f"cautions that do: {', '.join(STOPPING)}")
+            raise TracediffError(where, f"{code!r} never stops a check", hint)
     return frozenset(codes)
 
 
@@ -128,7 +129,8 @@ def _waiver(table: dict[str, Any], where: str) -> Waiver:
 def _known(table: dict[str, Any], keys: Sequence[str], where: str) -> None:
     for key in table:
         if key not in keys:
-            raise TracediffError(where, f"unknown key {key!r}", f"valid keys: {', '.join(keys)}")
+            hint = did_you_mean(key, keys, f"valid keys: {', '.join(keys)}")
+            raise TracediffError(where, f"unknown key {key!r}", hint)
 
 
 def _text(table: dict[str, Any], key: str, where: str) -> str:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import median
+from textwrap import shorten
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.gate.limits import Limit
+from tracediff.diff.gate.limits import NAMED, Limit
 from tracediff.diff.gate.sample_size import Interval, spread_of_interval, spread_of_step
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, did_you_mean
 from tracediff.ingest.manifest import Manifest
-from tracediff.profile.kernels.families import OTHER, RULES
+from tracediff.profile.step_states import STATES
 from tracediff.runtimes import KERNEL
 
-ALL_FAMILIES = {family for family, _ in RULES} | {OTHER}
-
+LONGEST = 200
+"""Characters up to which an error lists the names that there are."""
 FEW_RUNS = "too few runs: significance unknown"
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
@@ -51,10 +53,12 @@ def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
     """The figures to which ``limit`` applies: one, or for a pattern of ops one for each op that it matches.
 
     Raises:
-        TracediffError: an unknown family.
+        TracediffError: neither side has such an operator, kernel, family or state.
     """
     if limit.kind == "step":
         return [_step(comparison)]
+    if comparison.was_refused and limit.kind in NAMED:
+        return [Figure(limit.subject, 0.0, 0.0)]  # it has no operators to find; nothing is decided
     if limit.kind == "state":
         return [_state(limit, comparison)]
     if limit.kind == "family":
@@ -97,26 +101,34 @@ def _state(limit: Limit, comparison: Comparison) -> Figure:
     for state in comparison.step_time.states:
         if state.name == limit.name:
             return _time(limit.subject, us(state.control), us(state.test), state.interval, comparison)
-    return Figure(limit.subject, 0.0, 0.0)
+    if limit.name in STATES:
+        return Figure(limit.subject, 0.0, 0.0)
+    raise _unknown(limit, "a state", [state.name for state in comparison.step_time.states])
 
 
 def _family(limit: Limit, comparison: Comparison) -> Figure:
     for family in comparison.families:
         if family.name == limit.name:
             return _time(limit.subject, family.control_us, family.test_us, family.interval, comparison)
-    if limit.name not in ALL_FAMILIES:
-        raise TracediffError(
-            f"limit on {limit.subject!r}",
-            "neither side has this family",
-            f"built-in families: {', '.join(sorted(ALL_FAMILIES))}",
-        )
-    return Figure(limit.subject, 0.0, 0.0)
+    raise _unknown(limit, "a family", [family.name for family in comparison.families])
 
 
 def _ops(limit: Limit, comparison: Comparison) -> list[Figure]:
-    found = [op for op in comparison.ops if op.category not in ANNOTATIONS and _matches(op, limit.name)]
-    several = len(found) > 1
-    return [_op(op, comparison, several) for op in found] or [Figure(limit.subject, 0.0, 0.0)]
+    ops = [op for op in comparison.ops if op.category not in ANNOTATIONS]
+    found = [op for op in ops if _matches(op, limit.name)]
+    if not found:
+        raise _unknown(limit, "an operator or kernel", [name for op in ops for name in (op.name, op.raw_name)])
+    return [_op(op, comparison, len(found) > 1) for op in found]
+
+
+def _unknown(limit: Limit, what: str, names: Sequence[str]) -> TracediffError:
+    """The error of a limit that matches nothing; a name that contains it is as near as one that is spelt alike."""
+    part = limit.name.strip("*").lower()
+    containing = sorted({name for name in names if part and part in name.lower()}, key=lambda name: (len(name), name))
+    listed = shorten(", ".join(dict.fromkeys(names)), LONGEST, placeholder=" …")
+    there_are = f"there are {listed}" if listed else "there are none"
+    remedy = f"did you mean {containing[0]}?" if containing else did_you_mean(part, names, there_are)
+    return TracediffError(f"limit on {limit.subject!r}", f"neither side has such {what}", remedy)
 
 
 def _matches(op: Op, pattern: str) -> bool:

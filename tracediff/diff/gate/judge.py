@@ -93,7 +93,7 @@ def check(comparison: Comparison, settings: Settings, today: date) -> Gate:
         today: the date by which waivers have expired or not.
 
     Raises:
-        TracediffError: a limit on an unknown family.
+        TracediffError: a limit on an operator, kernel, family or state that neither side has.
     """
     stopping = _stopping(comparison, settings.allow)
     judged = [_judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison)]

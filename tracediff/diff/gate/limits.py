@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, did_you_mean
 from tracediff.profile.step_states import STATES
 
 UNIT_OF = {
@@ -89,10 +89,12 @@ def limit_of(subject: str, relative: str, absolute: str) -> Limit:
     if kind == "step":
         raise TracediffError(where, "the step has its own limit", "set it with --max-regression and --min-delta")
     if kind not in UNIT_OF or bool(mark) != (kind in NAMED) or (mark and not name):
-        subjects = "state:NAME, family:NAME, op:PATTERN, kernels, memory, graph-breaks"
-        raise TracediffError(where, "unknown subject", f"valid subjects: {subjects}")
+        hint = did_you_mean(kind, UNIT_OF, "") if kind not in UNIT_OF else ""
+        subjects = "valid subjects: state:NAME, family:NAME, op:PATTERN, kernels, memory, graph-breaks"
+        raise TracediffError(where, "unknown subject", f"{hint} {subjects}" if hint else subjects)
     if kind == "state" and name not in STATES and not name.startswith("op:"):
-        raise TracediffError(where, "unknown state", f"valid states: {', '.join(STATES)}")
+        hint = did_you_mean(name, STATES, f"valid states: {', '.join(STATES)}")
+        raise TracediffError(where, "unknown state", hint)
     return Limit(subject, parse_relative(relative, where), parse_absolute(absolute, UNIT_OF[kind], where))
 
 

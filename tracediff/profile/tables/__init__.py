@@ -5,10 +5,9 @@ meaning of its columns, and ``table``, which builds it. The tables over ranks ha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from importlib import import_module
 
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, did_you_mean
 from tracediff.profile.context import Context
 from tracediff.profile.model import TableRows
 from tracediff.profile.tables import over_ranks
@@ -53,9 +52,9 @@ def table_schema(name: str) -> TableSchema:
     if name in OVER_RANKS:
         return over_ranks.SCHEMAS[name]
     if name not in NAMES:
-        nearest = get_close_matches(name, NAMES, 1)
-        hint = f"did you mean {nearest[0]}? " if nearest else ""
-        raise TracediffError("--table", f"unknown table {name!r}", f"{hint}tables: {', '.join(NAMES)}")
+        hint = did_you_mean(name, NAMES, "")
+        tables = f"tables: {', '.join(NAMES)}"
+        raise TracediffError("--table", f"unknown table {name!r}", f"{hint} {tables}" if hint else tables)
     found: TableSchema = import_module(f"tracediff.profile.tables.{name}").SCHEMA
     return found
 
