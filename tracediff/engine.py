@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from tracediff.aggregate.assemble import arrange
+from tracediff.aggregate.one_program import check_one_program
 from tracediff.aggregate.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
@@ -81,7 +82,7 @@ def load_sets(
         progress: called while files are read.
 
     Raises:
-        TracediffError: a set without traces, a file that cannot be read, or an unknown table.
+        TracediffError: a set without traces or of several programs, a file that cannot be read, or an unknown table.
         ValueError: ``options`` are for another number of sets.
     """
     options = options or LoadOptions()
@@ -121,6 +122,7 @@ def load_sets(
         )
         profiles = _usable([found[wanted] for wanted in traces], notes, where)
         arranged = arrange(chosen_set.label or label, profiles, chosen_set.selection, chosen_set.ranks, notes.list())
+        check_one_program(arranged, where)
         arranged.manifest = _manifest(where)
         arranged.families = options.families
         arranged.tables = options.tables

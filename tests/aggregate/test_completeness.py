@@ -112,17 +112,6 @@ def launched(k):
     ]
 
 
-def test_mixed_world_sizes(tmp_path):
-    file(tmp_path / "run1" / "rank0.json", 0, world=1)
-    file(tmp_path / "run2" / "rank0.json", 0, world=2)
-    traces = load(tmp_path)
-    assert gaps(traces) == {"mixed-world-sizes": 1, "missing-ranks": 1}
-    assert [n.message for n in traces.notes if n.code == "mixed-world-sizes"] == [
-        "the files have different world sizes: 1, 2"
-    ]
-    assert analysed(traces) == 100_000
-
-
 def test_a_rank_without_gpu(tmp_path):
     file(tmp_path / "rank0.json", 0)
     file(tmp_path / "rank1.json", 1, gpu=False)

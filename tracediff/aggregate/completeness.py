@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OTHER_WORK = 0.1
 """Relative difference in the number of GPU events per step from which a run does other work."""
-CODES = frozenset(("mixed-world-sizes", "missing-ranks", "unequal-steps", "unequal-runs", "rank-without-gpu"))
+CODES = frozenset(("missing-ranks", "unequal-steps", "unequal-runs", "rank-without-gpu"))
 """Codes of the notes that depend on the selected ranks and steps."""
 
 
@@ -28,9 +28,6 @@ def usable_runs(runs: Iterable[Run], selection: Selection, ranks: frozenset[int]
         ranks: those requested, None for all.
     """
     runs = list(runs)
-    worlds = sorted({p.origin.world_size for p in _files(runs) if p.origin.world_size is not None})
-    if len(worlds) > 1:
-        notes.add("mixed-world-sizes", f"the files have different world sizes: {', '.join(map(str, worlds))}")
     everywhere = frozenset(rank for run in runs for rank in run.ranks)
     missing = sum(_missing(run, everywhere, ranks) for run in runs)
     notes.add(
