@@ -8,9 +8,13 @@ import gzip
 import io
 import os
 import random
+import socket
+import subprocess
 import sys
+import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -102,6 +106,66 @@ def test_a_missing_url_and_an_unknown_protocol_are_refused_in_one_line() -> None
     pytest.importorskip("fsspec")
     refused("memory://no/such/trace", "cannot be opened")
     refused("nonsense://x", "cannot be opened")
+
+
+class Server(BaseHTTPRequestHandler):
+    """Serves CONTENT, packed, whole or cut off; anything else is not found or forbidden."""
+
+    def do_HEAD(self) -> None:
+        self.answer(b"")
+
+    def do_GET(self) -> None:
+        self.answer(PACKED["gzip"](CONTENT))
+
+    def answer(self, body: bytes) -> None:
+        status = {"/trace.json.gz": 200, "/cut.json.gz": 200, "/mine.json.gz": 403}.get(self.path, 404)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(PACKED["gzip"](CONTENT))))
+        self.end_headers()
+        self.wfile.write(body if self.path != "/cut.json.gz" else body[:100])
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install 'torch-tracediff[remote]'")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+
+
+def test_a_trace_is_read_from_a_web_server(server: str) -> None:
+    assert len(read_trace(TraceFile(f"{server}/trace.json.gz"))) == 300
+
+
+def test_what_a_web_server_does_not_give_is_one_line(server: str) -> None:
+    refused(f"{server}/none.json.gz", "cannot be opened (404 Not Found)")
+    refused(f"{server}/mine.json.gz", "cannot be opened (403 Forbidden)")
+    refused(f"{server}/cut.json.gz", "the connection failed")
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    refused(f"http://127.0.0.1:{port}/trace.json", "Cannot connect to host")
+
+
+@pytest.mark.parametrize(
+    ("url", "missing", "packages"),
+    [
+        ("https://host/trace.json.gz", "fsspec", "'torch-tracediff[remote]', or"),
+        ("https://host/trace.json.gz", "aiohttp", "'torch-tracediff[remote]', or"),
+        ("s3://bucket/trace.json.gz", "s3fs", "'torch-tracediff[remote]' s3fs, or"),
+        ("gs://bucket/trace.json.gz", "gcsfs", "'torch-tracediff[remote]' gcsfs, or"),
+        ("az://container/trace.json.gz", "adlfs", "'torch-tracediff[remote]' adlfs, or"),
+    ],
+)
+def test_a_missing_package_for_urls_is_named(url: str, missing: str, packages: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from tracediff.ingest.source import *\n"
+    code += f"try: open_trace(TraceFile({url!r})).__enter__()\nexcept TracediffError as error: print(error)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.startswith(f"{url}: reading {url.partition('/')[0]}// needs a package that is not installed (")
+    assert f"; pip install {packages} copy the file here\n" in out
 
 
 def read_all(path: Path | str) -> None:

@@ -19,6 +19,25 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 BOMB_BYTES, BOMB_RATIO = 1 << 30, 300
 """A stream that unpacks to more than BOMB_BYTES at over BOMB_RATIO : 1 is refused (real traces pack 16–35 : 1)."""
 
+REMOTE = "'torch-tracediff[remote]'"
+PACKAGE_OF = {
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "az": "adlfs",
+    "abfs": "adlfs",
+    "abfss": "adlfs",
+    "hf": "huggingface_hub",
+    "sftp": "paramiko",
+    "ssh": "paramiko",
+    "smb": "smbprotocol",
+    "hdfs": "pyarrow",
+}
+"""Protocol of a URL → the package that fsspec needs for it, beyond those of the extra ``remote``."""
+OF_NETWORK = ("aiohttp", "fsspec", "botocore", "asyncio", "urllib3", "requests")
+"""Packages whose errors while reading come from the connection and not from the data."""
+
 
 OnRead = Callable[[int], None]
 
@@ -111,6 +130,10 @@ def _fault(file: TraceFile, error: Exception) -> TracediffError:
         return TracediffError(str(file), "does not fit into memory", "record fewer steps, or use more memory")
     if isinstance(error, OSError) and error.errno is not None:
         return unreadable(str(file), error)
+    if isinstance(error, TimeoutError) or type(error).__module__.startswith(OF_NETWORK):
+        return TracediffError(
+            str(file), f"the connection failed ({one_line(error)})", "try again, or copy the file here"
+        )
     if isinstance(error, EOFError):
         remedy = "copy it again, or unpack the rest (gzip -dc FILE > part.json): a cut-off .json is read up to the cut"
         return TracediffError(str(file), "the compressed file is cut off", remedy)
@@ -166,17 +189,29 @@ def _open_packed(file: TraceFile) -> Any:
 
 
 def _open_url(url: str) -> io.BufferedReader:
+    protocol = url.partition("://")[0]
     try:
         import fsspec
-    except ModuleNotFoundError:
-        raise TracediffError(
-            url, "reading URLs needs fsspec", "pip install 'torch-tracediff[url]', or copy the file here"
-        ) from None
-    try:
+
         opened: Any = fsspec.open(url, "rb").open()
         return io.BufferedReader(opened, 1 << 20)
-    except Exception as error:  # each file system has errors of its own
-        raise TracediffError(url, f"cannot be opened ({error})", "check the URL and your access to it") from None
+    except ImportError as error:
+        packages = " ".join(filter(None, (REMOTE, PACKAGE_OF.get(protocol, ""))))
+        reason = f"reading {protocol}:// needs a package that is not installed ({one_line(error)})"
+        raise TracediffError(url, reason, f"pip install {packages}, or copy the file here") from None
+    except Exception as error:  # each file system has errors of its own; a lost connection is no file to some
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        reason = one_line(cause)
+        if isinstance(cause, FileNotFoundError):
+            reason = "no such file there"
+        elif status := getattr(cause, "status", None):  # of HTTP; its text repeats the URL
+            reason = f"{status} {getattr(cause, 'message', '')}".strip()
+        raise TracediffError(url, f"cannot be opened ({reason})", "check the URL and your access to it") from None
+
+
+def one_line(error: Exception) -> str:
+    """The first line of an error's message; its kind if it has none."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _packed_size(file: TraceFile, packed: io.BufferedReader) -> int:
