@@ -141,6 +141,10 @@ def compare(
         raise click.UsageError("--depth and --instances need --by module")
     if image_format and markdown_file in (None, "-"):
         raise click.UsageError("--images needs --markdown FILE: the images are written next to that file")
+    if image_format:
+        from tracediff.report.charts_files import check_formats
+
+        check_formats([image_format], "--images")
     from tracediff.diff.compare import compare_sets
 
     before, after = loading.load([control, test])

@@ -1,6 +1,7 @@
 """``tracediff export --charts``: pages that open offline, JSON, and images where kaleido is installed."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -69,14 +70,22 @@ def test_images_need_kaleido(folders, tmp_path, monkeypatch):
         check_formats(["gif"])
 
 
-def test_without_kaleido_the_command_says_so_in_one_line(folders, tmp_path):
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["export", "--charts", "out", "--chart-format", "png"], "--chart-format png"),
+        (["compare", "--markdown", "out/diff.md", "--images", "png"], "--images png"),
+    ],
+)
+def test_without_kaleido_the_command_says_so_in_one_line(folders, tmp_path, command, option):
     code = (
         f"import importlib.util as u; known = u.find_spec; u.find_spec = lambda name: None if name == 'kaleido' "
         f"else known(name); {RUN}"
     )
-    asked = ["export", *folders, "--charts", str(tmp_path / "out"), "--chart-format", "png"]
-    done = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, text=True)
+    asked = [command[0], *map(os.path.abspath, folders), *command[1:]]
+    done = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
+    assert f"error: {option}: images need kaleido" in done.stderr
     assert "torch-tracediff[images]" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()

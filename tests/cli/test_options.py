@@ -1,6 +1,7 @@
 """The options that commands share, their groups in ``--help``, and the errors of wrong ones."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from tracediff_cli.main import COMMANDS, cli
 
 import tracediff
+from tracediff.collect.__main__ import main as collect
 from tracediff.errors import TracediffError
 from tracediff.profile.tables import NAMES
 
@@ -126,6 +128,19 @@ def test_the_error_of_a_wrong_choice_suggests_the_nearest(arguments, nearest):
     line = run(*arguments).output.splitlines()[-1]
     assert "is not one of" in line
     assert line.endswith(f"Did you mean {nearest}?") if nearest else line.endswith("'all'.")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--list"], ["--workload", "mlp", "-o", "out"], ["train.py:make_step", "--device", "cpu", "-o", "out"]],
+)
+def test_without_torch_collect_names_what_to_install(arguments, monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
+    monkeypatch.chdir(tmp_path)
+    assert collect(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("torch is not installed; pip install 'torch-tracediff[collect]'")
+    assert not list(tmp_path.iterdir())
 
 
 def test_tables_are_in_every_json_and_csv(tmp_path):

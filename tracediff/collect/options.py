@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tracediff.collect.driver import ATTEMPTS, Collection
+from tracediff.collect.record import check_torch, import_torch
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
 from tracediff.errors import TracediffError, did_you_mean
@@ -160,6 +161,7 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     if options.out is None:
         raise TracediffError("-o", "the folder to write to is missing", "add -o DIR")
     variants = _variants(options)
+    check_torch("tracediff collect")
     device = options.device or _default_device()
     if os.environ.get("RANK", "0") == "0":  # for other ranks, rank 0 has already started to fill the folder
         _prepare(options.out, options.overwrite)
@@ -193,8 +195,6 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
 
 
 def _default_device() -> str:
-    from tracediff.collect.record import import_torch
-
     return "cuda" if import_torch("tracediff collect").cuda.is_available() else "cpu"
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +148,21 @@ def import_torch(subject: str) -> Any:
     Raises:
         TracediffError: it is not installed.
     """
-    try:
-        import torch
-        import torch.profiler
-    except ModuleNotFoundError:
-        raise TracediffError(subject, "torch is not installed", "pip install 'torch-tracediff[collect]'") from None
+    check_torch(subject)
+    import torch
+    import torch.profiler
+
     return torch
+
+
+def check_torch(subject: str) -> None:
+    """Check that torch is installed, without the seconds that importing it takes.
+
+    Raises:
+        TracediffError: it is not.
+    """
+    if find_spec("torch") is None:
+        raise TracediffError(subject, "torch is not installed", "pip install 'torch-tracediff[collect]'")
 
 
 def _rank(torch: Any) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from tracediff.collect.record import check_torch
 from tracediff.errors import TracediffError, did_you_mean
 
 NAMES = (
@@ -45,9 +46,10 @@ def workload(name: str) -> Any:
     """The module of the workload ``name``.
 
     Raises:
-        TracediffError: there is none; the message lists the workloads.
+        TracediffError: there is none; or torch, which all of them need, is not installed.
     """
     if name not in NAMES:
         known = f"workloads: {', '.join(NAMES)}"
         raise TracediffError(f"--workload {name}", "unknown workload", did_you_mean(name, NAMES, known))
+    check_torch("tracediff collect")
     return import_module(f"tracediff.collect.workloads.{name.replace('-', '_')}")
