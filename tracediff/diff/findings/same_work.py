@@ -32,7 +32,7 @@ DIFFERENT_WORK = (kinds.WORKLOAD_CHANGED, kinds.MISSING_WORK)
 """Kinds that say that the sides do different work, so that their times do not compare."""
 REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
 OTHER_WORKLOAD = 0.1
-"""Fraction of the work whose shapes do not occur on the other side from which the workloads differ."""
+"""Fraction of the work with other shapes than on the other side from which the workloads differ."""
 OTHER_BATCH = 0.5
 """Fraction of the work with recorded shapes whose shapes differ, from which one ratio between them is another batch."""
 LEAST_SHAPES = 0.01
