@@ -52,6 +52,25 @@ class Click(Struct):
     points: list[Mark] = []
 
 
+class Box(Struct):
+    """The box that the flame graph is zoomed to."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class Flame(Struct):
+    """What of the flame graph is shown."""
+
+    size: str = ""
+    inverted: bool = False
+    separate: bool = False
+    find: str = ""
+    regex: bool = False
+    zoom: list[str] = []
+    node: Box | None = None
+
+
 class Relayout(Struct):
     """The new range of the time axes of a chart."""
 
@@ -65,7 +84,7 @@ class Relayout(Struct):
 
 VALUES: dict[str, Any] = {
     **dict.fromkeys(("url.pathname", "url.search", "theme.data"), Text),
-    **dict.fromkeys(("control.value", "test.value", "device.value", "steps.value", "tab.value", "size.value"), Text),
+    **dict.fromkeys(("control.value", "test.value", "device.value", "steps.value"), Text),
     **dict.fromkeys(("at-control.value", "at-test.value"), Text),
     **dict.fromkeys(("phase.value", "family.value", "module.value"), list[str] | None),
     **dict.fromkeys(("columns.value", "pinned.value", "dropped.data"), list[str] | None),
@@ -79,6 +98,7 @@ VALUES: dict[str, Any] = {
     "grid.selectedRows": list[Row] | Rows | None,
     "grid.columnState": list[Column] | None,
     "grid.filterModel": dict[str, dict[str, Any]] | None,
+    "flame-view.data": Flame | None,
     "chart-timeline.relayoutData": Relayout | None,
     "chart-timeline.clickData": Click | None,
 }
