@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging
 
 VIEWS = ("family", "phase", "module", "op", "kernel", "cause")
+FILES = ("--html", "--json", "--markdown", "--images")
+"""Options that write files."""
 SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 
 
@@ -186,8 +188,21 @@ def compare(
             tables=bool(loading.tables),
             verbose=verbose,
         )
-        show(comparison, screen_console(), screen, shlex.join(["tracediff", *sys.argv[1:]]))
+        show(comparison, screen_console(), screen, shlex.join(["tracediff", *_without_files(sys.argv[1:])]))
     return 3 if comparison.was_refused else 0
+
+
+def _without_files(arguments: list[str]) -> list[str]:
+    """The command line without the files that it writes."""
+    left = []
+    taken = iter(arguments)
+    for argument in taken:
+        name, equals, _ = argument.partition("=")
+        if name not in FILES:
+            left.append(argument)
+        elif not equals:
+            next(taken, None)
+    return left
 
 
 def _images(comparison: Comparison, markdown_file: str, image_format: str) -> dict[str, tuple[str, str]]:

@@ -45,7 +45,6 @@ class Answer:
         control, test: the sets' labels.
         result: of the verdict, or ``refused``. headline: its sentence. notes: further sentences on it.
         facts: one line on what was compared.
-        first_finding: the title of the largest, None where there is none.
         caution: what the cautions together mean. cautions: one line each.
     """
 
@@ -55,7 +54,6 @@ class Answer:
     headline: str
     notes: tuple[str, ...]
     facts: str
-    first_finding: str | None
     caution: str
     cautions: list[str]
 
@@ -136,7 +134,6 @@ def answer(comparison: Comparison) -> Answer:
         headline=headline(comparison),
         notes=tuple(note for note in (interval(comparison), *asides(comparison)) if note),
         facts=facts(comparison),
-        first_finding=comparison.findings[0].title if comparison.findings else None,
         caution="Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",
         cautions=sections.caution_lines(comparison),
     )
