@@ -53,7 +53,6 @@ def exposed_communication(comparison: Comparison) -> list[Finding]:
             found.share + (f" {kinds.advice_of(kinds.EXPOSED_COMMUNICATION)}" if found.delta_us > 0 else ""),
             delta_us=found.delta_us,
             weight_us=found.typical_us,
-            evidence=(Evidence("exposed communication", None, None, found.control_us, found.test_us),),
             covers=frozenset(("gpu_comm",)),
         )
     ]
