@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import flask
-from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
+from dash import Dash, ctx, html, no_update
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
@@ -16,6 +16,7 @@ from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
 from tracediff.report.page.html import palettes, resource
 from tracediff_dashboards import components, layout
+from tracediff_dashboards.callbacks import CHOSEN_FROM, register, register_in_browser
 from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
@@ -41,8 +42,6 @@ INDEX = """<!DOCTYPE html>
 </head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
 </html>"""
-CHOSEN_FROM = ("control", "test", "phase", "family", "module", "rank")
-"""Controls whose options depend on the sets."""
 
 
 class Dashboard:
@@ -81,7 +80,8 @@ class Dashboard:
             add_log_handler=False,
         )
         self.app.layout = layout.shell(theme)
-        self._register()
+        register(self.app, self)
+        register_in_browser(self.app)
         self._serve("palette.css", palettes(), "text/css")
         self._serve("flame.css", resource("flame.css"), "text/css")
         self._serve("flame.js", resource("flame.js"), "text/javascript")
@@ -96,115 +96,6 @@ class Dashboard:
         self.loader.close()
         self.step_inspector.close()
         self.sets.uploads.close()
-
-    def _register(self) -> None:
-        app = self.app
-        address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
-        set_controls = [Input(key, "value") for key in CONTROLS]
-        page_controls = [
-            Input("flame-view", "data", allow_optional=True),
-            Input("grid", "selectedRows", allow_optional=True),
-        ]
-        page_controls += [Input(key, "value", allow_optional=True) for key in ("at-control", "at-test")]
-        page_controls += [
-            Input("window", "data", allow_optional=True),
-            *(Input(key, "value", allow_optional=True) for key in ("columns", "pinned")),
-        ]
-        page_controls += [Input("grid", key, allow_optional=True) for key in ("columnState", "filterModel")]
-        buttons = [Input("swap", "n_clicks"), Input("clear", "n_clicks"), Input("dropped", "data")]
-        choices = [*(Output(key, "value") for key in CONTROLS), *(Output(key, "options") for key in CHOSEN_FROM)]
-        page = [
-            Output("page", "children"),
-            Output("nav", "children"),
-            Output("poll", "disabled"),
-            Output("cancel", "hidden"),
-            Output("unfiltered", "hidden"),
-            Output("shown", "data"),
-        ]
-        # one callback, because the URL and the controls set each other
-        app.callback(
-            [Output("url", "search"), *choices, *page],
-            [*address, *set_controls, *page_controls, *buttons],
-            State("shown", "data"),
-        )(self.show_page)
-        app.callback(
-            [Output("status", "children"), Output("ready", "data"), Output("poll", "disabled", allow_duplicate=True)],
-            [Input("poll", "n_intervals"), Input("again", "n_clicks", allow_optional=True)],
-            [State("url", "search"), State("ready", "data")],
-            prevent_initial_call=True,
-        )(self.poll)
-        app.callback(Input("cancel", "n_clicks"), State("url", "search"), prevent_initial_call=True)(self.cancel)
-        app.callback(
-            Output("details", "children"),
-            Input("grid", "selectedRows"),
-            [State("url", "search"), State("theme", "data")],
-            prevent_initial_call=True,
-        )(self.show_details)
-        app.clientside_callback(
-            ClientsideFunction("flame", "draw"), Output("flame-graph", "title"), Input("flame-data", "data")
-        )
-        app.callback(
-            [Output("flame-row", "children"), Output("flame-row", "hidden")],
-            Input("flame-view", "data"),
-            [State("url", "search"), State("theme", "data")],
-            prevent_initial_call=True,
-        )(self.show_zoomed)
-        timeline_inputs = [
-            Input("at-control", "value"),
-            Input("at-test", "value"),
-            Input("chart-timeline", "relayoutData"),
-        ]
-        timeline_outputs = [
-            Output("chart-timeline", "figure"),
-            Output("chart-timeline", "style"),
-            Output("caption-timeline", "children"),
-            Output("window", "data"),
-        ]
-        app.callback(timeline_outputs, timeline_inputs, [State("url", "search"), State("theme", "data")])(
-            self.draw_timeline
-        )
-        app.callback(
-            Output("followed", "children"),
-            Input("chart-timeline", "clickData"),
-            State("url", "search"),
-            prevent_initial_call=True,
-        )(self.show_linked)
-        app.callback(
-            [Output("dropped", "data"), Output("notice", "children")],
-            Input("upload", "contents"),
-            State("upload", "filename"),
-            prevent_initial_call=True,
-        )(self.add_dropped)
-        app.clientside_callback(
-            ClientsideFunction("theme", "choose"),
-            [Output("theme", "data"), Output("theme-button", "children")],
-            [Input("theme-button", "n_clicks"), Input("asked-theme", "data")],
-            State("theme", "data"),
-        )
-        app.clientside_callback(
-            ClientsideFunction("link", "copy"),
-            Output("copy", "children"),
-            Input("copy", "n_clicks"),
-            prevent_initial_call=True,
-        )
-        app.clientside_callback(
-            ClientsideFunction("grid", "download"),
-            Output("grid", "exportDataAsCsv"),
-            Input("csv", "n_clicks"),
-            prevent_initial_call=True,
-        )
-        app.clientside_callback(
-            ClientsideFunction("grid", "columns"),
-            Output("grid", "columnDefs"),
-            [Input("columns", "value"), Input("pinned", "value")],
-            State("grid", "columnDefs"),
-            prevent_initial_call=True,
-        )
-
-        row_count_inputs = [Input("grid", "virtualRowData"), State("grid", "rowData"), State("rows", "title")]
-        app.clientside_callback(
-            ClientsideFunction("grid", "count"), Output("rows", "children"), row_count_inputs, prevent_initial_call=True
-        )
 
     def show_page(
         self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any
