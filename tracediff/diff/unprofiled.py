@@ -10,11 +10,11 @@ from statistics import median
 
 from tracediff.diff.statistics.runs import estimate
 from tracediff.diff.verdict import (
-    MEAN_MEDIAN_GAP,
     SAME_SENTENCE,
     Judging,
     Verdict,
     conclusion_of,
+    far_apart,
     interval_us,
     is_different,
     result_of,
@@ -77,7 +77,7 @@ def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:
     profiled = verdict.median_test_us / verdict.median_control_us - 1 if verdict.median_control_us else 0.0
     changes = profiled, unprofiled.change
     opposite = min(changes) < -SAME_SENTENCE and max(changes) > SAME_SENTENCE
-    return abs(changes[1] - changes[0]) > MEAN_MEDIAN_GAP or opposite
+    return far_apart(*changes) or opposite
 
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:

@@ -195,7 +195,7 @@ def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tu
         return f"{labels[0]} has no step time to compare with"
     change = means[1] / means[0] - 1
     by_median = medians[1] / medians[0] - 1 if medians[0] else change
-    far = abs(by_median - change) > MEAN_MEDIAN_GAP
+    far = far_apart(change, by_median)
     opposite = abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)
     if not (far or opposite):
         return f"{labels[1]} {is_different(change)}"
@@ -203,10 +203,16 @@ def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tu
     return f"{labels[1]} {is_different(by_median)} by the median (mean: {mean}, by a few far steps or runs)"
 
 
+def far_apart(change: float, other: float) -> bool:
+    """Whether two measures of a relative change contradict each other by their size; the same for swapped sides."""
+    ratios = 1 + change, 1 + other
+    return min(ratios) <= 0 or abs(math.log(ratios[0] / ratios[1])) > MEAN_MEDIAN_GAP
+
+
 def is_different(change: float) -> str:
     """``is 24 % faster per step``, or that there is no difference."""
     if abs(change) < SAME_SENTENCE:
-        return f"shows no difference per step (within {SAME_SENTENCE * 100:.1f} %)"
+        return f"takes as long per step (within {SAME_SENTENCE * 100:.1f} %)"
     return f"is {change_text(change)} per step"
 
 

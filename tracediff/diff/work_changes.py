@@ -116,7 +116,7 @@ def _merged(work: WorkTime, positions: list[int]) -> WorkChange:
     placed = first.level in PLACED
     sides = [_members(groups, side) for side in (0, 1)]
     return WorkChange(
-        operator=f"{first.family}, {first.level}" if placed else _operator(first),
+        operator=f"several {first.family} operators" if placed else _operator(first),
         shapes="" if placed else _shapes(first),
         module=modules.pop() if len(modules) == 1 else "",
         family=first.family,

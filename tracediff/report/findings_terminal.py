@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from rich.console import RenderableType
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Finding
 from tracediff.errors import printable
-from tracediff.report.text import evidence_line
+from tracediff.report.shorten import shortened_pairs
+from tracediff.report.text import evidence_figures
 
+PER_STEP = " per step"
+"""What the heading says of all findings."""
 SHOWN, DETAILED, WITH_EVIDENCE = 5, 1, 2
 """Findings shown, and how many of them with their detail, and with evidence."""
 
@@ -22,19 +27,23 @@ def findings(comparison: Comparison, top: int | None, verbose: bool) -> list[Ren
     shown = comparison.findings[: top if top is not None else None if verbose else SHOWN]
     if not comparison.findings:
         return []
-    runs = next((f.runs for f in comparison.findings if f.runs), "")
-    heading = f"Findings ({runs}{' per side' if runs == 'one run' else ''}: not tested)" if runs else "Findings"
-    parts: list[RenderableType] = [Text(heading, style="bold")]
+    parts: list[RenderableType] = [Text(_heading(comparison, len(shown)), style="bold")]
     for place, finding in enumerate(shown):
         parts.append(_statement(finding))
         parts += _all_of(finding) if verbose else _brief(finding, place)
-    if left := len(comparison.findings) - len(shown):
-        parts.append(Padding(Text(f"{left:,} more (-v)", style="dim"), (0, 2)))
     return [*parts, Text()]
 
 
+def _heading(comparison: Comparison, shown: int) -> str:
+    """``Findings per step (one run per side: not tested; 5 of 12, -v for all)``."""
+    runs = next((f.runs for f in comparison.findings if f.runs), "")
+    remarks = [f"{runs}{' per side' if runs == 'one run' else ''}: not tested"] if runs else []
+    remarks += [f"{shown} of {len(comparison.findings)}, -v for all"] if shown < len(comparison.findings) else []
+    return f"Findings per step ({'; '.join(remarks)})" if remarks else "Findings per step"
+
+
 def _statement(finding: Finding, before: str = "", indent: int = 2) -> RenderableType:
-    text = Text.assemble(before, (finding.code, "bold"), "  ", printable(finding.statement))
+    text = Text.assemble(before, (finding.code, "bold"), "  ", printable(finding.statement.replace(PER_STEP, "")))
     return Padding(text, (0, indent))
 
 
@@ -51,7 +60,18 @@ def _all_of(finding: Finding) -> list[RenderableType]:
 
 
 def _evidence(finding: Finding, most: int | None) -> list[RenderableType]:
-    return [
-        Padding(Text(printable(evidence_line(e)), style="dim", no_wrap=True, overflow="ellipsis"), (0, 4))
-        for e in finding.evidence[:most]
-    ]
+    return [Padding(EvidenceLine(evidence_figures(e), e.name), (0, 4)) for e in finding.evidence[:most]]
+
+
+@dataclass(frozen=True)
+class EvidenceLine:
+    """One line of evidence in the width there is; of ``old → new`` both names are cut."""
+
+    figures: str
+    name: str
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """The line, for rich."""
+        figures = f"{self.figures}  " if self.figures else ""
+        (name,) = shortened_pairs([printable(self.name)], max(options.max_width - len(figures), 1))
+        yield Text(figures + name, style="dim", no_wrap=True)

@@ -14,10 +14,13 @@ from tracediff.diff.matrix import Cell
 from tracediff.errors import printable
 from tracediff.formatting import PERCENT, time_unit
 from tracediff.report.escape import escaped
+from tracediff.report.shorten import shortened
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
 BESIDE_NAMES = 66
 """Columns of text beside the names."""
+LONGEST = 100
+"""Characters of a name."""
 
 
 def rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
@@ -53,19 +56,26 @@ def table(cells: Sequence[Cell]) -> Group:
     """A table for the terminal that keeps its numbers at 80 columns, and the cautions below."""
     unit, body = rows(cells)
     out = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", expand=True)
-    out.add_column("control → test", ratio=1, no_wrap=True, overflow="ellipsis")
+    controls = {row[0] for row in body}
+    one = next(iter(controls)) if len(controls) == 1 else None
+    head = "control → test" if one is None else "test"
+    above = [] if one is None else [Text(printable(f"control: {one}, {body[0][3]} {unit}"), style="bold"), Text()]
+    names = shortened([row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body], LONGEST)
+    out.add_column(head, ratio=1, no_wrap=True, overflow="ellipsis")
     for name in ("runs", unit, "change", "95 % interval"):
         out.add_column(name, justify="right", no_wrap=True)
     out.add_column("result", no_wrap=True)
     remarks = []
-    for control, test, runs, _, us, change, interval, p, result, cautions in body:
+    for name, (_, _, runs, _, us, change, interval, p, result, cautions) in zip(names, body, strict=True):
         outcome = result if p == "–" else f"{result}, p {p}"
-        out.add_row(*(Text(printable(cell)) for cell in (f"{control} → {test}", runs, us, change, interval, outcome)))
+        out.add_row(*(Text(printable(cell)) for cell in (name, runs, us, change, interval, outcome)))
         if cautions:
-            remarks.append(Text(printable(f"  {control} → {test}: {cautions}"), style="dim"))
-    wide = max((len(f"{row[0]} → {row[1]}") for row in body), default=0) + BESIDE_NAMES
+            remarks.append(Text(printable(f"  {name}: {cautions}"), style="dim"))
+    wide = max(len(head), *map(len, names)) + BESIDE_NAMES
     return Group(
-        Constrain(out, wide), *([Text(), Text("Compared with caution", style="bold"), *remarks] if remarks else [])
+        *above,
+        Constrain(out, wide),
+        *([Text(), Text("Compared with caution", style="bold"), *remarks] if remarks else []),
     )
 
 

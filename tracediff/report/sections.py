@@ -261,12 +261,14 @@ def gpu_summary(comparison: Comparison) -> Row:
 
 def health_lines(comparison: Comparison) -> list[str]:
     """Health notes with the counts of both sides; equal ones once."""
+    return [f"{code} ({control:,} → {test:,}): {message}" for code, message, control, test in health(comparison)]
+
+
+def health(comparison: Comparison) -> list[tuple[str, str, int, int]]:
+    """(code, message, count of control, of test) of each health note."""
     notes = dict.fromkeys((n.code, n.message) for n in comparison.control.notes + comparison.test.notes)
-    lines = []
-    for code, message in notes:
-        control, test = (_count(side.notes, code, message) for side in (comparison.control, comparison.test))
-        lines.append(f"{code} ({control:,} → {test:,}): {message}")
-    return lines
+    control, test = comparison.control.notes, comparison.test.notes
+    return [(code, text, _count(control, code, text), _count(test, code, text)) for code, text in notes]
 
 
 def _count(notes: tuple[Note, ...], code: str, message: str) -> int:

@@ -24,6 +24,7 @@ class Table:
         title: its heading. about: what its columns mean, may be empty.
         heads: of the columns. texts: how many of the columns, from the left, are texts; the others are numbers.
         rows: texts. more: how many rows were left out.
+        together: how many of the first numbers are never omitted.
     """
 
     title: str
@@ -33,6 +34,7 @@ class Table:
     texts: int
     rows: tuple[tuple[str, ...], ...]
     more: int = 0
+    together: int = 1
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,7 @@ def two_sided(
         texts=len(schema.keys),
         rows=tuple(lines),
         more=len(table_diff.rows) - len(lines),
+        together=3,
     )
 
 

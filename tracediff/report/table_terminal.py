@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracediff.errors import printable
+from tracediff.report.shorten import shortened
 from tracediff.report.table import LONGEST, Table, no_rows_shown
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
@@ -32,15 +33,19 @@ class Fitted:
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """The grid, for rich."""
-        table = _with_values(self.table)
+        table = whole = _with_values(self.table)
         room = options.max_width - INDENT
-        widths = [max(len(head), *(len(row[k]) for row in table.rows)) for k, head in enumerate(table.heads)]
+        while table.texts > 1 and not _fits(table, room):
+            table = _without_last_text(table)
+        widths = _widths(table)
         numbers = widths[table.texts :]
         kept = len(numbers)
         least = sum(min(w, LEAST_NAME) + GAP for w in widths[: table.texts])
-        while kept > 1 and least + sum(n + GAP for n in numbers[:kept]) > room:
+        while kept > table.together and least + sum(n + GAP for n in numbers[:kept]) > room:
             kept -= 1
         names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers[:kept]) - GAP * table.texts)
+        columns = [shortened([row[k][:LONGEST] for row in table.rows], width) for k, width in enumerate(names)]
+        hidden = (*whole.heads[table.texts : whole.texts], *table.heads[table.texts + kept :])
         grid = RichTable(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
         for k, width in enumerate([*names, *numbers[:kept]]):
             grid.add_column(
@@ -50,12 +55,13 @@ class Fitted:
                 overflow="ellipsis",
                 justify="left" if k < table.texts else "right",
             )
-        for row in table.rows:
-            grid.add_row(*(Text(printable(cell[:LONGEST])) for cell in row[: table.texts + kept]))
+        for k, row in enumerate(table.rows):
+            cells = [*(column[k] for column in columns), *row[table.texts : table.texts + kept]]
+            grid.add_row(*(Text(printable(cell)) for cell in cells))
         yield Padding(grid, (0, 0, 0, INDENT))
         left = [
             *([f"{table.more:,} more (--top)"] if table.more else []),
-            *([_columns(table.heads[table.texts + kept :])] if kept < len(numbers) else []),
+            *([_columns(hidden)] if hidden else []),
         ]
         if left:
             yield Padding(Text("; ".join(left), style="dim"), (0, INDENT))
@@ -74,6 +80,25 @@ def _with_values(table: Table) -> Table:
         texts=sum(k < table.texts for k in kept),
         rows=tuple(tuple(row[k] for k in kept) for row in table.rows),
     )
+
+
+def _widths(table: Table) -> list[int]:
+    """Characters that each column wants."""
+    return [max(len(head), *(len(row[k]) for row in table.rows)) for k, head in enumerate(table.heads)]
+
+
+def _fits(table: Table, room: int) -> bool:
+    """Whether the first numbers have room beside names of the least width."""
+    widths = _widths(table)
+    texts, numbers = widths[: table.texts], widths[table.texts :][: table.together]
+    return sum(min(w, LEAST_NAME) + GAP for w in texts) + sum(n + GAP for n in numbers) <= room
+
+
+def _without_last_text(table: Table) -> Table:
+    """``table`` without the last of its names, which says least."""
+    last = table.texts - 1
+    rows = tuple((*row[:last], *row[last + 1 :]) for row in table.rows)
+    return replace(table, heads=(*table.heads[:last], *table.heads[last + 1 :]), texts=last, rows=rows)
 
 
 def _shared(wanted: list[int], room: int) -> list[int]:

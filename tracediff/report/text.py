@@ -9,9 +9,16 @@ from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence
 from tracediff.diff.findings.kernels import REACHES
 from tracediff.diff.findings.same_work import DIFFERENT_WORK
+from tracediff.diff.findings.state_change import tested
 from tracediff.diff.findings.step import bound_by
 from tracediff.diff.reach import idle_fractions, reach
+from tracediff.diff.verdict import SAME_SENTENCE
 from tracediff.formatting import change, counts, percent, percents, plural, time_unit
+
+LEAST_REACH = 0.05
+"""Part of a change of GPU time that reaches the step below which none does."""
+HARDLY = "faster kernels would hardly shorten it"
+GPU_COUNTS = "1 ms of GPU time counts for about {:.1g} ms of it"
 
 
 def evidence_line(evidence: Evidence) -> str:
@@ -91,13 +98,22 @@ def context(comparison: Comparison) -> str | None:
     before, after = (bound_by(i) for i in idle)
     bound = f", {after}-bound on both sides" if before == after and after else ""
     share = reach(comparison)
-    counts_for = "" if share >= REACHES else f"; about {percent(share)} of a change of GPU time reaches the step"
+    counts_for = "" if share >= REACHES else f"; {HARDLY if share < LEAST_REACH else GPU_COUNTS.format(share)}"
     return f"GPU idle for {collapsed(percents(*idle))} of the step{bound}{counts_for}"
 
 
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
-    return [text for text in (other_step_time(comparison), context(comparison)) if text]
+    return [text for text in (other_step_time(comparison), context(comparison), same_gpu_work(comparison)) if text]
+
+
+def same_gpu_work(comparison: Comparison) -> str | None:
+    """That only the host's timing differs, and may differ by chance; None if it is otherwise, or was tested."""
+    gpu, step = comparison.gpu_time, comparison.step_time
+    same = gpu.groups and all(group.level == "exact" for group in gpu.groups)
+    if not same or tested(comparison) or abs(gpu.delta) > SAME_SENTENCE * max(step.control, step.test):
+        return None
+    return "The GPU does the same work in the same time: the rest may be variation from run to run, record more runs"
 
 
 def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:

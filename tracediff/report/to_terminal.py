@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from math import ceil
 
 from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
@@ -26,13 +28,19 @@ from tracediff.report.work_terminal import WorkTable
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
+LEAST_BAR = 0.05
+"""Fraction of the step that at least makes a whole bar: small changes have small bars."""
 SMALL_STATE = 0.005
 """States below this fraction of the step share a row."""
+LEAST_CHANGE = 0.001
+"""Fraction of the step below which the usual screen shows no change."""
 ROWS, LEAST_ROWS = 8, 2
 """Rows of the table of changes: as many of these as fit on the screen."""
 SCREEN, OF_ONE_TABLE = 40, 15
 """Lines of a screen; rows where one table is asked for."""
 CLOSING = "0 ns unexplained"
+SHORT = re.compile(r": | \(")
+"""Where the short form of a note ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +82,13 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     parts: list[RenderableType] = [
         Text(printable(f"{c.label} → {t.label}"), style="bold"),
         Text(printable(facts(comparison)), style="dim"),
-        Text(),
     ]
     style = "" if is_of_different_work(comparison) else "bold"  # its percentages are not to be relied on
     parts.append(Padding(Text(printable(headline(comparison)), style=style), (0, 2)))
-    parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
+    if (screen.view or screen.tables) and not comparison.was_refused:
+        return Group(*parts, Text(), *_work(comparison, screen))
     brief = not (screen.verbose or comparison.was_refused)
+    parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
     parts += [*_in_a_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
     if not comparison.was_refused:
         parts += findings(comparison, screen.top, screen.verbose)
@@ -98,17 +107,18 @@ def show(
 ) -> None:
     """Print the answer, on one screen unless more is asked for; and what ``command``, which compared, can show next."""
     usual = screen.is_usual and not comparison.was_refused
-    while usual and screen.rows > LEAST_ROWS and len(console.render_lines(render(comparison, screen))) >= SCREEN:
+    following = [f"Next: {line}" for line in next_commands(comparison, command)] if usual else []
+    room = SCREEN - sum(ceil(len(line) / console.width) for line in following)
+    while usual and screen.rows > LEAST_ROWS and len(console.render_lines(render(comparison, screen))) > room:
         screen = replace(screen, rows=screen.rows - 1)
     print_screen(console, render(comparison, screen))
-    if usual:
-        console.file.writelines(f"Next: {line}\n" for line in next_commands(comparison, command))  # never wrapped
+    console.file.writelines(f"{line}\n" for line in following)  # a command to copy: only the terminal breaks it
 
 
 def _in_a_line(comparison: Comparison) -> list[RenderableType]:
     """Cautions and health notes in a line each."""
     cautions = [r.message.partition(":")[0] for r in sections.cautions(comparison)]
-    notes = list(dict.fromkeys(line.partition(":")[0] for line in sections.health_lines(comparison)))
+    notes = [f"{a:,} → {b:,} {SHORT.split(message)[0]}" for _, message, a, b in sections.health(comparison)]
     return [
         Padding(Text(printable(f"{title} (-v): {'; '.join(texts)}"), no_wrap=True, overflow="ellipsis"), (0, 2))
         for title, texts in (("Caution", cautions), ("Health", notes))
@@ -130,7 +140,15 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
         return [_view(comparison, screen.view, most, screen.modules)]
     rows = screen.top if screen.top is not None else screen.rows
     device = screen.device or ("all" if screen.verbose else "gpu")
-    return [_changes(comparison, table) for table in sections.changes(comparison, device, screen.sort, rows)]
+    tables = sections.changes(comparison, device, screen.sort, rows)
+    return [_changes(comparison, _without_small(comparison, t) if screen.is_usual else t) for t in tables]
+
+
+def _without_small(comparison: Comparison, table: sections.Changes) -> sections.Changes:
+    """``table`` without changes that the step hardly has; the largest stays."""
+    step = comparison.us(max(comparison.step_time.control, comparison.step_time.test))
+    shown = [row for k, row in enumerate(table.rows) if not k or abs(row.delta_us) >= LEAST_CHANGE * step]
+    return replace(table, rows=shown, more=table.more + len(table.rows) - len(shown))
 
 
 def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
@@ -166,8 +184,9 @@ def _step_table(comparison: Comparison, small: float) -> RenderableType:
     step, us = comparison.step_time, comparison.us
     unit = time_unit([us(step.control), us(step.test)])
     table = _table("Where the step went", unit)
+    largest = max(*(abs(r.delta_us) for r in rows), LEAST_BAR * us(max(step.control, step.test)))
     for row in rows:
-        _add(table, row, unit, max(abs(r.delta_us) for r in rows))
+        _add(table, row, unit, largest)
     closing = CLOSING.replace("0", f"{step.residual / comparison.scale:g}")
     table.add_row(
         Text("step", style="bold"),
@@ -195,7 +214,7 @@ def _gpu_account(comparison: Comparison) -> str:
     total = f"GPU time {change(row.control_us, row.test_us)} in {counts(row.control_count, row.test_count)} events"
     named = {name: unit.signed(comparison.us(n)) for name, n in parts.items() if n}
     if len(named) == 1:
-        return f"{total}, all {next(iter(named))}"
+        return f"{total}, {'all with a counterpart' if gpu.matched else f'all {next(iter(named))}'}"
     sums = " + ".join(f"({figure}) {name}" for name, figure in named.items())
     return f"{total}; {unit.signed(row.delta_us)} = {sums}" if named else total
 

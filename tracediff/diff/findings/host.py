@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 
 LINE = re.compile(r"(?<=\.py)\(\d+\)")
 """A line number, which moves with every edit of the file above it."""
-NOTHING_RECORDED = "(nothing recorded)"
+NOTHING_RECORDED = "(not recorded: with_stack=True records Python)"
 MOSTLY = 0.5
 """Fraction of a state's change from which one operator or function is named in the title."""
 LOADS_ITSELF = 0.1
 """Part of the time in the DataLoader in which the process does other work, from which it loads itself."""
 ONE_CALLER = 0.8
 """Part of the change of an operator from which the function that calls it is named."""
+QUEUED = "It is time between the launch and the start of its work, not in launch calls: the queue of driver and GPU."
 SHOWN = 5
 SLOWER_CALLS = 0.5
 """Largest part of a change of launching that more launches explain for it to be a matter of slow calls."""
@@ -85,7 +87,7 @@ def data_loading(comparison: Comparison) -> list[Finding]:
             f"{found.share} {_what_loads(comparison, found, inside)}",
             delta_us=found.delta_us,
             weight_us=found.typical_us,
-            evidence=_evidence(inside, found),
+            evidence=_evidence([replace(row, name=f"{row.name}, while loading") for row in inside], found),
             covers=frozenset(("data_loading",)),
         )
     ]
@@ -110,11 +112,14 @@ def launch_bound(comparison: Comparison) -> list[Finding]:
     found = state_change(comparison, LAUNCH_STATES)
     if found is None:
         return []
+    queued = comparison.typical.within(("gpu_queued",))
+    mostly_queued = abs(queued[1] - queued[0]) > MOSTLY * abs(found.delta_us)
+    title = f"launched work starts {'later' if found.delta_us > 0 else 'sooner'}: {change(*queued)} per step"
     return [
         Finding(
             kinds.LAUNCH_BOUND,
-            f"waiting for kernel launches {found.rose}",
-            f"{found.share} {_why_launching(comparison, found)}",
+            title if mostly_queued else f"waiting for kernel launches {found.rose}",
+            f"{found.share} {QUEUED if mostly_queued else _why_launching(comparison, found)}",
             delta_us=found.delta_us,
             weight_us=found.typical_us,
             evidence=_evidence([_queued(comparison), *held_by(comparison, LAUNCH_STATES)], found),
@@ -124,13 +129,7 @@ def launch_bound(comparison: Comparison) -> list[Finding]:
 
 
 def _why_launching(comparison: Comparison, found: StateChange) -> str:
-    """Whether launched work starts later, the launches became slower, or there are more of them."""
-    queued = comparison.typical.within(("gpu_queued",))
-    if abs(queued[1] - queued[0]) > MOSTLY * abs(found.delta_us):
-        return (
-            f"Most of it is time between the launch and the start of its work ({change(*queued)}), not in launch "
-            "calls: the queue of the driver and the GPU."
-        )
+    """Whether the launches became slower, or there are more of them."""
     calls = [op for op in comparison.ops if op.category in CALL_CATEGORIES and is_launch(op.raw_name)]
     before, after = (
         comparison.number(sum(op.control_count for op in calls)),

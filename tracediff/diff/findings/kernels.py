@@ -374,8 +374,9 @@ def swapped(comparison: Comparison) -> list[Finding]:
         )
         if _changed(comparison, whole) and _passes_family(comparison, family, whole.delta):
             kind = kinds.ALGORITHM_SWAP
-            title = f"{family} {noun_of(comparison)} were replaced: {times}"
-            detail = f"{reaches(comparison)}{replacement} than before. Check dtype, layout and library versions."
+            faster = change_text(whole.delta / max(whole.control, 1))
+            title = f"{family} {noun_of(comparison)} replaced, {faster}: {times}"
+            detail = f"{reaches(comparison)}{replacement} than before. {_why_other_kernels(comparison)}"
         elif family == "conv" and comparison.gpu_time.groups and whole.relative < SAME_TIME:
             kind = kinds.CUDNN_CHOICE
             title = f"other convolution algorithms at similar cost: {times}"
@@ -397,6 +398,12 @@ def swapped(comparison: Comparison) -> list[Finding]:
             )
         )
     return found
+
+
+def _why_other_kernels(comparison: Comparison) -> str:
+    if comparison.control.gpu != comparison.test.gpu:
+        return "The GPUs differ, and with them the kernels of their libraries; check dtype and layout, too."
+    return "Check dtype, layout and library versions."
 
 
 def _swap_name(group: Group) -> str:

@@ -9,7 +9,7 @@ from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.state_change import state_change
 from tracediff.diff.reach import BUSY_STATES, GPU_BOUND, HOST_BOUND, idle_fractions
 from tracediff.diff.typical_steps import Outlier, outliers
-from tracediff.formatting import part, percents, plural, signed_time, time
+from tracediff.formatting import part, percents, signed_time, time
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
@@ -105,7 +105,11 @@ def _outlier_finding(odd: list[Outlier], side: Side, name: str) -> Finding:
         f"Period of {listed}{' …' if len(odd) > 3 else ''}. Outliers count in the mean, not in the median: "
         f"look at {'this step' if len(odd) == 1 else 'these steps'} in the timeline."
     )
-    return Finding(kinds.OUTLIER_STEP, f"{plural(len(odd), 'outlier step')} in {name}", detail)
+    first, title = odd[0], f"{len(odd)} outlier steps in {name}"
+    if len(odd) == 1:
+        times = time(first.step.period_ns / 1000), time(first.median_ns / 1000)
+        title = f"outlier step: step {first.step.number} of {name} took {times[0]}, the median {times[1]}"
+    return Finding(kinds.OUTLIER_STEP, title, detail)
 
 
 RULES = (bound, exposed_communication, outlier_steps)

@@ -42,6 +42,8 @@ UNKNOWN_MEMORY, UNKNOWN_SIDE = "kind of memory not recorded", re.compile(r"\bhos
 TENSOR_CORE_CHANGE = 0.05
 MATRIX_FAMILIES = ("gemm", "attention", "conv", "fused")
 """Families whose kernels may use tensor cores even if their names do not tell."""
+MOSTLY = 0.5
+"""Part of the change from which one operator is named in the title."""
 SHOWN = 5
 
 
@@ -113,9 +115,11 @@ def counts(comparison: Comparison) -> list[Finding]:
     title = (
         f"{plural(number(before or after), noun)} per step {'removed' if before else 'added'}"
         if one_sided
-        else f"{noun}s per step: {formatted_counts(number(before), number(after))}"
+        else f"{noun}s of work done more or less often: {formatted_counts(number(before), number(after))} per step"
     )
-    title += f", {collapsed(change(us(control), us(test)))}"
+    largest_change = shown[0][1][3] - shown[0][1][2]
+    mostly = f", mostly {shown[0][0]}" if len(sums) > 1 and largest_change * delta >= MOSTLY * delta**2 else ""
+    title += f", {collapsed(change(us(control), us(test)))}{mostly}"
     detail = (
         f"{reaches(comparison)}This is work that one side does not do, or does more often. Read which work was added "
         "and removed."

@@ -33,6 +33,7 @@ SCHEMA = TableSchema(
     "it.",
     keys=("state", "host", "kind", "caller"),
     columns=(Column("time", "time"),),
+    states=("state",),
 )
 
 

@@ -29,12 +29,12 @@ def show(
         Text(),
     ]
     parts += [Padding(Text(printable(first.step), style="bold"), (0, 2)), Text()]
+    parts += _findings(analysis)
     parts += [
         to_rich(table)
         for table in tables_of(analysis, top if top is not None or names else 10, names or SUMMARY).values()
     ]
     parts += [to_rich(table) for table in more]
-    parts += _findings(analysis)
     notes = health_lines(analysis)
     if notes:
         parts += [
