@@ -39,7 +39,7 @@ def score(story: dict[str, Any]) -> tuple[bool, int, list[str], list[str]]:
 
 def _names(finding: Finding, cause: str) -> bool:
     code, _, text = cause.partition(": ")
-    evidence = (e.name for e in finding.evidence)
+    evidence = (e.label for e in finding.evidence)
     return finding.code == code and text in " ".join([finding.title, finding.detail, *evidence])
 
 

@@ -104,7 +104,7 @@ def test_cuda_graphs_save_the_host_time_that_nobody_waited_for():
 def test_the_host_bounds_the_small_models(model, culprit):
     comparison = real(f"{model}_h100", f"{model}_mi300")
     first = comparison.findings[0]
-    assert (first.code, first.evidence[0].name) == ("host-time", culprit)
+    assert (first.code, first.evidence[0].label) == ("host-time", culprit)
     assert "host-bound on both sides" in context(comparison)
     assert "gpu" in {r.code for r in comparison.comparability.reasons}
 

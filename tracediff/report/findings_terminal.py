@@ -60,7 +60,7 @@ def _all_of(finding: Finding) -> list[RenderableType]:
 
 
 def _evidence(finding: Finding, most: int | None) -> list[RenderableType]:
-    return [Padding(EvidenceLine(evidence_figures(e), e.name), (0, 4)) for e in finding.evidence[:most]]
+    return [Padding(EvidenceLine(evidence_figures(e), e.label), (0, 4)) for e in finding.evidence[:most]]
 
 
 @dataclass(frozen=True)

@@ -320,6 +320,7 @@ class Evidence(Struct):
     test_count: Annotated[float | None, Meta(description="occurrences per step")]
     control_us: Annotated[float | None, Meta(description="µs per step")]
     test_us: Annotated[float | None, Meta(description="µs per step")]
+    where: Annotated[str, Meta(description="what calls it, or in what it runs; may be empty")]
 
 
 class Finding(Struct):

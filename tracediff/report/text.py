@@ -24,7 +24,7 @@ GPU_COUNTS = "1 ms of GPU time counts for about {:.1g} ms of it"
 def evidence_line(evidence: Evidence) -> str:
     """``98 → 2 ×, 6.95 → 0.04 ms  aten::copy_``."""
     figures = evidence_figures(evidence)
-    return f"{figures}  {evidence.name}" if figures else evidence.name
+    return f"{figures}  {evidence.label}" if figures else evidence.label
 
 
 def evidence_figures(evidence: Evidence) -> str:

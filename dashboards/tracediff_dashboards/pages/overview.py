@@ -105,17 +105,18 @@ def _finding(context: PageContext, finding: Finding) -> Any:
 
 def _evidence(context: PageContext, evidence: Evidence) -> list[Any]:
     """The name, as a link to its row if it has one, and its figures."""
-    figures, named = evidence_figures(evidence), _linked(context, evidence.name)
+    figures, named = evidence_figures(evidence), _linked(context, evidence.name, evidence.label)
     return [named, f": {figures}"] if figures else [named]
 
 
-def _linked(context: PageContext, name: str) -> Any:
-    """A name, as a link to its row if it has one."""
+def _linked(context: PageContext, name: str, label: str = "") -> Any:
+    """``label`` or the name itself, as a link to the name's row if it has one."""
     found = rows.row_named(context.comparison, name)
+    shown = components.name(label or name)
     if found is None:
-        return components.name(name)
+        return shown
     tab, row = found
-    return dcc.Link(components.name(name), href=f"/changes{replace(context.view, tab=tab, row=row).query()}")
+    return dcc.Link(shown, href=f"/changes{replace(context.view, tab=tab, row=row).query()}")
 
 
 def _changes(context: PageContext) -> list[Any]:

@@ -9,13 +9,21 @@ from tracediff.diff.findings.kinds import FindingKind
 
 @dataclass(frozen=True)
 class Evidence:
-    """One line of evidence; times in µs per step, counts per step; None where there is none."""
+    """One line of evidence; times in µs per step, counts per step; None where there is none. ``where`` says more of the
+    name: what calls it, or in what it runs.
+    """
 
     name: str
     control_count: float | None = None
     test_count: float | None = None
     control_us: float | None = None
     test_us: float | None = None
+    where: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name, and where."""
+        return f"{self.name} {self.where}" if self.where else self.name
 
 
 @dataclass(frozen=True, repr=False)

@@ -87,7 +87,7 @@ def data_loading(comparison: Comparison) -> list[Finding]:
             f"{found.share} {_what_loads(comparison, found, inside)}",
             delta_us=found.delta_us,
             weight_us=found.typical_us,
-            evidence=_evidence([replace(row, name=f"{row.name}, while loading") for row in inside], found),
+            evidence=_evidence([replace(row, where="while loading") for row in inside], found),
             covers=frozenset(("data_loading",)),
         )
     ]
@@ -236,7 +236,9 @@ def held_by(comparison: Comparison, states: tuple[str, ...]) -> list[Evidence]:
             sums[name][1] += row.test[0]
             callers[name][_function(caller) if caller else ""] += row.test[0] - row.control[0]
     us = comparison.us
-    rows = [Evidence(_called(name, callers[name], t - c), None, None, us(c), us(t)) for name, (c, t) in sums.items()]
+    rows = [
+        Evidence(name, None, None, us(c), us(t), where=_caller(callers[name], t - c)) for name, (c, t) in sums.items()
+    ]
     return sorted(rows, key=lambda e: (-abs((e.test_us or 0) - (e.control_us or 0)), e.name))
 
 
@@ -245,10 +247,10 @@ def _function(name: str) -> str:
     return LINE.sub("", display_name(name))
 
 
-def _called(name: str, callers: dict[str, int], delta: int) -> str:
-    """``aten::copy_ in loader.py: load`` if the calls in one Python function hold most of the change."""
+def _caller(callers: dict[str, int], delta: int) -> str:
+    """``in loader.py: load`` if the calls in one Python function hold most of the change."""
     caller = max(callers, key=lambda c: (callers[c] * delta, c))
-    return f"{name} in {caller}" if caller and callers[caller] * delta >= ONE_CALLER * delta**2 else name
+    return f"in {caller}" if caller and callers[caller] * delta >= ONE_CALLER * delta**2 else ""
 
 
 def _delta(row: Evidence) -> float:
@@ -261,7 +263,7 @@ def _mostly(rows: list[Evidence], found: StateChange) -> str:
     named = first is not None and not first.name.startswith("(")
     if first is None or not named or _delta(first) * found.delta_us < MOSTLY * found.delta_us**2:
         return ""
-    return f", mostly {first.name} ({signed_time(_delta(first))})"
+    return f", mostly {first.label} ({signed_time(_delta(first))})"
 
 
 def _evidence(rows: list[Evidence], found: StateChange) -> tuple[Evidence, ...]:

@@ -243,7 +243,7 @@ def _evidence(evidence: Evidence, calls: Sequence[str], ops: set[str]) -> Eviden
         call = next((c for c in calls if evidence.name == c or evidence.name.startswith(f"{c}:")), None)
         if call is not None:
             table, find = "groups", call
-    return EvidenceLine(name=evidence.name, figures=evidence_figures(evidence), table=table, find=_find(find))
+    return EvidenceLine(name=evidence.label, figures=evidence_figures(evidence), table=table, find=_find(find))
 
 
 def origin(comparison: Comparison, versions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
