@@ -8,9 +8,10 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -25,16 +26,18 @@ from tracediff.report.page.html import to_html  # noqa: E402
 
 OUT = Path(__file__).parent
 SAMPLE = ("sample_traces/vit/eager", "sample_traces/vit/compile")
+USUAL = ("resnet50_workers0", "resnet50_workers4")
+WITH_MODULES = ("timesformer_h100", "timesformer_mi300")
 PAIRS = {
     "ranks": ("dlrm_8ranks", "dlrm_8ranks"),
-    "memory": ("timesformer_h100", "timesformer_mi300"),
+    "memory": WITH_MODULES,
     "tree": SAMPLE,
     "treemap": SAMPLE,
 }
 """Charts that tell more of another pair than of the usual one."""
-USUAL = ("resnet50_workers0", "resnet50_workers4")
 WIDTHS, THEMES = (1280, 390), ("light", "dark")
 REPORT_HEIGHT = 1500
+MARGIN = "#flame { margin: 0 -1rem; padding: 1rem } #flame h2 { border: 0; margin: 0; padding: 0 }"
 
 
 def folders(pair: tuple[str, str]) -> tuple[Path, Path]:
@@ -65,15 +68,28 @@ def shoot_charts(browser: Browser, comparison: Comparison, names: list[str], fol
 
 def shoot_report(browser: Browser, comparison: Comparison, folder: Path) -> None:
     """report-WIDTH-THEME.png: its beginning."""
+    for page, name in _reports(browser, comparison, folder):
+        page.screenshot(path=OUT / f"report-{name}.png")
+
+
+def shoot_flame(browser: Browser, comparison: Comparison, folder: Path) -> None:
+    """flame-WIDTH-THEME.png: the flame graph of the report."""
+    for page, name in _reports(browser, comparison, folder):
+        page.add_style_tag(content=MARGIN)
+        page.locator("#flame").screenshot(path=OUT / f"flame-{name}.png")
+
+
+def _reports(browser: Browser, comparison: Comparison, folder: Path) -> Iterator[tuple[Page, str]]:
+    """The open report in each width and theme, and WIDTH-THEME."""
     path = folder / "report.html"
     path.write_text(to_html(comparison, "tracediff compare control/ test/ --html report.html"), encoding="utf-8")
     for theme in THEMES:
         for width in WIDTHS:
             page = browser.new_page(viewport={"width": width, "height": REPORT_HEIGHT}, color_scheme=theme)
             page.goto(path.as_uri())
-            page.wait_for_selector("#chart-step_waterfall .main-svg", state="attached")
+            page.wait_for_selector("#flame .flame-box", state="attached")
             page.wait_for_timeout(300)
-            page.screenshot(path=OUT / f"report-{width}-{theme}.png")
+            yield page, f"{width}-{theme}"
             page.close()
 
 
@@ -86,6 +102,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         usual = compared(USUAL)
         shoot_report(browser, usual, Path(temporary))
+        shoot_flame(browser, compared(WITH_MODULES), Path(temporary))
         shoot_charts(browser, usual, [name for name in charts.NAMES if name not in PAIRS], Path(temporary))
         for name, pair in PAIRS.items():
             shoot_charts(browser, compared(pair), [name], Path(temporary))

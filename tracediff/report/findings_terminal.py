@@ -37,7 +37,8 @@ def findings(comparison: Comparison, top: int | None, verbose: bool) -> list[Ren
 def _heading(comparison: Comparison, shown: int) -> str:
     """``Findings per step (one run per side: not tested; 5 of 12, -v for all)``."""
     runs = next((f.runs for f in comparison.findings if f.runs), "")
-    remarks = [f"{runs}{' per side' if runs == 'one run' else ''}: not tested"] if runs else []
+    where = "per side" if comparison.control.runs == comparison.test.runs else "on one side"
+    remarks = [f"{runs} {where}: not tested"] if runs else []
     remarks += [f"{shown} of {len(comparison.findings)}, -v for all"] if shown < len(comparison.findings) else []
     return f"Findings per step ({'; '.join(remarks)})" if remarks else "Findings per step"
 
