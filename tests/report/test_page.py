@@ -270,7 +270,7 @@ def test_tables_are_used_by_keyboard(visit, resnet):
 def test_the_theme_changes_page_and_charts_together(visit, resnet):
     visited = visit(resnet)
     page = visited.page
-    page.locator("#step").scroll_into_view_if_needed()
+    page.locator("#step").scroll_into_view_if_needed()  # charts are drawn when they come into view
     page.wait_for_selector("#chart-step_waterfall .main-svg")
     paper = "document.querySelector('#chart-step_waterfall').layout.template.layout.paper_bgcolor"
     assert page.evaluate(paper) == "#FFFFFF"
