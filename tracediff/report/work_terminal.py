@@ -89,7 +89,7 @@ def _operator_width(rows: list[WorkRow], width: int) -> int:
 
 def _place(row: WorkRow, alike: list[WorkRow]) -> str:
     """The module of ``row``, or its shapes where these tell it from rows that look ``alike``."""
-    same_module = len(alike) > 1 and len({other.module for other in alike}) == 1
+    same_module = sum(other.module == row.module for other in alike) > 1
     return row.shapes or row.module if same_module else row.module or row.shapes
 
 
