@@ -49,7 +49,7 @@ def _idle(context: PageContext) -> list[Any]:
         return ["it is not idle during a step"]
     idle = _times(whole.us(sum(s.control for s in states)), whole.us(sum(s.test for s in states)))
     most = max(states, key=lambda s: (s.test, s.control))
-    sentence = [f"{idle} per step; most of it {state_label(most.name, has_gpu=False)}: "]
+    sentence = [f"{idle} per step; longest in the test: {state_label(most.name, has_gpu=False)}, "]
     sentence.append(_times(whole.us(most.control), whole.us(most.test)))
     host = _largest(row for row in whole.idle.rows if row.key[0] == most.name.partition(":")[0])
     if host is None:

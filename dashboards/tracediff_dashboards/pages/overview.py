@@ -1,4 +1,4 @@
-"""The first page: verdict, the first answers, step time by state, findings, largest changes."""
+"""The first page: verdict, the first answers, findings, where the step went, largest changes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def page(context: PageContext) -> list[Any]:
     return [
         *_answer(context),
         answers(context),
-        html.H2("Step time by state"),
-        components.chart(comparison, "step_waterfall", context.theme),
-        components.step_table(comparison),
         html.H2("Findings"),
         *_findings(context),
+        html.H2("Where the step went"),
+        components.chart(comparison, "step_waterfall", context.theme),
+        components.step_table(comparison),
         html.H2("Largest changes"),
         *_changes(context),
     ]

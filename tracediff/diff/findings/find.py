@@ -84,6 +84,8 @@ def find(comparison: Comparison) -> tuple[Finding, ...]:
     nested = _nested([_with_runs(comparison, finding) for finding in found], _changes(comparison))
     change = comparison.typical.delta
     directed = abs(change) >= LEAST * comparison.us(max(comparison.step_time.control, comparison.step_time.test))
+    if (unprofiled := comparison.unprofiled) is not None and unprofiled.believed:
+        directed = directed and unprofiled.change * change > 0  # else the verdict is of another direction
 
     def rank(finding: Finding) -> tuple[object, ...]:
         place = 1 + (directed and finding.weight_us * change < 0)

@@ -47,7 +47,7 @@ def host_time(comparison: Comparison) -> list[Finding]:
     what = "host work while the GPU is idle" if on_gpu else "Python outside of operators"
     covered = _uncovered(comparison) if on_gpu else 0.0
     advice = "Look at these operators and Python functions on the host." if found.delta_us > 0 else ""
-    if culprits and culprits[0].name == NOTHING_RECORDED and abs(_delta(culprits[0])) >= MOSTLY * abs(found.delta_us):
+    if found.delta_us > 0 and culprits and culprits[0].name == NOTHING_RECORDED:
         advice = "Record with stacks (with_stack=True) to see which Python functions it is."
     if on_gpu and found.delta_us * covered > 0 and abs(covered) >= MOSTLY * abs(found.delta_us):
         busy = comparison.step_time.within(BUSY_STATES)

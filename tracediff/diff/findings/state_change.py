@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 PART_OF_CHANGE = 0.1
 """Smallest change of a state that explains the step's change, as a fraction of it."""
+WHOLE = 0.03
+"""Difference from the step's change, as a fraction of it, within which a state is the whole of it."""
 LEAST_CHANGE = 0.01
 """Smallest change of a state that is explained, as a fraction of the step."""
 TESTED_RUNS = 3
@@ -49,7 +51,7 @@ class StateChange:
         step = f"change of the step ({signed_time(self.step_us)})"
         if self.delta_us * self.step_us < 0:
             return f"This partly offsets the {step}."
-        if abs(self.delta_us - self.step_us) < 0.005 * abs(self.step_us):
+        if abs(self.delta_us - self.step_us) < WHOLE * abs(self.step_us):
             return f"This is the whole {step}."
         if abs(self.delta_us) > abs(self.step_us):
             return f"This exceeds the whole {step}; other changes offset it."
