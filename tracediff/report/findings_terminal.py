@@ -16,13 +16,13 @@ from tracediff.report.text import evidence_figures
 
 PER_STEP = " per step"
 """What the heading says of all findings."""
-SHOWN, DETAILED, WITH_EVIDENCE = 5, 1, 2
-"""Findings shown, and how many of them with their detail, and with evidence."""
+SHOWN, DETAILED, EVIDENCE = 5, 1, (2, 1)
+"""Findings shown, how many of them with their detail, and lines of evidence of the first ones."""
 
 
 def findings(comparison: Comparison, top: int | None, verbose: bool) -> list[RenderableType]:
-    """Code and statement of each. The first also says what it means and what to do, the first two have the largest line
-    of their evidence. All that is known of every finding if ``verbose``.
+    """Code and statement of each. The first also says what it means and what to do, the first two have some of their
+    evidence. All that is known of every finding if ``verbose``.
     """
     shown = comparison.findings[: top if top is not None else None if verbose else SHOWN]
     if not comparison.findings:
@@ -52,7 +52,7 @@ def _brief(finding: Finding, place: int) -> list[RenderableType]:
     """What the first findings mean, and a line of their evidence."""
     detail = [finding.detail] if place < DETAILED else []
     lines: list[RenderableType] = [Padding(Text(printable(text), style="dim"), (0, 4)) for text in detail]
-    return [*lines, *_evidence(finding, 1 if place < WITH_EVIDENCE else 0)]
+    return [*lines, *_evidence(finding, EVIDENCE[place] if place < len(EVIDENCE) else 0)]
 
 
 def _all_of(finding: Finding) -> list[RenderableType]:

@@ -18,7 +18,7 @@ from tracediff.formatting import change, counts, percent, percents, plural, time
 LEAST_REACH = 0.05
 """Part of a change of GPU time that reaches the step below which none does."""
 HARDLY = "faster kernels would hardly shorten it"
-GPU_COUNTS = "1 ms of GPU time counts for about {:.1g} ms of it"
+GPU_COUNTS = "1 ms less GPU time shortens it by about {:.1g} ms"
 
 
 def evidence_line(evidence: Evidence) -> str:

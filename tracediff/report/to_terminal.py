@@ -157,7 +157,7 @@ def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
     is_matched = any(row.operator for row in table.rows)
     remarks = [_gpu_account(comparison)] if is_matched and comparison.gpu_time.groups else []
     remarks += [line for line in (sections.common_line(comparison),) if line]
-    remarks += [f"{table.more:,} more (--top)"] if table.more else []
+    remarks += [f"{table.more:,} more rows (--top)"] if table.more else []
     return Group(WorkTable(table.title, table.rows), *_dim("; ".join(remarks)), Text())
 
 
