@@ -34,7 +34,7 @@ SMALL_STATE = 0.005
 """States below this fraction of the step share a row."""
 LEAST_CHANGE = 0.001
 """Fraction of the step below which the usual screen shows no change."""
-ROWS, LEAST_ROWS = 8, 2
+ROWS, LEAST_ROWS = 8, 1
 """Rows of the table of changes: as many of these as fit on the screen."""
 SCREEN, OF_ONE_TABLE = 40, 15
 """Lines of a screen; rows where one table is asked for."""
