@@ -14,7 +14,7 @@ from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.diff.subset import OPERATOR
 from tracediff.diff.views import VIEWS, Modules, Sum, summed_by
-from tracediff.diff.work_changes import WorkChange, one_group, work_changes
+from tracediff.diff.work_changes import WorkChange, one_group
 from tracediff.errors import printable
 from tracediff.profile.kernels.match_names import table_name
 
@@ -71,7 +71,7 @@ def row_named(comparison: Comparison, name: str) -> tuple[str, str] | None:
     for op in comparison.ops:
         if name in (op.name, op.raw_name):
             return _tab(op), _key((op.category, op.raw_name))
-    calls = [(f"{change.operator}{change.shapes}", change) for change in work_changes(comparison.work)]
+    calls = [(f"{change.operator}{change.shapes}", change) for change in comparison.work_changes]
     named = [
         (len(call), change)
         for call, change in calls
@@ -181,7 +181,7 @@ def _sums(tab: str) -> Callable[[Comparison], RowData]:
 
 def _groups(comparison: Comparison) -> RowData:
     us, number = comparison.us, comparison.number
-    for change in work_changes(comparison.work):
+    for change in comparison.work_changes:
         groups = [comparison.work.groups[k] for k in change.groups]
         group = one_group(groups)
         cells = {

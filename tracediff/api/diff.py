@@ -14,7 +14,7 @@ from tracediff.diff.findings.finding import Finding
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import VIEWS, Modules, Sum, summed, summed_by
-from tracediff.diff.work_changes import WorkChange, work_changes
+from tracediff.diff.work_changes import WorkChange
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report.explain import explain
 from tracediff.report.to_csv import (
@@ -112,9 +112,9 @@ class Diff(Charted):
         """The ``n`` largest changes of matched work, its instances merged, one row each: operator, shapes, module,
         kernels of both sides, counts and µs per step; with ``slower`` those that added most time.
         """
-        changes = work_changes(self.comparison.work)
+        changes = self.comparison.work_changes
         if slower:
-            changes.sort(key=lambda change: -change.delta)
+            changes = tuple(sorted(changes, key=lambda change: -change.delta))
         return frame_of([_change_row(self.comparison, change) for change in changes[:n]], CHANGE_COLUMNS)
 
     def by(self, view: str, *, depth: int | None = None, instances: bool = False) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.side import Side
@@ -18,6 +19,7 @@ from tracediff.diff.table_changes import TableDiff
 from tracediff.diff.typical_steps import TypicalSteps
 from tracediff.diff.unprofiled import Unprofiled
 from tracediff.diff.verdict import Verdict
+from tracediff.diff.work_changes import WorkChange, work_changes
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,11 @@ class Comparison:
     def work(self) -> WorkTime:
         """The work that was matched: GPU events if there are any, else the self time of operators."""
         return self.gpu_time if self.gpu_time.groups else self.host_time
+
+    @cached_property
+    def work_changes(self) -> tuple[WorkChange, ...]:
+        """The work with its instances merged, the largest change first."""
+        return tuple(work_changes(self.work))
 
     @property
     def was_refused(self) -> bool:

@@ -8,13 +8,11 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Finding
 
 
-def next_commands(comparison: Comparison, command: str) -> list[str]:
-    """``command``, which compared the sides, with what looks closer at the first finding; at most two."""
+def next_command(comparison: Comparison, command: str) -> str | None:
+    """``command``, which compared the sides, with what looks closer at the first finding; None if nothing does."""
     first = next(iter(comparison.findings), None)
-    if first is None:
-        return []
-    asked = first.kind.closer or _explain(comparison, first)
-    return [f"{command} {asked}"] if asked else []
+    asked = first and (first.kind.closer or _explain(comparison, first))
+    return f"{command} {asked}" if asked else None
 
 
 def _explain(comparison: Comparison, finding: Finding) -> str:

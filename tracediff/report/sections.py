@@ -10,11 +10,11 @@ from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.matching.match import LEVELS
-from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
+from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
 from tracediff.diff.step_time import State
 from tracediff.diff.views import Modules, summed, summed_by
-from tracediff.diff.work_changes import WorkChange, work_changes
+from tracediff.diff.work_changes import WorkChange
 from tracediff.formatting import part, percents, plural, signed_percent
 from tracediff.ingest.health import Note
 
@@ -118,15 +118,14 @@ def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> 
         tables.append(Changes(title=title if has_gpu else f"{title}, on the host", rows=rows, more=more))
     if device != "gpu" and has_gpu:
         title = "Largest changes on the host (self time)"
-        rows, more = change_rows(comparison, "cpu", sort, top)
+        rows, more = host_rows(comparison, sort, top)
         title = title if sort == "change" else f"Work on the host (self time), sorted by {sort}"
         tables.append(Changes(title=title, rows=rows, more=more))
     return tables
 
 
-def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tuple[list[WorkRow], int]:
-    """The ``top`` changes on one device (self time on the CPU), and how many more there are."""
-    work = GPU_WORK if device == "gpu" else HOST_WORK
+def host_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[WorkRow], int]:
+    """The ``top`` changes of self time on the host, and how many more there are."""
     us, number = comparison.us, comparison.number
     rows = [
         WorkRow(
@@ -140,7 +139,7 @@ def change_rows(comparison: Comparison, device: str, sort: str, top: int) -> tup
             kernels=op.name,
         )
         for op in comparison.ops
-        if op.category in work and (op.delta or op.control_count != op.test_count or sort != "change")
+        if op.category in HOST_WORK and (op.delta or op.control_count != op.test_count or sort != "change")
     ]
     return _sorted(rows, sort)[:top], max(len(rows) - top, 0)
 
@@ -163,7 +162,7 @@ def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[WorkRow
             module=change.module,
             shapes=change.shapes,
         )
-        for change in work_changes(comparison.work)
+        for change in comparison.work_changes
         if change.delta or change.control_count != change.test_count or sort != "change"
     ]
     return _sorted(rows, sort)[:top], max(len(rows) - top, 0)

@@ -19,7 +19,7 @@ from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.report import sections
 from tracediff.report.bars import bar, colour_of
 from tracediff.report.findings_terminal import findings
-from tracediff.report.next_command import next_commands
+from tracediff.report.next_command import next_command
 from tracediff.report.sections import ALL_MODULES, Row
 from tracediff.report.table import comparison_tables, no_rows_shown
 from tracediff.report.table_terminal import print_screen, to_rich
@@ -107,12 +107,13 @@ def show(
 ) -> None:
     """Print the answer, on one screen unless more is asked for; and what ``command``, which compared, can show next."""
     usual = screen.is_usual and not comparison.was_refused
-    following = [f"Next: {line}" for line in next_commands(comparison, command)] if usual else []
-    room = SCREEN - sum(ceil(len(line) / console.width) for line in following)
+    following = next_command(comparison, command) if usual else None
+    last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
+    room = SCREEN - ceil(len(last.rstrip()) / console.width)
     while usual and screen.rows > LEAST_ROWS and len(console.render_lines(render(comparison, screen))) > room:
         screen = replace(screen, rows=screen.rows - 1)
     print_screen(console, render(comparison, screen))
-    console.file.writelines(f"{line}\n" for line in following)  # a command to copy: only the terminal breaks it
+    console.file.write(last)
 
 
 def _in_a_line(comparison: Comparison) -> list[RenderableType]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.state_change import passes, tested
 from tracediff.diff.groups import Group, Member
+from tracediff.diff.module_instances import class_of
 from tracediff.diff.reach import reach
 from tracediff.diff.verdict import change_text
 from tracediff.formatting import change, part, plural
@@ -40,7 +40,6 @@ COMMON_GROUPS, COMMON_PART, COMMON_WITHIN = 8, 0.75, 0.5
 """All kernels changed alike: so many groups; a part of the time that lies within a fraction of the common change."""
 MODULE_PART = 0.7
 """Fraction of the whole change from which one class of modules stands for it."""
-INSTANCE = re.compile(r"\[\d+\]|(?<=\w)_\d+$|\.\d+(?=\.|$)")
 REACHES = 0.7
 """Part of a change of GPU time that reaches the step below which findings say so."""
 SHOWN = 5
@@ -324,7 +323,7 @@ def modules(comparison: Comparison) -> list[Finding]:
     whole = part_of(comparison, matched(comparison))
     by_class: dict[str, list[int]] = defaultdict(list)
     for i, group in groups.items():
-        by_class[INSTANCE.sub("", (group.module or "").rsplit("/", 1)[-1])].append(i)
+        by_class[class_of(group.module or "")].append(i)
     found = []
     for name, indices in by_class.items():
         inside = part_of(comparison, indices)

@@ -18,6 +18,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
+from tracediff.diff.findings.kernels import of_group
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.batch_ratio import Shapes, batch_ratio, shape_key
 from tracediff.diff.matching.match import PLACED_AS
@@ -104,7 +105,6 @@ def missing(comparison: Comparison) -> list[Finding]:
         return []
     noun = "GPU event" if comparison.gpu_time.groups else "operator"
     events = comparison.number(sum(g.control_count - g.test_count for g in groups))
-    us, number = comparison.us, comparison.number
     return [
         Finding(
             kinds.MISSING_WORK,
@@ -113,13 +113,7 @@ def missing(comparison: Comparison) -> list[Finding]:
             "The test side does nothing in its place, so a shorter step may only skip work. Compare equal work, or "
             "check that the result does not need it.",
             evidence=tuple(
-                Evidence(
-                    g.call or g.control[0].op or g.name,
-                    number(g.control_count),
-                    number(g.test_count),
-                    us(g.control_ns),
-                    us(g.test_ns),
-                )
+                of_group(comparison, g, g.call or g.control[0].op)
                 for g in sorted(groups, key=lambda g: (-lost[id(g)], g.name))[:5]
             ),
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tracediff.diff.work_changes import one_group, work_changes
+from tracediff.diff.work_changes import one_group
 from tracediff.errors import printable
 from tracediff.formatting import time_unit
 from tracediff.profile.kernels.display_names import display_name
@@ -131,7 +131,7 @@ def _ops(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
 
 def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
     us, number = comparison.us, comparison.number
-    changes = work_changes(comparison.work)
+    changes = comparison.work_changes
     groups = [one_group([comparison.work.groups[k] for k in change.groups]) for change in changes]
     every = (
         [
