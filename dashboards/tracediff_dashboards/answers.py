@@ -8,11 +8,10 @@ from typing import Any
 
 from dash import dcc, html
 
-from tracediff.charts.labels import state_label
 from tracediff.diff.table_changes import TableRowDiff
 from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import change, signed_time
-from tracediff.profile.step_states import GPU_STATES
+from tracediff.profile.step_states import GPU_STATES, state_label
 from tracediff_dashboards import components
 from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.rows import table_rows

@@ -67,3 +67,17 @@ def test_modules_by_level_and_instance():
     assert sum("TimesformerForVideoClassification" in line for line in outer) == 1
     spread = screen(*pair, "--instances", env={"COLUMNS": "300"})
     assert any("TimesformerLayer[3]/TimesformerIntermediate/Linear" in line for line in spread)
+
+
+@traces.needs_traces
+def test_all_cautions_in_one_line():
+    (line,) = [line for line in screen("hta_control", "hta_test", env={"COLUMNS": "80"}) if "(-v): other" in line]
+    assert line.strip() == "Not like for like (-v): other GPU; world size 8 → 2; rank 3 → 1"
+    (line,) = [line for line in screen("resnet50_workers0", "tinylm_compile", env={}) if "Caution" in line]
+    assert "other program" in line
+
+
+@traces.needs_traces
+def test_a_change_larger_than_that_of_the_step_says_what_offsets_it():
+    lines = screen("timesformer_h100", "timesformer_mi300", env={"COLUMNS": "160"})
+    assert "GPU compute (−36.1 ms) offsets part of it" in " ".join(lines)

@@ -13,7 +13,6 @@ from tracediff.aggregate.side import Side
 from tracediff.analysis.analysis import Analysis
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError, printable
-from tracediff.profile.step_states import GPU_STATES, LABELS
 
 LONGEST_LABEL = 28
 """Characters of a name beside its bar; the whole name is in the hover."""
@@ -93,14 +92,6 @@ def side_names(subject: Comparison | Analysis) -> tuple[str, ...]:
     if len(sides) == 1:
         return (label(sides[0].label, 28),)
     return tuple(f"{which}: {label(side.label, 28)}" for which, side in zip(SIDES, sides, strict=True))
-
-
-def state_label(name: str, has_gpu: bool) -> str:
-    """A state's display name, not escaped: families of operators may be user-defined."""
-    if name.startswith("op:"):
-        return f"op: {name[3:]}"
-    text = LABELS.get(name, name)
-    return f"idle: {text}" if has_gpu and name not in GPU_STATES else text
 
 
 def has_gpu(subject: Comparison | Analysis) -> bool:

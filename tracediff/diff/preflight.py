@@ -10,6 +10,8 @@ import numpy as np
 from tracediff.aggregate.traceset import TraceSet
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
+UNLIKE = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes")
+"""Codes with which the sides do not do the same work on the same hardware."""
 ANY_SIDE = ("unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
 """Codes of problems of one side, which need no difference between the sides."""
 COMPILING = re.compile(
@@ -22,6 +24,30 @@ COMPILING = re.compile(
 """Phases of compilation that torch.compile records as scopes; the compiled function's own frames are none of them."""
 COMPILING_PART = 0.01
 """Part of the used steps from which compilation matters."""
+SHORT = {
+    "same-set": "both sides read the same file",
+    "operators": "other program (operators differ)",
+    "gpu": "other GPU",
+    "gpu-count": "GPUs per file",
+    "world-size": "world size",
+    "ranks": "rank",
+    "driver": "GPU driver",
+    "profiler-flags": "profiler options",
+    "workload": "other work",
+    "missing-work": "missing work",
+    "shapes": "other shapes",
+    "threads": "CPU threads",
+    "steps": "used steps",
+    "compile-in-window": "torch.compile ran in used steps",
+    "warm-up": "slow first step",
+    "unequal-runs": "unequal runs",
+    "contended": "disturbed runs",
+    "truncated": "truncated file",
+}
+"""What cautions are called where a line holds all of them; a code that is missing is a word already."""
+WITH_VALUES = ("gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
+LONGEST_VALUES = 24
+"""Characters of both values from which `-v` has to tell them."""
 WARM_UP = 1.5
 """A first used step that takes this many times the median of the others is warm-up."""
 
@@ -42,6 +68,13 @@ class Reason:
     control: str
     test: str
     level: str = CAUTION
+
+    @property
+    def short(self) -> str:
+        """A few words that say what differs, with the values where these are short."""
+        words = SHORT.get(self.code, self.code)
+        values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
+        return words + (values if len(values) <= LONGEST_VALUES else "")
 
 
 @dataclass(frozen=True)

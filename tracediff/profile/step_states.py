@@ -184,3 +184,11 @@ def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
         return thread not in step_threads, number is None, number or 0, str(tid)
 
     return sorted(firsts, key=place)
+
+
+def state_label(name: str, has_gpu: bool) -> str:
+    """The state in words, not escaped: families of operators may be user-defined."""
+    if name.startswith("op:"):
+        return f"op: {name[3:]}"
+    text = LABELS.get(name, name)
+    return f"idle: {text}" if has_gpu and name not in GPU_STATES else text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, WAIVED, Gate, Judged
+from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.errors import printable
 from tracediff.report.check_text import explanation, sentence, subject
 
@@ -12,9 +12,9 @@ MOST = 10
 
 
 def to_github(gate: Gate) -> str:
-    """A line for each limit that did not pass; a single line if all passed or the sides are not comparable."""
-    if gate.result == NOT_COMPARABLE:
-        return _command("warning", "tracediff: not comparable", sentence(gate))
+    """A line for each limit that did not pass; a single line if all passed or none was decided."""
+    if gate.stopping:
+        return _command("warning", f"tracediff: {gate.result.replace('-', ' ')}", sentence(gate))
     lines = [_annotation(judged) for result in LEVELS for judged in gate.with_result(result)[:MOST]]
     return "".join(lines) or _command("notice", f"tracediff: {PASS}", sentence(gate))
 

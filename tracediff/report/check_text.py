@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracediff.diff.gate.judge import INCONCLUSIVE, NOT_COMPARABLE, PASS, REGRESSION, WAIVED, Gate, Judged
+from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.formatting import PERCENT, count, plural, signed_count, size, time
 from tracediff.report.table import from_to
 
@@ -12,8 +12,9 @@ LONGEST_NAME = 100
 
 def sentence(gate: Gate) -> str:
     """The result and its reasons in one sentence."""
-    if gate.result == NOT_COMPARABLE:
-        return f"not comparable: {'; '.join(f'{r.message} ({r.code}: {r.control} → {r.test})' for r in gate.stopping)}"
+    if gate.stopping:
+        result = gate.result.replace("-", " ")
+        return f"{result}: {'; '.join(f'{r.message} ({r.code}: {r.control} → {r.test})' for r in gate.stopping)}"
     if gate.result == PASS:
         waived = len(gate.with_result(WAIVED))
         met = "the limit is met" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are met"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.matching.match import LEVELS
@@ -17,6 +16,7 @@ from tracediff.diff.views import Modules, summed, summed_by
 from tracediff.diff.work_changes import WorkChange
 from tracediff.formatting import part, percents, plural, signed_percent
 from tracediff.ingest.health import Note
+from tracediff.profile.step_states import state_label
 
 SMALL_FAMILY = 0.005
 """Families of operators below this fraction of the step share one row."""

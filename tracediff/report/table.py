@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.table_changes import TableDiff
 from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, plural, time_unit
 from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.step_states import state_label
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
 
 LONGEST = 300

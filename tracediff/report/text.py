@@ -44,7 +44,7 @@ def facts(comparison: Comparison) -> str:
     parts[-1] += " per side" if c.runs == t.runs else ""
     if max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks:
         parts.append(_same(_ranks(c), _ranks(t)))
-    parts.append(_same(_steps(c), _steps(t)))
+    parts.append(_same(steps_used(c), steps_used(t)))
     return " · ".join(parts)
 
 
@@ -60,7 +60,8 @@ def _ranks(side: Side) -> str:
     return f"{'rank' if len(side.ranks) == 1 else 'ranks'} {ranges(side.ranks)}"
 
 
-def _steps(side: Side) -> str:
+def steps_used(side: Side) -> str:
+    """``steps 3–6 (recorded: 2–6)``."""
     if side.whole_file:
         return "the whole file as one step"
     used = ranges(side.steps_used)
@@ -104,7 +105,7 @@ def context(comparison: Comparison) -> str | None:
 
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
-    return [text for text in (other_step_time(comparison), context(comparison), same_gpu_work(comparison)) if text]
+    return [text for text in (same_gpu_work(comparison), other_step_time(comparison), context(comparison)) if text]
 
 
 def same_gpu_work(comparison: Comparison) -> str | None:

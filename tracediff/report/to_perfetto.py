@@ -12,11 +12,11 @@ from typing import Any
 
 from tracediff.aggregate.representative_step import TypicalStep
 from tracediff.aggregate.side import Side
-from tracediff.charts.labels import state_label
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import plural
 from tracediff.profile.model import Timeline
+from tracediff.profile.step_states import state_label
 from tracediff.report.perfetto_step import (
     Event,
     Ids,

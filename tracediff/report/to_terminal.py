@@ -13,11 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.preflight import UNLIKE
 from tracediff.diff.views import Modules
 from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.report import sections
-from tracediff.report.bars import bar, colour_of
+from tracediff.report.bars import Bars, bars
 from tracediff.report.findings_terminal import findings
 from tracediff.report.next_command import next_command
 from tracediff.report.sections import ALL_MODULES, Row
@@ -88,8 +89,9 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     if (screen.view or screen.tables) and not comparison.was_refused:
         return Group(*parts, Text(), *_work(comparison, screen))
     brief = not (screen.verbose or comparison.was_refused)
+    parts += _caution_line(comparison) if brief else []
     parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
-    parts += [*_in_a_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
+    parts += [*_health_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
     if not comparison.was_refused:
         parts += findings(comparison, screen.top, screen.verbose)
         parts.append(_step_table(comparison, SMALL_STATE if brief else sections.SMALL_STATE))
@@ -116,15 +118,22 @@ def show(
     console.file.write(last)
 
 
-def _in_a_line(comparison: Comparison) -> list[RenderableType]:
-    """Cautions and health notes in a line each."""
-    cautions = [r.message.partition(":")[0] for r in sections.cautions(comparison)]
-    notes = [f"{a:,} → {b:,} {SHORT.split(message)[0]}" for _, message, a, b in sections.health(comparison)]
-    return [
-        Padding(Text(printable(f"{title} (-v): {'; '.join(texts)}"), no_wrap=True, overflow="ellipsis"), (0, 2))
-        for title, texts in (("Caution", cautions), ("Health", notes))
-        if texts
-    ]
+def _caution_line(comparison: Comparison) -> list[RenderableType]:
+    cautions = sections.cautions(comparison)
+    unlike = any(r.code in UNLIKE for r in cautions)
+    return _in_a_line("Not like for like" if unlike else "Caution", [r.short for r in cautions])
+
+
+def _health_line(comparison: Comparison) -> list[RenderableType]:
+    """The health notes that no finding repeats."""
+    found = {finding.code for finding in comparison.findings}
+    notes = [note for note in sections.health(comparison) if note[0] not in found]
+    return _in_a_line("Health", [f"{a:,} → {b:,} {SHORT.split(message)[0]}" for _, message, a, b in notes])
+
+
+def _in_a_line(title: str, texts: list[str]) -> list[RenderableType]:
+    text = Text(printable(f"{title} (-v): {'; '.join(texts)}"), no_wrap=True, overflow="ellipsis")
+    return [Padding(text, (0, 2))] if texts else []
 
 
 def _cautions(comparison: Comparison) -> list[RenderableType]:
@@ -185,9 +194,9 @@ def _step_table(comparison: Comparison, small: float) -> RenderableType:
     step, us = comparison.step_time, comparison.us
     unit = time_unit([us(step.control), us(step.test)])
     table = _table("Where the step went", unit)
-    largest = max(*(abs(r.delta_us) for r in rows), LEAST_BAR * us(max(step.control, step.test)))
+    drawn = bars((r.delta_us for r in rows), len(CLOSING) + 1, LEAST_BAR * us(max(step.control, step.test)))
     for row in rows:
-        _add(table, row, unit, largest)
+        _add(table, row, unit, drawn)
     closing = CLOSING.replace("0", f"{step.residual / comparison.scale:g}")
     table.add_row(
         Text("step", style="bold"),
@@ -234,10 +243,9 @@ def _table(title: str, unit: Unit) -> Table:
     return table
 
 
-def _add(table: Table, row: Row, unit: Unit, largest: float) -> None:
-    drawn = Text(bar(row.delta_us, largest, len(CLOSING)), style=colour_of(row.delta_us))
+def _add(table: Table, row: Row, unit: Unit, drawn: Bars) -> None:
     figures = unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)
-    table.add_row(Text(printable(f"  {row.name}")), *figures, drawn)
+    table.add_row(Text(printable(f"  {row.name}")), *figures, drawn.draw(row.delta_us))
 
 
 def _remarks(title: str, lines: list[str]) -> list[RenderableType]:

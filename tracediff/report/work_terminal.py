@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tracediff.errors import printable
 from tracediff.formatting import counts, time_unit
-from tracediff.report.bars import BAR, bar, colour_of
+from tracediff.report.bars import BAR, bars
 from tracediff.report.sections import WorkRow
 from tracediff.report.shorten import cut_left, shortened, shortened_pairs
 
@@ -19,6 +19,7 @@ LEAST_NAME, WIDE = 40, 80
 """Columns that names need before bars have room; and from which every row says where it runs."""
 LEAST_PLACE, LEAST_KERNELS = 12, 18
 """Columns that a place needs, and kernels beside it, which are left out with fewer."""
+BESIDE = "kernels, or where"
 LARGEST_OPERATOR, LARGEST_PLACE = 0.5, 0.35
 """Parts of the room that operators and places may take."""
 
@@ -47,24 +48,31 @@ class WorkTable:
         ]
         numbers = sum(max(map(len, column)) + GAP for column in zip(heads, *cells, strict=True))
         room = options.max_width - INDENT - numbers
-        bars = BAR if room - BAR - GAP >= LEAST_NAME else 0
-        names = work_names(self.rows, room - (bars + GAP if bars else 0))
+        has_bars = room - BAR - GAP >= LEAST_NAME
+        column, names = work_names(self.rows, room - (BAR + GAP if has_bars else 0))
         grid = Table(box=None, padding=(0, 0, 0, GAP), pad_edge=False, header_style="bold")
-        grid.add_column(self.title, no_wrap=True)
+        grid.add_column(_heading(self.title, column, max(map(len, names))), no_wrap=True)
         for head in heads:
             grid.add_column(head, justify="left" if head == "significance" else "right", no_wrap=True)
-        if bars:
-            grid.add_column("", width=bars, no_wrap=True)
-        largest = max(abs(row.delta_us) for row in self.rows)
+        if has_bars:
+            grid.add_column("", width=BAR, no_wrap=True)
+        drawn = bars((row.delta_us for row in self.rows), BAR)
         for name, row, texts in zip(names, self.rows, cells, strict=True):
-            colour = colour_of(row.delta_us)
-            drawn = [Text(bar(row.delta_us, largest, bars), style=colour)] if bars else []
-            grid.add_row(Text(f"  {printable(name)}"), *texts, *drawn)
+            grid.add_row(Text(f"  {printable(name)}"), *texts, *([drawn.draw(row.delta_us)] if has_bars else []))
         yield grid
 
 
-def work_names(rows: list[WorkRow], width: int) -> list[str]:
-    """A line of at most ``width`` characters for each row, in which different rows differ."""
+def _heading(title: str, column: int, width: int) -> str:
+    """``title``, and above the kernels or places, which begin at ``column``, what they are."""
+    before = INDENT + column
+    fits = column and len(title) + GAP <= before and before + len(BESIDE) <= INDENT + width
+    return f"{title:<{before}}{BESIDE}" if fits else title
+
+
+def work_names(rows: list[WorkRow], width: int) -> tuple[int, list[str]]:
+    """(where the second column begins, a line of at most ``width`` characters for each row, in which different rows
+    differ).
+    """
     operators = shortened([row.operator for row in rows], _operator_width(rows, width))
     column = max(map(len, operators), default=0) + GAP if any(operators) else 0
     rest = width - column
@@ -77,7 +85,7 @@ def work_names(rows: list[WorkRow], width: int) -> list[str]:
         if rest >= WIDE or len(alike) > 1 or not row.kernels:
             text = _with_place(row, _place(row, alike), rest)
         lines.append(f"{operator:<{column}}{text}".rstrip())
-    return lines
+    return column, lines
 
 
 def _operator_width(rows: list[WorkRow], width: int) -> int:

@@ -6,9 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tracediff.charts.data_array import data_array
-from tracediff.charts.labels import in_which, label, side_names, sides_of, state_label
+from tracediff.charts.labels import in_which, label, side_names, sides_of
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import plural, time, time_unit
+from tracediff.profile.step_states import state_label
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.labels import state_label
 from tracediff.charts.share_bars import share_bars
 from tracediff.formatting import part, time
+from tracediff.profile.step_states import state_label
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

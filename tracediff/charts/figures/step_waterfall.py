@@ -7,9 +7,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tracediff.charts.data_array import data_array
-from tracediff.charts.labels import has_gpu, label, not_compared, side_names, state_label
+from tracediff.charts.labels import has_gpu, label, not_compared, side_names
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
+from tracediff.profile.step_states import state_label
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

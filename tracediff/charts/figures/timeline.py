@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracediff.charts.data_array import data_array
-from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of, state_label
+from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import plural, time, time_unit
+from tracediff.profile.step_states import state_label
 from tracediff.profile.timeline import ANNOTATION, KINDS
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracediff.formatting import change, part, rose, signed_time
+from tracediff.profile.step_states import state_label
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -27,12 +28,14 @@ class StateChange:
 
     Attributes:
         typical_us: its part that typical steps have. step_us: the change of the step.
+        offset: the other state that offsets most of it, in words; None if none does.
     """
 
     control_us: float
     test_us: float
     typical_us: float
     step_us: float
+    offset: str | None = None
 
     @property
     def delta_us(self) -> float:
@@ -54,7 +57,7 @@ class StateChange:
         if abs(self.delta_us - self.step_us) < WHOLE * abs(self.step_us):
             return f"This is the whole {step}."
         if abs(self.delta_us) > abs(self.step_us):
-            return f"This exceeds the whole {step}; other changes offset it."
+            return f"This exceeds the whole {step}; {self.offset} offsets part of it."
         return f"This is {part(abs(self.delta_us), abs(self.step_us))} of the {step}."
 
 
@@ -63,11 +66,22 @@ def state_change(comparison: Comparison, states: tuple[str, ...]) -> StateChange
     step, us = comparison.step_time, comparison.us
     control, test = step.within(states)
     typical = comparison.typical.within(states)
-    found = StateChange(us(control), us(test), typical[1] - typical[0], us(step.delta))
+    found = StateChange(us(control), us(test), typical[1] - typical[0], us(step.delta), _offset(comparison, states))
     longest = us(max(step.control, step.test))
     if abs(found.delta_us) < max(LEAST_CHANGE * longest, PART_OF_CHANGE * abs(found.step_us)):
         return None
     return found if significant(comparison, states, found.delta_us) else None
+
+
+def _offset(comparison: Comparison, states: tuple[str, ...]) -> str | None:
+    """``GPU compute (−36.1 ms)``, if it changed most against ``states``."""
+    step, (control, test) = comparison.step_time, comparison.step_time.within(states)
+    against = [s for s in step.states if s.name not in states and s.delta * (test - control) < 0]
+    largest = max(against, key=lambda s: abs(s.delta), default=None)
+    has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
+    if largest is None:
+        return None
+    return f"{state_label(largest.name, has_gpu)} ({signed_time(comparison.us(largest.delta))})"
 
 
 def significant(comparison: Comparison, states: tuple[str, ...], delta_us: float) -> bool:

@@ -18,6 +18,7 @@ from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
 from tracediff.diff.statistics.runs import LEVEL
 from tracediff.formatting import signed_percent
 
+SINGLE_RUN = "single-run"
 PASS, REGRESSION, INCONCLUSIVE, WAIVED, NOT_COMPARABLE = (
     "pass",
     "regression",
@@ -67,7 +68,7 @@ class Gate:
 
     Attributes:
         result: pass, regression, inconclusive or not-comparable.
-        stopping: the cautions that make the sides not comparable.
+        stopping: the cautions for which no limit is decided: the sides are not comparable, or have too few runs.
         judged: every limit, in the order given.
     """
 
@@ -100,7 +101,8 @@ def check(comparison: Comparison, settings: Settings, today: date) -> Gate:
     if stopping:
         codes = ", ".join(dict.fromkeys(r.code for r in stopping))
         judged = [replace(j, result=INCONCLUSIVE, why=f"not decided: {codes}", settle="") for j in judged]
-        return Gate(comparison, NOT_COMPARABLE, stopping, tuple(judged))
+        few_runs = all(r.code == SINGLE_RUN for r in stopping)
+        return Gate(comparison, INCONCLUSIVE if few_runs else NOT_COMPARABLE, stopping, tuple(judged))
     judged = [_waived(j, settings.waivers, today) for j in judged]
     results = {j.result for j in judged}
     return Gate(comparison, next((r for r in (REGRESSION, INCONCLUSIVE) if r in results), PASS), (), tuple(judged))
@@ -113,11 +115,11 @@ def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ..
         if r.level == REFUSED or (r.code in STOPPING and r.code not in allow)
     ]
     runs = comparison.control.runs, comparison.test.runs
-    if min(runs) < 2 and "single-run" not in allow:
+    if min(runs) < 2 and SINGLE_RUN not in allow:
         reasons.append(
             Reason(
-                "single-run",
-                "a side has a single run, so the significance is unknown: record three or more per side",
+                SINGLE_RUN,
+                "one run of a side does not tell whether a difference is significant: record three or more per side",
                 str(runs[0]),
                 str(runs[1]),
             )

@@ -9,11 +9,12 @@ from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
-from tracediff.charts.labels import state_label
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.formatting import PERCENT, count, percent, plural, time, time_unit
+from tracediff.profile.step_states import state_label
 from tracediff.report.sections import BY_TITLES
 from tracediff.report.table import Table, one_sided
+from tracediff.report.text import steps_used
 
 TOP = 15
 """Rows of a table by default."""
@@ -35,7 +36,8 @@ def head(analysis: Analysis) -> Head:
     step = f"{time(period)} per step"
     if side.has_gpu:
         work, busy = analysis.us(analysis.work), analysis.us(analysis.busy)
-        step += f"; GPU time {time(work)}, GPU busy {time(busy)}"
+        busy_too = f", GPU busy {time(busy)}" if time(busy) != time(work) else ""
+        step += f"; GPU time {time(work)}{busy_too}"
     if analysis.tensor_cores is not None:
         step += f"; {percent(analysis.tensor_cores)} of kernel time on tensor cores"
     return Head(side.label, " · ".join(_facts(side)), step)
@@ -50,10 +52,7 @@ def _facts(side: Side) -> list[str]:
     facts = [", ".join(side.gpu) or ("GPU unknown" if side.has_gpu else "CPU"), plural(side.runs, "run")]
     if len(side.ranks) > 1:
         facts.append(f"ranks {ranges(side.ranks)} (the slowest per step)")
-    if side.whole_file:
-        return [*facts, "the whole file as one step"]
-    used = ranges(side.steps_used)
-    return [*facts, f"{'step' if len(side.steps_used) == 1 else 'steps'} {used} of {ranges(side.steps_recorded)}"]
+    return [*facts, steps_used(side)]
 
 
 def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] = ()) -> dict[str, Table]:
