@@ -171,7 +171,7 @@ def test_of_real_sets():
     assert load(FOLDER / "dlrm_8ranks").notes == (
         Note(
             "spilled-kernels",
-            "GPU events have no launch in the file (launched before the capture, or the launch is missing)",
+            "GPU events have no launch in the file (launched before the recording, or the launch is missing)",
             128,
         ),
     )

@@ -180,7 +180,7 @@ def test_what_was_launched_outside_every_step_is_said_and_to_be_had(theirs: Load
     everything = our_totals(our_set, "GPU", iteration=[*our_set.iterations(), OUTSIDE])
     assert everything["counts"].sum() == int(steps_of("tinylm_compile", "gpu_events")[0])
     notes = TraceDiff.compare_traces(our_set, our_set).attrs["notes"]["one"]
-    assert any("launched before the capture" in note and "(164)" in note for note in notes)
+    assert any("launched before the recording" in note and "(164)" in note for note in notes)
 
 
 def small(name: str, rank: int, number: int) -> b.Document:

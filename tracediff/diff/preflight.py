@@ -10,8 +10,10 @@ import numpy as np
 from tracediff.aggregate.traceset import TraceSet
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
-UNLIKE = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes")
-"""Codes with which the sides do not do the same work on the same hardware."""
+DOUBTFUL = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes")
+"""Codes of which each makes it doubtful what a difference in time means. Other operators alone do not: rewritten code
+does the same work.
+"""
 ANY_SIDE = ("unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
 """Codes of problems of one side, which need no difference between the sides."""
 COMPILING = re.compile(
@@ -68,6 +70,11 @@ class Reason:
     control: str
     test: str
     level: str = CAUTION
+
+    @property
+    def is_unlike(self) -> bool:
+        """Whether the sides do not do the same work on the same hardware."""
+        return self.code in (*DOUBTFUL, "operators")
 
     @property
     def short(self) -> str:

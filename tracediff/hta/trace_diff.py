@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OUTSIDE = -1
-"""The iteration of what lies outside every step: also GPU events that were launched before the capture began."""
+"""The iteration of what lies outside every step: also GPU events that were launched before the recording began."""
 
 STEPS_FOLDED = "ProfilerStep"
 """The name of all steps' annotations where the two sides' step numbers differ."""

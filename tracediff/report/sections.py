@@ -275,8 +275,8 @@ def _count(notes: tuple[Note, ...], code: str, message: str) -> int:
 
 
 def cautions(comparison: Comparison) -> list[Reason]:
-    """The reasons of the preflight, those that refuse the comparison first."""
-    return sorted(comparison.comparability.reasons, key=lambda r: r.level != "refused")
+    """The reasons of the preflight: those that refuse the comparison first, then those of unlike sides."""
+    return sorted(comparison.comparability.reasons, key=lambda r: (r.level != "refused", not r.is_unlike))
 
 
 def caution_lines(comparison: Comparison) -> list[str]:

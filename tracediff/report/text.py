@@ -18,7 +18,7 @@ from tracediff.formatting import change, counts, percent, percents, plural, time
 LEAST_REACH = 0.05
 """Part of a change of GPU time that reaches the step below which none does."""
 HARDLY = "faster kernels would hardly shorten it"
-GPU_COUNTS = "1 ms less GPU time shortens it by about {:.1g} ms"
+GPU_COUNTS = "about {} of saved GPU time shortens the step"
 
 
 def evidence_line(evidence: Evidence) -> str:
@@ -99,7 +99,11 @@ def context(comparison: Comparison) -> str | None:
     before, after = (bound_by(i) for i in idle)
     bound = f", {after}-bound on both sides" if before == after and after else ""
     share = reach(comparison)
-    counts_for = "" if share >= REACHES else f"; {HARDLY if share < LEAST_REACH else GPU_COUNTS.format(share)}"
+    counts_for = (
+        ""
+        if share >= REACHES
+        else f"; {HARDLY if share < LEAST_REACH else GPU_COUNTS.format(percent(round(share, 1)))}"
+    )
     return f"GPU idle for {collapsed(percents(*idle))} of the step{bound}{counts_for}"
 
 
@@ -114,7 +118,10 @@ def same_gpu_work(comparison: Comparison) -> str | None:
     same = gpu.groups and all(group.level == "exact" for group in gpu.groups)
     if not same or tested(comparison) or abs(gpu.delta) > SAME_SENTENCE * max(step.control, step.test):
         return None
-    return "The GPU does the same work in the same time: the rest may be variation from run to run, record more runs"
+    return (
+        "The GPU does the same work in the same time, and one run per side does not tell a change of the host from "
+        "variation: record more runs"
+    )
 
 
 def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:

@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.preflight import UNLIKE
 from tracediff.diff.views import Modules
 from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
@@ -84,12 +83,14 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
         Text(printable(f"{c.label} → {t.label}"), style="bold"),
         Text(printable(facts(comparison)), style="dim"),
     ]
+    brief = not (screen.verbose or comparison.was_refused)
+    unlike = any(r.is_unlike for r in sections.cautions(comparison))
+    cautions = _caution_line(comparison, unlike) if brief else []
     style = "" if is_of_different_work(comparison) else "bold"  # its percentages are not to be relied on
-    parts.append(Padding(Text(printable(headline(comparison)), style=style), (0, 2)))
+    verdict = Padding(Text(printable(headline(comparison)), style=style), (0, 2))
+    parts += [*cautions, verdict] if unlike else [verdict, *cautions]
     if (screen.view or screen.tables) and not comparison.was_refused:
         return Group(*parts, Text(), *_work(comparison, screen))
-    brief = not (screen.verbose or comparison.was_refused)
-    parts += _caution_line(comparison) if brief else []
     parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
     parts += [*_health_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
     if not comparison.was_refused:
@@ -118,10 +119,9 @@ def show(
     console.file.write(last)
 
 
-def _caution_line(comparison: Comparison) -> list[RenderableType]:
-    cautions = sections.cautions(comparison)
-    unlike = any(r.code in UNLIKE for r in cautions)
-    return _in_a_line("Not like for like" if unlike else "Caution", [r.short for r in cautions])
+def _caution_line(comparison: Comparison, unlike: bool) -> list[RenderableType]:
+    title = "Not like for like" if unlike else "Caution"
+    return _in_a_line(title, [r.short for r in sections.cautions(comparison)])
 
 
 def _health_line(comparison: Comparison) -> list[RenderableType]:

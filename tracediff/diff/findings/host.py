@@ -44,7 +44,7 @@ def host_time(comparison: Comparison) -> list[Finding]:
     if found is None:
         return []
     culprits = held_by(comparison, states)
-    what = "host work while the GPU is idle" if on_gpu else "Python outside of operators"
+    what = "host work that the GPU waits for" if on_gpu else "Python outside of operators"
     covered = _uncovered(comparison) if on_gpu else 0.0
     advice = "Look at these operators and Python functions on the host." if found.delta_us > 0 else ""
     if found.delta_us > 0 and culprits and culprits[0].name == NOTHING_RECORDED:

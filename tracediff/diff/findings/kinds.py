@@ -317,7 +317,7 @@ STRAGGLER = FindingKind(
 )
 SPILLED_KERNELS = FindingKind(
     "spilled-kernels",
-    "GPU events were launched before the capture began",
+    "GPU events were launched before the recording began",
     "GPU events whose launch is not in the file",
     "do not compare totals over whole traces; per-step numbers exclude these events",
     section="health",

@@ -157,7 +157,7 @@ def spilled(comparison: Comparison) -> list[Finding]:
     events = comparison.gpu_time.spilled
     if not events.control_count and not events.test_count:
         return []
-    title = f"GPU events launched before the capture: {counts(events.control_count, events.test_count)}"
+    title = f"GPU events launched before the recording: {counts(events.control_count, events.test_count)}"
     times = collapsed(change(events.control_ns / 1000, events.test_ns / 1000))
     detail = (
         f"They total {times} over the whole trace and are excluded from all per-step numbers: totals over whole traces "

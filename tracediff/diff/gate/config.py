@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from tracediff.diff.gate.limits import Limit, limit_of, parse_absolute, parse_relative
 from tracediff.diff.gate.waivers import Waiver
-from tracediff.diff.preflight import UNLIKE
+from tracediff.diff.preflight import DOUBTFUL
 from tracediff.errors import TracediffError, did_you_mean
 
 T = TypeVar("T")
 FILE = "tracediff.toml"
-STOPPING = (*UNLIKE, "single-run")
+STOPPING = (*DOUBTFUL, "single-run")
 """Cautions that make the sides not comparable unless they are allowed."""
 DEFAULT_RELATIVE, DEFAULT_ABSOLUTE = 0.05, 0.0
 KEYS = ("max_regression", "min_delta", "allow", "limit", "waiver")

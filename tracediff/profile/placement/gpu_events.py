@@ -57,7 +57,7 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         step[found] = steps.positions_at(trace.ts[launch[found]])
     notes.add(
         "spilled-kernels",
-        "GPU events have no launch in the file (launched before the capture, or the launch is missing)",
+        "GPU events have no launch in the file (launched before the recording, or the launch is missing)",
         int((step == SPILLED).sum()),
     )
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
