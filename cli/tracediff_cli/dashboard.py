@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import os
+import secrets
 import signal
 import sys
+import tempfile
 import threading
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from tracediff.load_options import LoadOptions
 
 SERVER = "Server and browser"
+TOKEN_VARIABLE = "TRACEDIFF_TOKEN"
 
 
 @click.command(cls=GroupedCommand)
@@ -48,9 +55,17 @@ SERVER = "Server and browser"
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Serve on this address; one that other machines can reach needs --token.",
+    help="Serve on this address.",
 )
-@option("--token", group=SERVER, metavar="TOKEN", help="Require this token in every request (16 characters or more).")
+@option(
+    "--token",
+    group=SERVER,
+    metavar="TOKEN",
+    envvar=TOKEN_VARIABLE,
+    help=f"Require this token instead of a random one (16 characters or more; rather in {TOKEN_VARIABLE}, because "
+    "other users see the options of commands).",
+)
+@option("--no-token", group=SERVER, is_flag=True, help="Let every user of this machine see the dashboard.")
 @option(
     "--theme",
     group=SERVER,
@@ -68,18 +83,20 @@ def dashboard(
     open_browser: bool,
     host: str,
     token: str | None,
+    no_token: bool,
     theme: str,
 ) -> int:
     """Explore a comparison in the browser.
 
     CONTROL and TEST are as for compare. With FOLDER, choose any two sets below it in the browser. The server reads no
-    other files and accepts requests from this machine only. Press Ctrl-C to stop it.
+    other files, and accepts requests from this machine only that present the token in the printed address. Press Ctrl-C
+    to stop it.
 
     \b
     Examples:
       tracediff dashboard eager/ compiled/ --open
       tracediff dashboard runs/
-      tracediff dashboard runs/ --host 0.0.0.0 --token "$(openssl rand -hex 16)"
+      tracediff dashboard runs/ --host 0.0.0.0
     """
     try:
         from tracediff_dashboards.app import make_app
@@ -91,9 +108,8 @@ def dashboard(
         raise TracediffError(
             "dashboard", f"needs {error.name}, which is not installed", "pip install 'torch-tracediff[dashboard]'"
         ) from None
+    required = _token(token, no_token, is_loopback(host))
     if not is_loopback(host):
-        if token is None:
-            raise TracediffError("--host", f"other machines can reach {host}", "require a --token of their requests")
         click.echo(
             (
                 f"warning: other machines can reach {host}; the connection is not encrypted, and anyone with the token "
@@ -101,32 +117,63 @@ def dashboard(
             ),
             err=True,
         )
-    if token is not None and (
-        len(token) < 16 or not (token.isascii() and token.isprintable()) or any(c in token for c in ' ";,\\%&#+')
-    ):
-        raise TracediffError(
-            "--token",
-            "is too short, or contains characters that are not allowed in a URL or a cookie",
-            "give 16 or more letters and digits",
-        )
+    if required is None:
+        click.echo("warning: without a token, every user of this machine can see the traces", err=True)
     options = _options(wheres, loading)
     sets = _sets(wheres, options)
-    app = make_app(sets, host=host, token=token, theme=theme, options=options, judging=judging, force=force)
+    app = make_app(sets, host=host, token=required, theme=theme, options=options, judging=judging, force=force)
     server = bound(app, host, port)
-    where = address(server, host, token)
+    where = address(server, host, required)
     click.echo(f"tracediff dashboard: {where} (press Ctrl-C to stop)")
     if len(app.sets.given) == 2:
         app.loader.pair(*app.sets.given)  # read them while the browser starts
-    if open_browser:
-        threading.Timer(0.2, webbrowser.open, [where]).start()
     for ending in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))  # so that processes and files are cleaned up
-    try:
-        server.serve_forever()  # returns at Ctrl-C
-    finally:
-        app.close()
+    with _page_that_opens(where) if open_browser else nullcontext() as page:
+        try:
+            if page:
+                threading.Timer(0.2, webbrowser.open, [page]).start()
+            server.serve_forever()  # returns at Ctrl-C
+        finally:
+            app.close()
     click.echo("stopped")
     return 0
+
+
+def _token(given: str | None, none: bool, is_local: bool) -> str | None:
+    """The token that requests must present: the given one, else a random one; None for none.
+
+    Raises:
+        TracediffError: it cannot be used, or there must be one.
+    """
+    if none:
+        if not is_local:
+            raise TracediffError("--no-token", "other machines can reach this --host", "leave --no-token out")
+        if given is not None:
+            raise TracediffError("--no-token", "a token was given, too", f"leave out --token and {TOKEN_VARIABLE}")
+        return None
+    if given is None:
+        return secrets.token_urlsafe(24)
+    if len(given) < 16 or not (given.isascii() and given.isprintable()) or any(c in given for c in ' ";,\\%&#+'):
+        raise TracediffError(
+            "--token",
+            "is too short, or contains characters that are not allowed in a URL",
+            "give 16 or more letters and digits",
+        )
+    return given
+
+
+@contextmanager
+def _page_that_opens(address: str) -> Iterator[str]:
+    """The URL of a private file that leads to ``address``: other users see the command that starts a browser."""
+    with tempfile.TemporaryDirectory(prefix="tracediff-open-", ignore_cleanup_errors=True) as folder:  # of mode 700
+        page = Path(folder) / "dashboard.html"
+        target = html.escape(address)
+        page.write_text(
+            f'<!DOCTYPE html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>tracediff</title>'
+            f'<meta http-equiv="refresh" content="0; url={target}"><a href="{target}">Open the dashboard</a>\n'
+        )
+        yield page.as_uri()
 
 
 def _options(wheres: tuple[str, ...], loading: LoadArguments) -> LoadOptions:

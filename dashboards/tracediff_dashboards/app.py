@@ -8,6 +8,7 @@ from typing import Any
 
 import flask
 from dash import Dash, ctx, html, no_update
+from werkzeug.exceptions import BadRequest
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
@@ -15,7 +16,7 @@ from tracediff.diff.verdict import Judging
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
 from tracediff.report.page.html import palettes, resource
-from tracediff_dashboards import components, layout
+from tracediff_dashboards import components, failures, layout
 from tracediff_dashboards.callbacks import CHOSEN_FROM, register, register_in_browser
 from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
@@ -29,6 +30,7 @@ from tracediff_dashboards.sets import Sets, is_choosable
 from tracediff_dashboards.step_inspector import StepInspector, has_range, is_kept, window_of
 from tracediff_dashboards.url_state import CONTROLS, OTHERS, changed, changed_controls, row_of, values_of
 
+UPLOAD_TYPE = "application/octet-stream"
 INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -78,10 +80,12 @@ class Dashboard:
             update_title="",
             index_string=INDEX,
             add_log_handler=False,
+            on_error=failures.show,
         )
         self.app.layout = layout.shell(theme)
         register(self.app, self)
         register_in_browser(self.app)
+        self.app.server.add_url_rule("/upload", "upload", self.store_dropped, methods=["POST"])
         self._serve("palette.css", palettes(), "text/css")
         self._serve("flame.css", resource("flame.css"), "text/css")
         self._serve("flame.js", resource("flame.js"), "text/javascript")
@@ -273,18 +277,14 @@ class Dashboard:
         except TracediffError as error:
             return components.error_alert(error)
 
-    def add_dropped(self, contents: list[str] | None, names: list[str] | None) -> tuple[Any, Any]:
-        """Store dropped files; returns the names of their sets, and an alert."""
-        if not contents or not names or len(contents) != len(names):
-            return no_update, no_update
-        if len(contents) > 2:
-            return no_update, components.alert(
-                "More than two files were dropped; drop a control and a test, or start the dashboard with their folder."
-            )
-        try:
-            return [self.sets.uploads.add(name, content) for name, content in zip(names, contents, strict=True)], ""
-        except TracediffError as error:
-            return no_update, components.error_alert(error)
+    def store_dropped(self) -> flask.Response:
+        """Store the dropped file that is the content of a request; returns the name of its set."""
+        request = flask.request
+        if request.mimetype != UPLOAD_TYPE or request.content_length is None:  # other sites may send other types
+            raise BadRequest(f"The content type is not {UPLOAD_TYPE}, or there is no content length.")
+        request.max_content_length = request.content_length  # `Uploads.add` has its own maximum
+        name = self.sets.uploads.add(request.args.get("name", ""), request.stream, request.content_length)
+        return flask.Response(name, mimetype="text/plain")
 
 
 def make_app(

@@ -12,8 +12,8 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
 
 PATH = "/_dash-update-component"
 MOST_BYTES = 1 << 20
-"""Maximum size of a request without a dropped file in bytes."""
-UPLOAD = "upload.contents"
+"""Maximum size of a request in bytes."""
+JSON = "application/json"
 
 Text = str | None
 Number = float | None
@@ -88,7 +88,6 @@ VALUES: dict[str, Any] = {
     **dict.fromkeys(("at-control.value", "at-test.value"), Text),
     **dict.fromkeys(("phase.value", "family.value", "module.value"), list[str] | None),
     **dict.fromkeys(("columns.value", "pinned.value", "dropped.data"), list[str] | None),
-    **dict.fromkeys((UPLOAD, "upload.filename"), list[str] | None),
     **dict.fromkeys(("swap.n_clicks", "clear.n_clicks", "again.n_clicks", "cancel.n_clicks"), Clicks),
     "ready.data": int,
     "poll.n_intervals": Clicks,
@@ -134,17 +133,16 @@ def check(app: Dash) -> None:
     Raises:
         BadRequest: it is too large, not JSON, for an unknown callback, or its values have the wrong types.
     """
+    if flask.request.mimetype != JSON:  # other sites may send other types
+        raise BadRequest(f"The content type is not {JSON}.")
     try:
-        text = flask.request.get_data()
-        body = msgspec.json.decode(text, type=Body)
+        body = msgspec.json.decode(flask.request.get_data(), type=Body)
         _check_properties(app, body)
-        if len(text) > MOST_BYTES and not any(_name(value) == UPLOAD for value in body.inputs):
-            raise ValueError(f"larger than {MOST_BYTES >> 20} MB")
         for value in (*body.inputs, *body.state):
             msgspec.json.decode(value.value, type=VALUES[_name(value)])
         flask.request.get_json()  # as Dash will
     except RequestEntityTooLarge:
-        raise BadRequest("The request is too large.") from None
+        raise BadRequest(f"The request is larger than {MOST_BYTES >> 20} MB.") from None
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadRequest(f"Not a request of this dashboard's pages: {error}") from None
 

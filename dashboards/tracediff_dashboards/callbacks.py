@@ -84,12 +84,6 @@ def register(app: Dash, dashboard: Dashboard) -> None:
         State("url", "search"),
         prevent_initial_call=True,
     )(dashboard.show_linked)
-    app.callback(
-        [Output("dropped", "data"), Output("notice", "children")],
-        Input("upload", "contents"),
-        State("upload", "filename"),
-        prevent_initial_call=True,
-    )(dashboard.add_dropped)
 
 
 def register_in_browser(app: Dash) -> None:
@@ -102,6 +96,13 @@ def register_in_browser(app: Dash) -> None:
         [Output("theme", "data"), Output("theme-button", "children")],
         [Input("theme-button", "n_clicks"), Input("asked-theme", "data")],
         State("theme", "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction("upload", "send"),
+        [Output("dropped", "data"), Output("notice", "children")],
+        Input("upload", "contents"),
+        State("upload", "filename"),
+        prevent_initial_call=True,
     )
     app.clientside_callback(
         ClientsideFunction("link", "copy"),

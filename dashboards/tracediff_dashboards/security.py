@@ -1,24 +1,29 @@
-"""Checks of every request (host, origin, token, content), and security headers of every response."""
+"""Checks of every request (host, site, token, content), and security headers of every response."""
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
 from collections.abc import Sequence
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import flask
 from dash import Dash
 from dash.exceptions import DependencyException, InvalidResourceError
 from werkzeug.exceptions import HTTPException
 
+from tracediff.errors import TracediffError
 from tracediff_dashboards import callback_requests
+from tracediff_dashboards.failures import explained
+from tracediff_dashboards.tokens import Guard
 
-COOKIE = "tracediff-token"
-"""Prefix of the cookie's name; the port follows, because cookies are shared by all ports of a host."""
 LOCAL = ("127.0.0.1", "localhost", "::1")
-MOST_BYTES = 200 << 20
-"""Maximum size of a request in bytes: two dropped files as base64, and a margin."""
+OWN = ("same-origin", "none")
+"""Sec-Fetch-Site of requests of the dashboard's own pages, and of addresses that the user typed or opened."""
+AGAIN = (
+    '<!DOCTYPE html><html lang="en"><title>tracediff</title><meta http-equiv="refresh" content="0">'
+    "<p>Opening the dashboard …</p></html>"
+)
+"""Answer to a link on another site: the page opens itself again, because browsers keep back the cookie at first."""
 
 
 def is_loopback(host: str) -> bool:
@@ -39,9 +44,10 @@ def protect(app: Dash, host: str, token: str | None) -> None:
         token: token that every request must contain, None for none.
     """
     server: flask.Flask = app.server
-    server.config["MAX_CONTENT_LENGTH"] = MOST_BYTES
+    server.config["MAX_CONTENT_LENGTH"] = callback_requests.MOST_BYTES
     names = {*LOCAL, host.strip("[]")} if is_loopback(host) else None
     headers = security_headers(app.csp_hashes())
+    guard = Guard(token) if token is not None else None
 
     def before() -> flask.Response | None:
         request = flask.request
@@ -52,10 +58,16 @@ def protect(app: Dash, host: str, token: str | None) -> None:
         origin = request.headers.get("Origin")
         if origin is not None and origin.partition("://")[2] != request.host:
             return _refused(403, "This dashboard does not accept requests from other sites.")
-        refused = _check_token(token) if token is not None else None
-        if refused is None and request.path == callback_requests.PATH and request.method == "POST":
+        if request.headers.get("Sec-Fetch-Site", "none") not in OWN:
+            if request.method == "GET" and request.headers.get("Sec-Fetch-Dest") == "document":
+                return flask.Response(AGAIN, mimetype="text/html")
+            return _refused(403, "This dashboard does not accept requests from other sites.")
+        found = guard.check() if guard is not None else None
+        if isinstance(found, tuple):
+            return _refused(*found)
+        if found is None and request.path == callback_requests.PATH and request.method == "POST":
             callback_requests.check(app)
-        return refused
+        return found
 
     def after(response: flask.Response) -> flask.Response:
         response.headers.update(headers)
@@ -66,12 +78,16 @@ def protect(app: Dash, host: str, token: str | None) -> None:
     def fail(error: HTTPException) -> flask.Response:
         return _refused(error.code or 500, error.description or error.name)
 
+    def explain(error: Exception) -> flask.Response:
+        return _refused(400 if isinstance(error, TracediffError) else 500, str(explained(error)))
+
     def not_found(_: Exception) -> flask.Response:
         return _refused(404, "This file does not exist.")
 
     server.before_request(before)
     server.after_request(after)
     server.register_error_handler(HTTPException, fail)
+    server.register_error_handler(Exception, explain)
     server.register_error_handler(DependencyException, not_found)
     server.register_error_handler(InvalidResourceError, not_found)
 
@@ -106,31 +122,6 @@ def _host_name(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
-
-
-def _check_token(token: str) -> flask.Response | None:
-    """None if the request contains the token; a token in the URL moves to a cookie, so that links do not contain it."""
-    request = flask.request
-    given = request.args.get("token")
-    if given is not None and _same(given, token):
-        rest = urlencode({key: request.args.getlist(key) for key in request.args if key != "token"}, doseq=True)
-        path = quote(request.path.lstrip("/\\"))  # a path that starts with two slashes is a URL of another site
-        response = flask.redirect(f"/{path}{'?' if rest else ''}{rest}", 303)
-        response.set_cookie(_cookie(), token, httponly=True, samesite="Strict")
-        return flask.make_response(response)
-    bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if _same(request.cookies.get(_cookie(), ""), token) or _same(bearer, token):
-        return None
-    return _refused(401, "This dashboard requires a token: open the address that it printed when it started.")
-
-
-def _cookie() -> str:
-    return f"{COOKIE}-{flask.request.host.rpartition(':')[2]}"
-
-
-def _same(given: str, token: str) -> bool:
-    """Compare in constant time."""
-    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
 
 
 def _refused(status: int, sentence: str) -> flask.Response:

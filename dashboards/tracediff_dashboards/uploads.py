@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 import secrets
 import shutil
 import tempfile
 import threading
 from pathlib import Path
+from typing import IO
 
 from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.errors import TracediffError
@@ -19,6 +18,10 @@ MOST_BYTES = 64 << 20
 """Maximum size of a file in bytes."""
 MOST_FILES = 16
 """Maximum number of files; the oldest is removed first."""
+AT_ONCE = 8
+"""Maximum number of files that are received at the same time, because each occupies a thread."""
+CHUNK = 1 << 16
+"""Bytes that are in memory at a time."""
 PREFIX = "dropped"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -30,13 +33,14 @@ class Uploads:
         self._folder: Path | None = None
         self._files: dict[str, Path] = {}
         self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(AT_ONCE)
 
-    def add(self, file_name: str, contents: str) -> str:
+    def add(self, file_name: str, content: IO[bytes], length: int) -> str:
         """Store a file and return the name of its set.
 
         Args:
             file_name: as sent by the browser; only plain characters of its last part are used.
-            contents: a data URL, ``data:…;base64,…``.
+            content: its bytes. length: how many they will be.
 
         Raises:
             TracediffError: the file is too large, or its name is not that of a trace or snapshot.
@@ -48,33 +52,39 @@ class Uploads:
                 "not a trace or snapshot, by its name",
                 f"drop a {', '.join(trace_suffixes())}, .zip or {SUFFIX} file",
             )
-        if len(contents) * 3 // 4 > MOST_BYTES + 1024:
+        if length > MOST_BYTES:
             raise TracediffError(
                 plain, f"larger than {MOST_BYTES >> 20} MB", "start the dashboard with its path instead"
             )
+        if not self._places.acquire(blocking=False):
+            raise TracediffError(plain, f"{AT_ONCE} other files are being received", "drop it again when they are here")
         try:
-            data = base64.b64decode(contents.partition(",")[2], validate=True)
-        except (binascii.Error, ValueError):
-            raise TracediffError(plain, "the upload is incomplete", "drop the file again") from None
-        token = secrets.token_urlsafe(16)
-        with self._lock:
+            path = self._new_path(plain)
             try:
-                if (
-                    self._folder is None or not self._folder.is_dir()
-                ):  # it may have been cleaned up with other temporary files
-                    self._folder = Path(tempfile.mkdtemp(prefix="tracediff-"))  # of mode 700
-                path = self._folder / token / plain
-                path.parent.mkdir()
-                path.write_bytes(data)
-            except OSError as error:
-                raise TracediffError(
-                    plain, f"cannot be stored ({error.strerror})", "free space for temporary files"
-                ) from None
-            name = f"{PREFIX}:{token}/{plain}"
+                _store(path, content)
+            except BaseException:
+                shutil.rmtree(path.parent, ignore_errors=True)
+                raise
+        finally:
+            self._places.release()
+        name = f"{PREFIX}:{path.parent.name}/{plain}"
+        with self._lock:
             self._files[name] = path
             while len(self._files) > MOST_FILES:
                 shutil.rmtree(self._files.pop(next(iter(self._files))).parent, ignore_errors=True)
         return name
+
+    def _new_path(self, plain: str) -> Path:
+        """A path in a new folder of its own."""
+        with self._lock:
+            try:
+                if self._folder is None or not self._folder.is_dir():  # cleaned up with other temporary files
+                    self._folder = Path(tempfile.mkdtemp(prefix="tracediff-"))  # of mode 700
+                path = self._folder / secrets.token_urlsafe(16) / plain
+                path.parent.mkdir()
+            except OSError as error:
+                raise _no_space(plain, error) from None
+        return path
 
     def path(self, name: str) -> Path | None:
         """The path of the dropped file called ``name``, None if there is none."""
@@ -87,3 +97,15 @@ class Uploads:
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder = None
+
+
+def _store(path: Path, content: IO[bytes]) -> None:
+    try:
+        with path.open("xb") as file:
+            shutil.copyfileobj(content, file, CHUNK)
+    except OSError as error:  # of the file: those of the connection are errors of HTTP
+        raise _no_space(path.name, error) from None
+
+
+def _no_space(plain: str, error: OSError) -> TracediffError:
+    return TracediffError(plain, f"cannot be stored ({error.strerror})", "free space for temporary files")

@@ -2,14 +2,18 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from click.testing import CliRunner
 from interrupts import heed_interrupts
+from tracediff_cli.dashboard import _page_that_opens
 from tracediff_cli.main import cli
 
 
@@ -22,7 +26,15 @@ def test_what_cannot_be_served_is_refused_in_a_line(runs, tmp_path):
     assert "nosuch: no such file or folder" in refused(runs / "base", tmp_path / "nosuch")
     assert "not a folder" in refused(runs / "base" / "trace.json")
     assert "3 sets were given" in refused(*[runs / "base"] * 3)
-    assert "require a --token" in refused(runs, "--host", "0.0.0.0")
+    assert "leave --no-token out" in refused(runs, "--host", "0.0.0.0", "--no-token")
+    assert "a token was given" in refused(runs, "--no-token", "--token", "0123456789abcdef")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert refused(runs, "--port", taken.getsockname()[1]).startswith("--port: cannot serve on 127.0.0.1:")
+    for host in ("nosuch.invalid", "a" * 70, ""):
+        assert refused(runs, "--host", host).startswith(f"--host: {host!r} is no known address")
+    assert refused(runs, "--host", "192.0.2.1").startswith("--host: 192.0.2.1 is not an address of this machine")
     assert "16 or more letters" in refused(runs, "--host", "0.0.0.0", "--token", "short")
     assert "no trace in the folder" in refused(tmp_path, tmp_path) or "empty" in refused(tmp_path, tmp_path)
 
@@ -34,41 +46,48 @@ def test_a_missing_extra_is_named(runs, monkeypatch):
     assert refused(runs).endswith("pip install 'torch-tracediff[dashboard]'")
 
 
+def test_other_users_do_not_see_the_token_of_the_page_that_opens():
+    with _page_that_opens("http://127.0.0.1:8050/?token=secret") as page:
+        path = Path(unquote(urlsplit(page).path))
+        assert "secret" not in page
+        assert path.parent.stat().st_mode & 0o77 == 0
+        assert "url=http://127.0.0.1:8050/?token=secret" in path.read_text()
+    assert not path.parent.exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("guarded", "asked", "status"),
-    [(False, signal.SIGINT, 0), (True, signal.SIGINT, 0), (False, signal.SIGTERM, 128 + signal.SIGTERM)],
+    ("options", "asked", "status"),
+    [
+        ([], signal.SIGINT, 0),
+        (["--host", "0.0.0.0", "--token", "0123456789abcdef"], signal.SIGINT, 0),
+        (["--no-token"], signal.SIGTERM, 128 + signal.SIGTERM),
+    ],
 )
-def test_it_serves_until_it_is_interrupted(runs, guarded, asked, status):
-    options = ["--host", "0.0.0.0", "--token", "0123456789abcdef"] if guarded else []
-    command = [
-        sys.executable,
-        "-u",
-        "-m",
-        "tracediff_cli",
-        "dashboard",
-        str(runs / "base"),
-        str(runs / "faster"),
-        "--port",
-        "0",
-        *options,
-    ]
+def test_it_serves_until_it_is_interrupted(runs, options, asked, status):
+    command = [sys.executable, "-u", "-m", "tracediff_cli", "dashboard", runs / "base", runs / "faster", "--port", "0"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+        [*map(str, command), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
     )
     try:
         line = process.stdout.readline()
-        port = re.search(r":(\d+)/", line)[1]
-        if guarded:
-            assert "token=0123456789abcdef" in line
+        url, token = re.search(r"(http://[0-9.]+:\d+/)(?:\?token=(\S+))? ", line).groups()
+        if "--no-token" not in options:
+            assert len(token) >= 32 or token in options
             with pytest.raises(urllib.error.HTTPError, match="401"):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/")
-        else:
-            assert line.startswith("tracediff dashboard: http://127.0.0.1:")
-            assert urllib.request.urlopen(f"http://127.0.0.1:{port}/").status == 200
+                urllib.request.urlopen(url)
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with browser.open(f"{url}?token={token}" if token else url) as answer:
+            assert answer.status == 200
+            assert answer.url == url
     finally:
         process.send_signal(asked)
     out, err = process.communicate(timeout=60)
     assert process.returncode == status, err
     assert ("stopped" in out) is (status == 0)
-    assert err.startswith("warning: other machines can reach 0.0.0.0") if guarded else not err
+    warning = {"--host": "other machines can reach 0.0.0.0", "--no-token": "every user of this machine"}
+    assert warning[options[0]] in err if options else not err

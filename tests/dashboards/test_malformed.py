@@ -7,6 +7,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -194,18 +195,127 @@ def test_every_answer_of_the_server_has_its_headers(dashboard, data, status):
         assert f"\r\n{name}: " in head
 
 
-def test_the_number_of_threads_is_bounded_and_waiting_requests_are_served(dashboard, monkeypatch):
-    monkeypatch.setattr(server_module, "MOST_THREADS", 3)
-    monkeypatch.setattr(server_module._Handler, "timeout", 0.2)
+@pytest.fixture
+def small(dashboard, monkeypatch):
+    """Its port: a server with 3 threads, whose clients have little time."""
+    for name, value in (("MOST_THREADS", 3), ("HEAD_SECONDS", 1.0), ("CROWDED_SECONDS", 0.2), ("CONTENT_SECONDS", 0.5)):
+        monkeypatch.setattr(server_module, name, value)
     server = server_module.bound(dashboard, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    before = threading.active_count()
-    silent = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(10)]
-    time.sleep(0.1)
-    assert threading.active_count() - before <= 3
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/palette.css", timeout=30) as answer:
-        assert answer.status == 200  # after those that send nothing were closed
-    for connection in silent:
-        connection.close()
+    yield server.server_port
     server.shutdown()
     server.server_close()
+
+
+def test_slow_clients_are_bounded_and_others_are_served(small):
+    before = threading.active_count()
+    slow = [socket.create_connection(("127.0.0.1", small)) for _ in range(12)]
+    stop = threading.Event()
+
+    def drip():
+        while not stop.wait(0.05):
+            for connection in slow:
+                with suppress(OSError):  # it was closed
+                    connection.send(b"x")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{small}/palette.css", timeout=30) as answer:
+            assert answer.status == 200
+        assert threading.active_count() - before <= 1 + 3
+    finally:
+        stop.set()
+        dripping.join()
+        for connection in slow:
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "",
+        "GET /palette.css HTTP/1.1\r\nA: b",
+        f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nContent-Length: 100\r\n\r\n",
+        "POST /upload?name=a.json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
+        "Content-Length: 100\r\n\r\n",
+    ],
+)
+def test_a_client_that_drips_is_dropped(small, head):
+    with socket.create_connection(("127.0.0.1", small), timeout=0.1) as connection:
+        connection.sendall(head.encode())
+        for _ in range(200):
+            try:
+                connection.send(b"x")
+                if not connection.recv(1000):
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+    raise AssertionError("it is still served")
+
+
+def test_a_client_that_takes_no_answer_is_dropped(small):
+    before = threading.active_count()
+    with socket.create_connection(("127.0.0.1", small)) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for _ in range(200):
+            time.sleep(0.05)
+            if threading.active_count() == before:
+                return
+            with suppress(OSError):
+                connection.send(b"GET /flame.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    raise AssertionError("it is still served")
+
+
+def test_a_dropped_file_is_stored_or_refused_in_a_line(dashboard):
+    def send(name, data, **headers):
+        request = urllib.request.Request(
+            f"{dashboard.url}/upload?name={name}", data, {"Content-Type": "application/octet-stream", **headers}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    content = b"x" * (2 * MOST_BYTES)  # more than other requests may have
+    status, name = send("t.json", content)
+    assert (status, dashboard.sets.uploads.path(name).read_bytes()) == (200, content)
+    for wrong in (
+        send("t.exe", b""),
+        send("t.json", b"", **{"Content-Type": "text/plain"}),
+        send("t.json", (part for part in [b"{}"])),  # in chunks
+        send("", b""),
+    ):
+        assert wrong[0] == 400
+        assert wrong[1].count("\n") == 1
+    head = "POST /upload?name=t.json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
+    assert "larger than 64 MB" in raw(dashboard, f"{head}Content-Length: {1 << 40}\r\n\r\n".encode())
+
+
+def test_a_fault_of_a_callback_is_a_line(dashboard, requests, monkeypatch, caplog):
+    monkeypatch.setattr(dashboard.comparisons, "whole", lambda _: 1 / 0)
+    body = next(body for body in requests.values() if body["output"].startswith("..flame-row"))
+    body["inputs"][0]["value"] = {"node": {"kind": "op", "name": "x"}}
+    body["state"][0]["value"] = QUERY
+    status, _, text = post(dashboard.url, body)
+    assert status == 200
+    assert "failed in this request (ZeroDivisionError)" in text
+    assert "Traceback" not in text
+    assert [record.getMessage().count("\n") for record in caplog.records] == [0]
+    caplog.clear()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET http://[ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"POST /upload HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: [\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused(dashboard, data):
+    assert raw(dashboard, data).split()[1] in ("400", "403")

@@ -4,6 +4,7 @@ import pytest
 from tracediff_dashboards.app import make_app
 from tracediff_dashboards.security import is_loopback
 from tracediff_dashboards.sets import Sets
+from tracediff_dashboards.tokens import DELAY_SECONDS, MOST_WRONG
 
 TOKEN = "a-token-of-the-tests"
 PATHS = [
@@ -71,6 +72,33 @@ def test_other_sites_may_not_ask(local):
     for origin in ("http://evil.example", "null", "http://localhost:9999"):
         assert local.post("/_dash-update-component", json={}, headers={"Origin": origin}).status_code == 403
     assert local.get("/", headers={"Origin": "http://localhost"}).status_code == 200
+    for site in ("cross-site", "same-site"):
+        for method, path in (("GET", "/_dash-layout"), ("POST", "/_dash-update-component"), ("POST", "/upload")):
+            assert local.open(path, method=method, headers={"Sec-Fetch-Site": site}).status_code == 403
+
+
+def test_a_link_on_another_site_opens_the_page_from_the_dashboard_itself(guarded):
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
+    answer = guarded.get(f"/?control=a&token={TOKEN}", headers=headers)
+    assert answer.status_code == 200
+    assert "Set-Cookie" not in answer.headers
+    assert 'http-equiv="refresh"' in answer.text
+    assert TOKEN not in answer.text
+
+
+def test_wrong_tokens_are_slowed_down_and_lock_nobody_out(guarded, monkeypatch):
+    slept = []
+    monkeypatch.setattr("tracediff_dashboards.tokens.time.sleep", slept.append)
+    right = {"Authorization": f"Bearer {TOKEN}"}
+    answers = [guarded.get("/?token=wrong").status_code for _ in range(MOST_WRONG + 5)]
+    answers += [guarded.get("/", headers={"Authorization": "Bearer wrong"}).status_code]
+    assert answers == [401] * (MOST_WRONG - 1) + [429] * 7
+    assert slept == [DELAY_SECONDS] * 7
+    assert guarded.get("/").status_code == 401
+    assert guarded.get("/", headers=right).status_code == 200
+    assert guarded.get(f"/?token={TOKEN}").status_code == 303
+    assert guarded.get("/").status_code == 200
+    assert len(slept) == 7
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -79,8 +107,8 @@ def test_nothing_is_told_without_the_token(guarded, path):
         {},
         {"Authorization": "Bearer wrong"},
         {"Authorization": f"Bearer {TOKEN}x"},
-        {"Cookie": "tracediff-token=é"},
-        {"Cookie": "tracediff-token="},
+        {"Cookie": "tracediff-session-80=é"},
+        {"Cookie": f"tracediff-session-80={TOKEN}"},
     ]
     for headers in wrong:
         answer = guarded.get(path, headers=headers)
@@ -98,7 +126,10 @@ def test_the_token_moves_from_the_address_to_a_cookie(guarded):
     cookie = answer.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
+    assert TOKEN not in cookie
     assert guarded.get("/changes").status_code == 200
+    again = guarded.get("/?control=a&token=of-an-earlier-run")
+    assert (again.status_code, again.headers["Location"]) == (303, "/?control=a")
     for path in ("//evil.example/", "/%2Fevil.example/", "/\\evil.example/"):
         location = guarded.open(path=path, query_string={"token": TOKEN}).headers["Location"]
         assert location[:1] == "/"

@@ -1,6 +1,6 @@
 """Which sets may be read: those of the folder and no other, by whatever name; and dropped files."""
 
-import base64
+import io
 import json
 import os
 import sys
@@ -11,6 +11,7 @@ from dashboard_runs import events, make_runs
 from tracediff_dashboards import uploads
 from tracediff_dashboards.sets import Sets
 from tracediff_dashboards.uploads import Uploads
+from werkzeug.exceptions import ClientDisconnected
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import find_traces
@@ -118,13 +119,13 @@ def test_a_folder_behind_a_link_is_a_root(folder, tmp_path):
     assert Sets(root=tmp_path / "link").where("base") == str(folder / "base")
 
 
-def data(content=b"{}"):
-    return "data:application/json;base64," + base64.b64encode(content).decode()
+def add(uploads, name="t.json", content=b"{}", length=None):
+    return uploads.add(name, io.BytesIO(content), len(content) if length is None else length)
 
 
 def test_dropped_files_are_private_and_removed():
     kept = Uploads()
-    names = [kept.add("t.json", data(b"one")), kept.add("t.json", data(b"two"))]
+    names = [add(kept, content=b"one"), add(kept, content=b"two")]
     assert names[0] != names[1]
     paths = [kept.path(name) for name in names]
     assert [path.read_bytes() for path in paths] == [b"one", b"two"]
@@ -140,7 +141,7 @@ def test_dropped_files_are_private_and_removed():
 )
 def test_a_dropped_files_name_leads_nowhere(name):
     kept = Uploads()
-    path = kept.path(kept.add(name, data()))
+    path = kept.path(add(kept, name))
     assert path.parent.parent == kept._folder
     assert not set(path.name) & set('<>/\\\0" ')
     kept.close()
@@ -148,17 +149,32 @@ def test_a_dropped_files_name_leads_nowhere(name):
 
 def test_dropped_files_are_bounded(monkeypatch):
     kept = Uploads()
-    for name, content, message in (
-        ("t.exe", data(), "not a trace or snapshot, by its name"),
-        ("t.json", "data:x;base64,%%%", "upload is incomplete"),
-    ):
-        with pytest.raises(TracediffError, match=message):
-            kept.add(name, content)
-    monkeypatch.setattr(uploads, "MOST_BYTES", 1000)
-    with pytest.raises(TracediffError, match="with its path instead"):
-        kept.add("t.json", data(b"x" * 4000))
+    with pytest.raises(TracediffError, match="not a trace or snapshot, by its name"):
+        add(kept, "t.exe")
+    with pytest.raises(TracediffError, match="larger than 64 MB"):
+        add(kept, length=uploads.MOST_BYTES + 1)
     monkeypatch.setattr(uploads, "MOST_FILES", 2)
-    first, *rest = [kept.add("t.json", data()) for _ in range(3)]
+    first, *rest = [add(kept) for _ in range(3)]
     assert kept.path(first) is None
     assert all(kept.path(name).exists() for name in rest)
+    kept.close()
+
+
+def test_a_dropped_file_is_received_in_parts_and_nothing_is_left_of_a_part(monkeypatch):
+    monkeypatch.setattr(uploads, "AT_ONCE", 1)
+    kept = Uploads()
+
+    class BrokenOff(io.BytesIO):
+        """While it is received, others are refused."""
+
+        def read(self, size=-1):
+            assert 0 < size <= 1 << 16
+            with pytest.raises(TracediffError, match="1 other files are being received"):
+                add(kept)
+            raise ClientDisconnected
+
+    with pytest.raises(ClientDisconnected):
+        kept.add("t.json", BrokenOff(), 1)
+    assert list(kept._folder.iterdir()) == []
+    assert kept.path(add(kept)).exists()
     kept.close()

@@ -35,6 +35,29 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return "Link copied";
     },
   },
+  // Dropped files go to the server one after the other, which stores them and answers with the name of the set or an error.
+  upload: {
+    send: async function (contents, names) {
+      const same = window.dash_clientside.no_update;
+      const alert = (text) => [same, { namespace: "dash_html_components", type: "Div", props: { className: "alert", children: text } }];
+      if (!contents) return [same, same];
+      if (contents.length > 2) return alert("More than two files were dropped; drop a control and a test, or start the dashboard with their folder.");
+      const stored = [];
+      try {
+        for (const [k, content] of contents.entries()) {
+          const bytes = Uint8Array.from(atob(content.slice(content.indexOf(",") + 1)), (c) => c.charCodeAt(0));
+          const headers = { "Content-Type": "application/octet-stream" };
+          const answer = await fetch("/upload?name=" + encodeURIComponent(names[k]), { method: "POST", headers, body: bytes });
+          const text = await answer.text();
+          if (!answer.ok) return alert(text);
+          stored.push(text);
+        }
+      } catch {
+        return alert("The file could not be sent to the dashboard; drop it again.");
+      }
+      return [stored, ""];
+    },
+  },
   // The flame graph: its state goes into the URL, and the zoomed box to the panel below it.
   flame: {
     draw: function (data) {
