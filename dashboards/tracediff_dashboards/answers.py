@@ -54,6 +54,8 @@ def _idle(context: PageContext) -> list[Any]:
     if host is None:
         return sentence
     at = whole.us(host.control[0]), whole.us(host.test[0])
+    if not host.key[1]:
+        return [*sentence, f", where mostly nothing of the host is recorded: {_times(*at)}"]
     return [*sentence, ", where the host is mostly in ", components.name(host.key[1]), f": {_times(*at)}"]
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import isfinite
 from operator import attrgetter
 from typing import Any
 
@@ -204,7 +205,7 @@ def window_of(relayout: Mapping[str, Any] | None, unit_us: float, before: Window
         if (
             isinstance(ends, list)
             and len(ends) == 2
-            and all(isinstance(end, int | float) and np.isfinite(end) for end in ends)
+            and all(isinstance(end, int | float) and isfinite(end) for end in ends)
         ):
             low, high = sorted(int(min(max(end * unit_us * 1000, 0), LATEST - 1)) for end in ends)
             return low, max(high, low + 1)

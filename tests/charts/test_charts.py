@@ -125,6 +125,7 @@ def test_the_waterfall_goes_from_control_to_test(comparison):
                   + [(y, b + x, b, -1) for y, b, x in zip(faster.y, faster.base, faster.x, strict=True)])  # fmt: skip
     assert all(a[2] == pytest.approx(b[1]) for a, b in pairwise(bars))
     assert "together they are the whole change" in unescape(figure.layout.title.text).replace("<br>", " ")
+    assert {bar.width for bar in figure.data if bar.type == "bar"} == {0.75}  # plotly's own overlaps other rows
 
 
 def test_small_changes_of_the_waterfall_share_a_bar_and_a_flat_one_says_where_its_axis_starts(tmp_path):

@@ -295,6 +295,24 @@ def test_a_dropped_file_is_stored_or_refused_in_a_line(dashboard):
     assert "larger than 64 MB" in raw(dashboard, f"{head}Content-Length: {1 << 40}\r\n\r\n".encode())
 
 
+def test_an_error_of_a_user_is_a_line_in_every_callback(dashboard, requests):
+    values = {
+        "url.search": QUERY.replace("faster", "nosuch"),
+        "flame-view.data": {"node": {"kind": "op", "name": "x"}},
+        "grid.selectedRows": [{"key": "x"}],
+        "chart-timeline.clickData": {"points": [{"id": "0:1"}]},
+        "chart-timeline.relayoutData": {"xaxis.range": [20, 60]},
+    }
+    told = 0
+    for body in requests.values():
+        for value in (*body["inputs"], *body["state"]):
+            value["value"] = values.get(f"{value['id']}.{value['property']}", value["value"])
+        status, _, text = post(dashboard.url, body)
+        assert status in (200, 204)
+        told += "no such set below the folder" in text
+    assert told == 5  # all that need the sets; reading and cancelling do not
+
+
 def test_a_fault_of_a_callback_is_a_line(dashboard, requests, monkeypatch, caplog):
     monkeypatch.setattr(dashboard.comparisons, "whole", lambda _: 1 / 0)
     body = next(body for body in requests.values() if body["output"].startswith("..flame-row"))

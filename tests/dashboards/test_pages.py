@@ -24,6 +24,7 @@ def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
         app.go(f"/{page}{PAIR}").settle()
         assert app.page.evaluate("document.documentElement.scrollWidth") <= width
         assert app.page.inner_text("nav a.current >> nth=0") == PAGES[page]
+        assert app.page.evaluate("(nav => nav.scrollWidth <= nav.clientWidth)(document.querySelector('#nav'))")
         assert scheme == "dark" or faults(app.page) == []
     assert app.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(23, 27, 33)" if scheme == "dark" else "rgb(255, 255, 255)"

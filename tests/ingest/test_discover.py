@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -106,6 +107,11 @@ def test_nothing_to_read_is_refused_with_the_reason(tmp_path: Path) -> None:
     refused(tmp_path / "empty", "the folder is empty")
     refused(tmp_path / "other", "no trace in the folder")
     refused(tmp_path / "absent", "no such file or folder")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("nosuch")
+    refused(tmp_path / "pipe", "is a pipe, socket or device; give a file")
+    refused("/dev/zero", "is a pipe, socket or device")
+    refused(tmp_path / "link", "is a link that leads nowhere")
     refused(f"{tmp_path}/*.json", "no file matches")
     refused(tmp_path / "none.zip", "no trace in the archive")
     refused(tmp_path / "broken.zip", "the archive is damaged")

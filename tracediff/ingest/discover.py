@@ -106,7 +106,16 @@ def _member_of_archive(path: str) -> list[TraceFile]:
             if file.member == member:
                 return [file]
         raise TracediffError(path, "no such member in the archive", "list the archive with `unzip -l`")
-    raise TracediffError(path, "no such file or folder", "check the path")
+    raise TracediffError(path, *_no_regular_file(path))
+
+
+def _no_regular_file(path: str) -> tuple[str, str]:
+    """(reason, remedy) for a path that is neither a file nor a folder."""
+    if os.path.exists(path):
+        return "is a pipe, socket or device", "give a file or folder, which can be read more than once"
+    if os.path.islink(path):
+        return "is a link that leads nowhere", "check where it leads"
+    return "no such file or folder", "check the path"
 
 
 def rank_in_name(file: TraceFile) -> int | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SMALL = 0.005
 """Changes below this part of the longer step share one bar."""
+BAR_WIDTH = 0.75
+"""Thickness of a bar as a fraction of its row."""
 FLAT = 0.3
 """If the running total moves by less than this fraction, the axis does not start at 0; the subtitle says so."""
 
@@ -74,6 +76,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         title_text=f"time per step ({unit.name})", range=[unit.scaled(low), unit.scaled(high + 0.4 * (high - low))]
     )
     figure.update_layout(barmode="overlay")
+    figure.update_traces(width=BAR_WIDTH, selector={"type": "bar"})  # plotly's depends on the rows that a colour has
     return finish(
         figure,
         theme,
