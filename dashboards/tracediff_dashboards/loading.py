@@ -22,6 +22,8 @@ from tracediff_dashboards.sets import Sets
 
 MOST_SETS = 8
 """Maximum number of loaded sets; each takes some MB."""
+MOST_LOADS = 16
+"""Maximum number of loads that run or wait, and of failed ones whose errors are kept."""
 AT_ONCE = threading.BoundedSemaphore(2)
 """Limits the loads that run at the same time; each uses all cores."""
 CHECK_SECONDS = 0.5
@@ -152,7 +154,7 @@ class Loader:
         """Both sets if they are loaded, else the load that reads them.
 
         Raises:
-            TracediffError: a set does not exist.
+            TracediffError: a set does not exist, or too many others are being loaded.
         """
         key = tuple(sorted({control, test}))
         with self._lock:
@@ -165,9 +167,22 @@ class Loader:
         wheres = [self.sets.where(name) for name in missing]  # outside the lock: the disk may be slow
         with self._lock:
             if key not in self._loads:
+                self._make_room()
                 load = self._loads[key] = Load(missing)
                 threading.Thread(target=self._run, args=(key, load, wheres), daemon=True).start()
             return self._loads[key]
+
+    def _make_room(self) -> None:
+        """Forget the oldest failed loads.
+
+        Raises:
+            TracediffError: too many loads run or wait.
+        """
+        ended = [key for key, load in self._loads.items() if load.finished.is_set()]
+        if len(self._loads) - len(ended) >= MOST_LOADS:
+            raise TracediffError("dashboard", f"{MOST_LOADS} other pairs are being read", "wait, then reload the page")
+        for key in ended[: len(self._loads) + 1 - MOST_LOADS]:
+            del self._loads[key]
 
     def find(self, control: str, test: str) -> Load | None:
         """The load of a pair; None if none was started or it has succeeded."""

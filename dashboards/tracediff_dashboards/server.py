@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import logging
+import select
 import socket
 import sys
 import threading
@@ -20,7 +21,7 @@ from tracediff_dashboards.uploads import MOST_BYTES
 
 HEAD_SECONDS = 10.0
 """Maximum time until a request has been received, without its content."""
-CROWDED_SECONDS = 1.0
+CROWDED_SECONDS = 0.25
 """The same while other connections wait for a thread: slow clients give way."""
 CONTENT_SECONDS, BYTES_PER_SECOND = 10.0, 32 << 10
 """Maximum time until its content, or the answer, has been received: a fixed part, and the rate of at least this."""
@@ -146,7 +147,7 @@ class _Server(ThreadedWSGIServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread, as soon as one is free."""
-        while not self._free.acquire(timeout=CROWDED_SECONDS / 10):
+        while not self._free.acquire(timeout=CROWDED_SECONDS / 5):
             self._drop_slow()
         try:
             super().process_request(request, client_address)
@@ -155,12 +156,13 @@ class _Server(ThreadedWSGIServer):
             raise
 
     def _drop_slow(self) -> None:
-        """Close connections that are slow to send their request."""
+        """Close connections that are slow to send their request; not those whose thread is slow to read it."""
         for connection, since in list(self.slow.items()):
             if time.monotonic() - since > CROWDED_SECONDS:
                 try:
-                    connection.shutdown(socket.SHUT_RDWR)  # its thread reads the end of the stream
-                except OSError:  # it is closed already
+                    if not select.select([connection], [], [], 0)[0]:
+                        connection.shutdown(socket.SHUT_RDWR)  # its thread reads the end of the stream
+                except (OSError, ValueError):  # it is closed already
                     continue
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:

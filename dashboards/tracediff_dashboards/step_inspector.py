@@ -27,6 +27,8 @@ from tracediff_dashboards.filters import LATEST, Window
 
 FILES = 6
 """Maximum number of traces whose events are cached: one per side, for some browser tabs."""
+MOST_PREPARED = 4
+"""Maximum number of steps whose events are read before they are needed, at the same time."""
 SEPARATOR = "|"
 
 
@@ -116,6 +118,7 @@ class StepInspector:
         self._contexts: LRUCache[TraceFile, Context] = LRUCache(FILES)
         self._condition = threading.Condition()
         self._events = Events()
+        self._preparing = threading.BoundedSemaphore(MOST_PREPARED)
 
     def close(self) -> None:
         """Stop reading."""
@@ -123,12 +126,15 @@ class StepInspector:
 
     def prepare(self, traces: TraceSet, key: str, typical: TypicalStep | None) -> None:
         """Start to read the events of a step in the background, because they will probably be needed."""
-        if typical is None:
+        if typical is None or not self._preparing.acquire(blocking=False):
             return
 
         def read() -> None:
-            with suppress(TracediffError):  # the error is reported when the events are needed
-                self._read(traces, _place(traces, key, typical).profile)
+            try:
+                with suppress(TracediffError):  # the error is reported when the events are needed
+                    self._read(traces, _place(traces, key, typical).profile)
+            finally:
+                self._preparing.release()
 
         threading.Thread(target=read, daemon=True).start()
 

@@ -79,6 +79,24 @@ def test_a_fault_is_kept_until_it_is_tried_again(tmp_path):
         loader.pair("good", "nosuch")
 
 
+def test_loads_are_bounded(loader, monkeypatch):
+    monkeypatch.setattr("tracediff_dashboards.loading.AT_ONCE", held := threading.Semaphore(0))
+    monkeypatch.setattr("tracediff_dashboards.loading.MOST_LOADS", 2)
+    waiting = [loader.pair("base", other) for other in ("faster", "slower")]
+    with pytest.raises(TracediffError, match="2 other pairs are being read"):
+        loader.pair("base", "ranks")
+    for load in waiting:
+        load.cancel()
+        held.release()
+    assert all(load.finished.wait(60) for load in waiting)
+    held.release()
+    last = loader.pair("base", "ranks")
+    assert loader.find("base", "ranks") is last
+    assert len(loader._loads) == 2  # the older error is forgotten
+    last.cancel()
+    assert last.finished.wait(60)
+
+
 def test_a_load_is_cancelled(loader, monkeypatch):
     monkeypatch.setattr("tracediff_dashboards.loading.AT_ONCE", held := threading.Semaphore(0))
     load = loader.pair("slower", "faster")

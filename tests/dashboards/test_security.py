@@ -1,12 +1,16 @@
 """The checks of every request."""
 
+import threading
+
 import pytest
 from tracediff_dashboards.app import make_app
 from tracediff_dashboards.security import is_loopback
+from tracediff_dashboards.server import bound
 from tracediff_dashboards.sets import Sets
 from tracediff_dashboards.tokens import DELAY_SECONDS, MOST_WRONG
 
 TOKEN = "a-token-of-the-tests"
+QUERY = "?control=base&test=faster"
 PATHS = [
     "/",
     "/changes",
@@ -84,6 +88,38 @@ def test_a_link_on_another_site_opens_the_page_from_the_dashboard_itself(guarded
     assert "Set-Cookie" not in answer.headers
     assert 'http-equiv="refresh"' in answer.text
     assert TOKEN not in answer.text
+
+
+def test_a_link_with_the_token_works_from_another_site_and_copied_links_for_the_same_user(runs, tab, browser):
+    made = make_app(Sets(root=runs), token=TOKEN)
+    server = bound(made, "127.0.0.1", 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    app = tab(url=url, permissions=["clipboard-read", "clipboard-write"])
+    page, referrers = app.page, []
+    page.on("request", lambda r: referrers.append(r.headers.get("referer", "")) if r.url.startswith(url) else None)
+    links = f"<a id=a href='{url}/?token={TOKEN}'>a</a> <a id=b href='{url}/changes{QUERY}'>b</a>"
+    page.route("http://evil.example/", lambda route: route.fulfill(body=links, content_type="text/html"))
+    page.goto("http://evil.example/")
+    page.click("#a")
+    page.wait_for_selector("#page h1")
+    assert page.url == f"{url}/"
+    assert page.evaluate("document.cookie") == ""
+    page.goto("http://evil.example/")
+    page.click("#b")
+    page.wait_for_selector(".ag-row")
+    page.click("#copy")
+    page.wait_for_selector("#copy >> text=Link copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"{url}/changes{QUERY}"
+    assert not any(TOKEN in referrer for referrer in referrers)
+    same_user, another = page.context.new_page(), browser.new_page()
+    assert same_user.goto(copied).status == 200
+    assert another.goto(copied).status == 401
+    another.close()
+    assert [complaint for complaint in app.complaints if "evil.example" not in complaint] == []
+    server.shutdown()
+    made.close()
 
 
 def test_wrong_tokens_are_slowed_down_and_lock_nobody_out(guarded, monkeypatch):

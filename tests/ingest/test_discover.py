@@ -109,7 +109,7 @@ def test_nothing_to_read_is_refused_with_the_reason(tmp_path: Path) -> None:
     refused(tmp_path / "absent", "no such file or folder")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("nosuch")
-    refused(tmp_path / "pipe", "is a pipe, socket or device; give a file")
+    refused(tmp_path / "pipe", "is a pipe, socket or device")
     refused("/dev/zero", "is a pipe, socket or device")
     refused(tmp_path / "link", "is a link that leads nowhere")
     refused(f"{tmp_path}/*.json", "no file matches")
