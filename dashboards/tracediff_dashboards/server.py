@@ -116,7 +116,7 @@ class _Handler(WSGIRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002  # http.server's signature
         """Answer what is not HTTP, which does not reach the app."""
-        text = f"{message or 'This is not a request of a browser.'}\n".encode("ascii", "replace")
+        text = b"This is not a request of a browser.\n"  # ``message`` repeats what was sent, which may be a token
         self.request_version = "HTTP/1.0"  # an answer to HTTP/0.9 would have no headers
         self.send_response(code)
         headers = {"Content-Type": "text/plain", "Content-Length": str(len(text)), "Connection": "close"}
@@ -124,6 +124,10 @@ class _Handler(WSGIRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(text)
+
+    def version_string(self) -> str:
+        """The header Server, without versions."""
+        return "tracediff"
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Log no addresses of requests: they may contain the token."""
