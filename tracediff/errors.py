@@ -33,6 +33,8 @@ class Refused(TracediffError):
     """Two sets whose comparison would be meaningless (no GPU events on one side, nothing shared)."""
 
 
+LONGEST_NEAR = 200
+"""Characters of a name that are compared with others'."""
 AS_NEAR = 0.15
 """Names are suggested beside the nearest up to this difference in similarity: aten:: alone makes none near."""
 
@@ -43,8 +45,9 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     """
     known: dict[str, str] = {}
     for candidate in names:
-        known.setdefault(candidate.lower(), candidate)
-    found = {near: SequenceMatcher(None, near, name.lower()).ratio() for near in get_close_matches(name.lower(), known)}
+        known.setdefault(candidate[:LONGEST_NEAR].lower(), candidate)
+    name = name[:LONGEST_NEAR].lower()
+    found = {near: SequenceMatcher(None, near, name).ratio() for near in get_close_matches(name, known)}
     near = [known[match] for match, ratio in found.items() if ratio >= max(found.values()) - AS_NEAR]
     if not near:
         return otherwise

@@ -271,6 +271,14 @@ _WAITS = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.waiting_copie
 _MAY_WAIT = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.copy_calls))
 _STREAM_WAIT = _any_of(r.stream_waits for r in SUPPORTED)
 _COPIES = tuple(re.compile(r.copy_events, re.IGNORECASE) for r in SUPPORTED if r.copy_events)
+_CALLS = tuple((r, re.compile(f"^{r.call_prefix}")) for r in SUPPORTED if r.call_prefix)
+_ROLES = {
+    r.name: tuple(
+        (role, re.compile(f"^(?:{pattern or '(?!)'})"))
+        for role, pattern in (("GraphLaunch", r.graph_launches), ("LaunchKernel", r.launches), ("Memcpy", r.copy_calls))
+    )
+    for r in SUPPORTED
+}
 _MEMSET = _any_of(r.memset_events for r in SUPPORTED)
 _AWAITED_COPY = _any_of(r.awaited_copies for r in SUPPORTED)
 _COMMUNICATION = _any_of((p for r in RUNTIMES for p in r.communication), re.IGNORECASE)
@@ -316,14 +324,13 @@ def counterparts(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
 
 
 def _vendor(call: str) -> Runtime | None:
-    return next((r for r in SUPPORTED if r.call_prefix and re.match(r.call_prefix, call)), None)
+    return next((r for r, prefix in _CALLS if prefix.match(call)), None)
 
 
 def _role(call: str, vendor: Runtime) -> str:
     """What a call does: launches and copies have several names; others are named alike by all vendors."""
-    roles = (("GraphLaunch", vendor.graph_launches), ("LaunchKernel", vendor.launches), ("Memcpy", vendor.copy_calls))
-    named = next((role for role, pattern in roles if pattern and re.match(pattern, call)), None)
-    return named or re.sub(f"^{vendor.call_prefix}", "", call)
+    named = next((role for role, pattern in _ROLES[vendor.name] if pattern.match(call)), None)
+    return named or next(prefix for r, prefix in _CALLS if r is vendor).sub("", call, count=1)
 
 
 def is_graph_launch(call: str) -> bool:

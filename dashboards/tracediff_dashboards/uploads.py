@@ -45,7 +45,7 @@ class Uploads:
         Raises:
             TracediffError: the file is too large, or its name is not that of a trace or snapshot.
         """
-        plain = UNSAFE.sub("_", re.split(r"[\\/]", file_name)[-1])[-120:].lstrip(".") or "trace"
+        plain = UNSAFE.sub("_", file_name.replace("\\", "/").rpartition("/")[2])[-120:].lstrip(".") or "trace"
         if not plain.endswith((*trace_suffixes(), ".zip", SUFFIX)):
             raise TracediffError(
                 plain,

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracediff.aggregate.snapshot_tables import PackedTable, pack_tables, unpack_table, unpack_tables
 from tracediff.ingest.health import Note
+from tracediff.ingest.names import bounded
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import Int64
 from tracediff.profile.model import CallTable, OpTable, Origin, Profile, WorkTable
@@ -118,7 +119,7 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
         kernels=_table(WorkTable, packed.kernels),
         host_work=_table(WorkTable, packed.host_work),
         categories=tuple(packed.categories),
-        names=tuple(packed.names),
+        names=tuple(map(bounded, packed.names)),
         texts=tuple(packed.texts),
         events=packed.events,
         idle=unpack_table("idle", packed.idle, len(packed.step_numbers)),

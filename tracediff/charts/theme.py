@@ -18,7 +18,7 @@ NO_BUTTONS = ("sendChartToCloud", "sendDataToCloud", "editInChartStudio", "selec
 """Buttons removed from every chart: those that send it to plotly's servers, and unused selections."""
 PANEL_TITLE = 14
 """Pixels that titles of panels need below the chart's own."""
-TAG = re.compile(r"<[^>]*>")
+TAG = re.compile(r"<[^<>]*>")
 """Markup that charts add; text from traces is escaped."""
 BELOW_AXIS = 48
 """Pixels of an axis' labels and title; the legend is below them."""

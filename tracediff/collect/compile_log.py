@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-BREAK_AT = re.compile(r"in user code at (?P<file>.+?):(?P<line>\d+)")
-RECOMPILED = re.compile(r"Recompiling function (?P<function>\S+) in (?P<file>.+?):(?P<line>\d+)")
+BREAK_AT = re.compile(r"in user code at (?P<file>(?:(?!in user code at ).)+?):(?P<line>\d+)")
+RECOMPILED = re.compile(
+    r"Recompiling function (?P<function>\S+) in (?P<file>(?:(?!Recompiling function ).)+?):(?P<line>\d+)"
+)
 LOGGERS = ("torch._dynamo.symbolic_convert.__graph_breaks", "torch._dynamo.guards.__recompiles")
 
 

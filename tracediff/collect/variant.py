@@ -17,6 +17,8 @@ BUILT_IN = ("eager", *COMPILERS, *CAPTURES, *CHANGES)
 OPTIONS = {"mode": str, "backend": str, "dynamic": bool, "fullgraph": bool}
 """Options of ``compile``, as in ``compile:mode=max-autotune,dynamic=true``; a word alone is a mode or a flag."""
 
+UNSAFE = re.compile(r"[^\w@=.+-]")
+"""Characters that the name of a folder does not have."""
 PART = re.compile(r"^(?P<name>[\w-]+)(?::(?P<options>[\w=,.-]+))?$")
 
 
@@ -37,7 +39,7 @@ class Variant:
     @property
     def folder(self) -> str:
         """Name of the variant's folder in a collection."""
-        return re.sub(r"[^\w@=.+-]", "_", self.text)
+        return UNSAFE.sub("_", self.text)
 
     def has(self, part: str) -> bool:
         """Whether ``part`` is one of its parts."""

@@ -45,8 +45,10 @@ MOST_BARS = 40
 
 MEMORY = re.compile(r"(hip)?Mem(cpy|set)|dma")
 PYTHON_FUNCTION = re.compile(r"\(\d+\): ")
-CLONE = re.compile(r"\s*\[clone [^\]]*\]\s*$")
+CLONE = re.compile(r"(?<!\s)\s*\[clone [^\][]*\]\s*$")
 INNERMOST_BRACKETS = re.compile(r"<[^<>]*>|\([^()]*\)")
+DEEPEST = 40
+"""Brackets within brackets that a short name leaves out."""
 
 Numbers = int | Sequence[int] | None
 
@@ -285,8 +287,8 @@ def short_name(name: str) -> str:
     if MEMORY.match(name) or PYTHON_FUNCTION.search(name) or not ("<" in name or "(" in name):
         return name
     text = CLONE.sub("", name).replace("->", "")
-    while (less := INNERMOST_BRACKETS.sub("", text)) != text:
-        text = less
+    for _ in range(DEEPEST):
+        text = INNERMOST_BRACKETS.sub("", text)
     return text.split()[-1] if text.strip() else name
 
 

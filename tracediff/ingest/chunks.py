@@ -38,7 +38,7 @@ QUICK_TRIES = 2
 BLANK = b"\xef\xbb\xbf \t\r\n"
 EVENTS_KEY = re.compile(rb'"(?<!\\.)traceEvents"\s*:\s*\[')
 NEXT_ITEM = re.compile(rb"\s*,\s*(?=\S)")
-END_IN_OBJECT = re.compile(rb'\]\s*(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
+END_IN_OBJECT = re.compile(rb'\]\s*+(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
 END_OF_ROOT = re.compile(rb"\]\s*+(?![,}\]])")
 """The end of the list of events if it is a value of the root object, and if it is the root. A stray ``]`` between
 events is neither.

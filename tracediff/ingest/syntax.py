@@ -6,12 +6,12 @@ import re
 
 import msgspec
 
+from tracediff.ingest.brackets import STRING
+
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors of decoding: bad syntax or types, invalid UTF-8, nesting too deep."""
 
-STRING_OR_NUMBER = re.compile(
-    rb'"(?:[^"\\]++|\\.)*+"|-?(?:nan|inf(?:inity)?)\b(?:\(\w*\))?|-?1\.#\w+', re.DOTALL | re.IGNORECASE
-)
+STRING_OR_NUMBER = re.compile(STRING + rb"|-?(?:nan|inf(?:inity)?)\b(?:\(\w*\))?|-?1\.#\w+", re.DOTALL | re.IGNORECASE)
 CONTROL = re.compile(rb"[\x00-\x1f]")
 ESCAPE = re.compile(
     rb"\\(?:(?P<fine>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[\"\\/bfnrt])"

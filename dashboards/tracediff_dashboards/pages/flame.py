@@ -18,6 +18,7 @@ MOST_LINKS = 6
 MOST_INSTANCES = 60
 """Most modules that a link filters by."""
 ANY_INSTANCE = re.escape("[*]")
+INSTANCE, LAST_INSTANCE = re.compile(r"\[\d+\]"), re.compile(r"\[(\d+|\*)\]$")
 
 
 def page(context: PageContext) -> list[Any]:
@@ -72,8 +73,8 @@ def _modules(context: PageContext) -> tuple[str, ...]:
         return ()
     known = {m.module for group in context.whole.work.groups for side in group.sides for m in side if m.module}
     prefixes = {"/".join(path.split("/")[:k]) for path in known for k in range(1, path.count("/") + 2)}
-    classes = {re.sub(r"\[\d+\]", "", piece) for path in known for piece in path.split("/")}
-    labels = [label for label in context.view.flame.zoom if re.sub(r"\[(\d+|\*)\]$", "", label) in classes]
+    classes = {INSTANCE.sub("", piece) for path in known for piece in path.split("/")}
+    labels = [label for label in context.view.flame.zoom if LAST_INSTANCE.sub("", label) in classes]
     pattern = "/".join(re.escape(label).replace(ANY_INSTANCE, r"(\[\d+\])?") for label in labels)
     paths = sorted(path for path in prefixes if re.fullmatch(pattern, path))
     return tuple(paths) if len(paths) <= MOST_INSTANCES else ()

@@ -15,7 +15,7 @@ from tracediff.profile.work import UNMATCHED
 FamilyOf = Callable[[str, str | None], str]
 """(name of the work, its operator) → family."""
 
-FUSED_LIST = re.compile(r"(?:^|_)fused_(?P<ops>.+?)(?:_\d+)?$")
+FUSED_LIST = re.compile(r"(?:^|_)fused_(?P<ops>.+?)(?:_\d+)?$", re.DOTALL)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -120,4 +120,4 @@ def fused_list(name: str) -> tuple[str, ...]:
 
 def computes(fused: tuple[str, ...], op: str) -> bool:
     """Whether a fused kernel's operators hold the base name ``op``."""
-    return any(entry == op or re.search(rf"(?:^|_){re.escape(op)}(?:_|$)", entry) for entry in fused)
+    return any(f"_{op}_" in f"_{entry}_" for entry in fused)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from tracediff.ingest.chunks import BLANK, EventStream
 from tracediff.ingest.columns import Whole
 from tracediff.ingest.decode import EventDecoder
 from tracediff.ingest.health import Notes
+from tracediff.ingest.names import LONGEST_NAME, bounded
 from tracediff.ingest.readers.reader import Reader
 from tracediff.ingest.source import TraceFile, Unpacked
 from tracediff.ingest.syntax import NOT_JSON
@@ -103,7 +104,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
         )
     texts = _merged_texts(arguments, list(decoder.texts), notes)
     names, columns["name"], torch_functions = _reduced_python_names(
-        list(decoder.names), columns["name"], columns["category"]
+        _bounded_names(decoder.names, columns["name"], notes), columns["name"], columns["category"]
     )
     categories = list(decoder.categories)
     _note_unread(notes, columns, categories, list(decoder.phases))
@@ -132,6 +133,18 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
         for column in category.texts.values():
             column[:] = moved[column]
     return list(codes)
+
+
+def _bounded_names(names: Iterable[str], name: Any, notes: Notes) -> list[str]:
+    """``names`` in bounded length, with a note on the events of those that were longer."""
+    kept = list(names)
+    long = [code for code, text in enumerate(kept) if len(text) > LONGEST_NAME]
+    for code in long:
+        kept[code] = bounded(kept[code])
+    if long:
+        message = f"names longer than {LONGEST_NAME:,} characters were cut, and end in a digest of the whole name"
+        notes.add("long-name", message, int(np.isin(name, long).sum()))
+    return kept
 
 
 def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[list[str], Any, frozenset[str]]:

@@ -18,8 +18,9 @@ OVERLOADED = ("cudnn::",)
 """Libraries in which two templates of equal arguments differ in parameters only."""
 LONGEST_SHOWN = 160
 """Of names that are no kernel's: of ops, annotations, Python functions, and of signatures that were cut off."""
-LONGEST_PARSED = 30_000
 DEEPEST_PARSED = 40
+MOST_SCOPES = 10
+"""Of a kernel's own scopes, those that are left out of its arguments."""
 SIGNATURE = re.compile(r"(?:void |[A-Za-z_][\w:]*[<(]|(?:[\w:]+::)?\(anonymous namespace\)::).*(?:[)>\]]|\bconst)$")
 """What C++ kernels look like: a name, template arguments or parameters, and nothing after them."""
 PYTHON = re.compile(rf"\(\d+\): |^nn\.Module|^(?:autograd::engine|ProfilerStep|{COPY}|{MEMSET})")
@@ -95,6 +96,18 @@ BUILTIN = {
     "a": "int8",
 }
 SIMPLE_ARGUMENT = re.compile(r"L[a-z](n?\d+)E|(DF16b)|(DF16_)|([fdijlmxbha])")
+LENGTH = re.compile(r"[1-9]\d{0,3}")
+"""Before each identifier in a mangled name."""
+IDENTIFIER = re.compile(r"^[\w.]+$")
+BEFORE_BRACKETS = re.compile(r"[^<(]*")
+OWN_PARAMETERS = re.compile(r"(?:Params|Args|Storage<\w+>)$")
+BREAK = re.compile(r"[,<(:]+")
+QUALIFIERS = re.compile(r"(?<![*&\s])(?<!\bconst)(?:\bconst\b|[*&\s])++$")
+"""What a type ends in; begins only where none of these comes before, so that each is read once."""
+CUTLASS_NAME = re.compile(r"^cutlass\w+$")
+CUDA_FUNCTOR = re.compile(r"^CUDAFunctor(?:On(Self|Other))?_(\w+)")
+FUNCTOR = re.compile(r"^(\w+)Functor\b")
+ARRAY_OF_POINTERS = re.compile(r"^(?:std::array|at::detail::Array)<char\*")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -113,7 +126,7 @@ def display_name(raw: str) -> str:
         return "(no name)"
     if name.startswith("_Z") and (short := _mangled(name)):
         return short
-    if SIGNATURE.match(name) and not PYTHON.search(name) and len(name) <= LONGEST_PARSED and _balanced(name):
+    if SIGNATURE.match(name) and not PYTHON.search(name) and _balanced(name):
         return _signature(name) or name
     return _identifier(name)
 
@@ -128,7 +141,7 @@ def _identifier(name: str) -> str:
     """
     if len(name) <= WIDTH:
         return name
-    if not re.match(r"^[\w.]+$", name):
+    if not IDENTIFIER.match(name):
         return name if len(name) <= LONGEST_SHOWN else name[: LONGEST_SHOWN - 8] + _digest(name)
     tile = TILE.match(name)
     head = tile[0] if tile else name[: WIDTH - 8].rpartition("_")[0] or name[: WIDTH - 8]
@@ -171,7 +184,7 @@ def _component(part: str) -> tuple[str, list[str] | None, str | None]:
     """(name, template arguments, parameters) of ``name<arguments>(parameters)``; None where there are no such
     brackets.
     """
-    m = re.match(r"[^<(]*", part)
+    m = BEFORE_BRACKETS.match(part)
     name = m[0].strip() if m else part
     rest = part[len(m[0]) :] if m else ""
     arguments = parameters = None
@@ -224,7 +237,7 @@ def _plain_parameters(plain: str, parameters: str | None) -> str:
 
     A single struct of parameters belongs to the name, and NCCL's change with its version only.
     """
-    if not parameters or is_communication(plain) or re.search(r"(?:Params|Args|Storage<\w+>)$", parameters):
+    if not parameters or is_communication(plain) or OWN_PARAMETERS.search(parameters):
         return ""
     shown = ",".join(_inside(p) for p in _pieces(parameters, ","))
     return f"({shown})" if len(shown) <= 24 else _digest(shown)
@@ -235,14 +248,14 @@ def _cut(short: str, width: int = WIDTH) -> str:
     if len(short) <= width:
         return short
     name_length = len(short.partition("<")[0])
-    breaks = [m.start() + (m[0] in "<(") for m in re.finditer(r"[,<(:]+", short[: width - 8])]
+    breaks = [m.start() + (m[0] in "<(") for m in BREAK.finditer(short[: width - 8])]
     return short[: max([name_length, *breaks])].rstrip(":") + _digest(short)
 
 
 def _without_own_scope(short: str) -> str:
     """``flash::kernel<flash::Traits<…>>`` says ``flash`` once."""
     head, bracket, rest = short.partition("<")
-    for scope in head.split("::")[:-1]:
+    for scope in head.split("::")[:-1][:MOST_SCOPES]:
         rest = re.sub(rf"(?<![\w:]){re.escape(scope)}::", "", rest)
     return head + bracket + rest
 
@@ -255,7 +268,7 @@ def _inside(text: str, neutral: frozenset[str] = NEUTRAL_INSIDE) -> str:
     literal = LITERAL.match(text)
     if literal:
         return literal[1]
-    bare = re.sub(r"(?:\s*\bconst\b|[*&\s])+$", "", text)
+    bare = QUALIFIERS.sub("", text)
     if bare and bare != text:
         return _inside(bare, neutral) + text[len(bare) :]
     shown: list[str] = []
@@ -296,7 +309,7 @@ def _known_template(plain: str, arguments: list[str]) -> str | None:
         return _elementwise(arguments[2], [*notes, size, *(_inside(a) for a in arguments[3:])], head)
     if plain == "reduce_kernel" and len(arguments) == 3:
         return _reduction(arguments)
-    if plain in ("Kernel", "Kernel2") and len(arguments) == 1 and re.match(r"^cutlass\w+$", arguments[0]):
+    if plain in ("Kernel", "Kernel2") and len(arguments) == 1 and CUTLASS_NAME.match(arguments[0]):
         return arguments[0] + ("" if plain == "Kernel" else f" [{plain}]")
     return None
 
@@ -325,13 +338,11 @@ def _functor(text: str) -> tuple[str, list[str]]:
     operands = {"AUnaryFunctor": "(s,x)", "BUnaryFunctor": "(x,s)", "BinaryFunctor": ""}.get(name)
     if operands is None or not arguments:
         short = _inside(text)
-        short = re.sub(
-            r"^CUDAFunctor(?:On(Self|Other))?_(\w+)", lambda m: m[2] + (f"_on_{m[1].lower()}" if m[1] else ""), short
-        )
-        return re.sub(r"^(\w+)Functor\b", r"\1", short), []
+        short = CUDA_FUNCTOR.sub(lambda m: m[2] + (f"_on_{m[1].lower()}" if m[1] else ""), short)
+        return FUNCTOR.sub(r"\1", short), []
     inner, more = _functor(arguments[-1])
     types = [_inside(a) for a in arguments[:-1]]
-    plain = not types or (len(set(types)) == 1 and re.search(rf"<{types[0]}>$|\({types[0]},{types[0]}\)$", inner))
+    plain = not types or (len(set(types)) == 1 and inner.endswith((f"<{types[0]}>", f"({types[0]},{types[0]})")))
     return inner + operands, more + ([] if plain else [",".join(types[:-1]) + "->" + types[-1]])
 
 
@@ -342,7 +353,7 @@ def _last_named(text: str) -> str:
 
 def _beyond_pointers(arguments: list[str]) -> list[str]:
     """Arguments but the array of pointers to data, whose length the functor implies."""
-    return [_inside(a) for a in arguments if not re.match(r"^(?:std::array|at::detail::Array)<char\*", a)]
+    return [_inside(a) for a in arguments if not ARRAY_OF_POINTERS.match(a)]
 
 
 def _access(arguments: list[str]) -> list[str]:
@@ -393,7 +404,7 @@ def _mangled(name: str) -> str:
 def _lengths(name: str, position: int) -> tuple[list[str], int]:
     """The identifiers written as length and text from ``position`` on, and where they end."""
     out: list[str] = []
-    while m := re.compile(r"[1-9]\d{0,3}").match(name, position):
+    while m := LENGTH.match(name, position):
         end = m.end() + int(m[0])
         if end > len(name):
             break

@@ -10,26 +10,34 @@ from pathlib import Path
 from typing import Any
 
 from tracediff.errors import TracediffError
+from tracediff.patterns import followed
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_direction, is_communication, is_memset
+from tracediff.user_patterns import check_pattern, first_found
 
 COMMUNICATION, OTHER = "communication", "other"
+ONNX_EVENT = "_(?:kernel_time|fence_(?:before|after))$"
+"""How ONNX Runtime's events end."""
 
 RULES: tuple[tuple[str, str], ...] = (
     ("wait", r"spin_?kernel (?<![a-z])sleep busy_?wait"),
     # generated: a template is what it was made from, anything else is several ops in one
-    ("attention", r"triton_tem_\w*(?:attention|flex|sdpa)"),
-    ("conv", r"triton_tem_\w*conv"),
+    ("attention", followed("triton_tem_", "attention|flex|sdpa")),
+    ("conv", followed("triton_tem_", "conv")),
     ("gemm", r"triton_tem_"),
     ("fused", r"^(?:graph_\d+_)?(?:triton_(?:poi|red|per|for|spl|unk|fused)|triton__|cpp_fused) nvfuser"),
     (COMMUNICATION, r"c10d:: all_?reduce all_?gather reduce_?scatter all_?to_?all all2all record_param_comms"),
     ("memset", r"memset fillBuffer FillFunctor aten::(?:new_)?(?:zeros|ones|full|fill|zero)(?:_like)?_?\b"),
     # what names a bigger thing beside what it does to it
-    ("copy", r"reshape_and_cache store_kv concat_and_cache _foreach_copy multi_tensor_apply.*native::Copy<"),
+    (
+        "copy",
+        "reshape_and_cache store_kv concat_and_cache _foreach_copy "
+        + followed("multi_tensor_apply", "native::Copy<", gap="."),
+    ),
     ("pointwise", r"rotary (?<![a-z])rope(?![a-z]) reducer::mul_out moe_sum"),
     # which expert each token goes to
     ("sort", r"routing(?:Indices|Main|Init|::) moe_?(?:align|sort|topk) MoeSorting topk_?gating expert_(?:tokens|map)"),
-    ("reduction", r"linalg_\w*norm aten::(?:_foreach_)?norm\b Norm(?:Two|One|Zero)?Ops LpNorm"),
+    ("reduction", rf"{followed('linalg_', 'norm')} aten::(?:_foreach_)?norm\b Norm(?:Two|One|Zero)?Ops LpNorm"),
     (
         "attention",
         r"flash fmha scaled_dot_product attention attn (?<![a-z])mha_ cutlass[FB]_ sdpa fused_sdp multi_head "
@@ -42,7 +50,7 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "optimizer",
-        r"multi_tensor _foreach_ fused_?adam adam\w*(?:functor|kernel|_step) "
+        rf"multi_tensor _foreach_ fused_?adam {followed('adam', 'functor|kernel|_step')} "
         r"(?<![a-z])(?:adam|adamw|adagrad|lion|rmsprop|sgd)(?![a-z])",
     ),
     ("optimizer", r"^Optimizer\. FusedSgd FusedAdagrad FusedLamb ApplyAdam"),
@@ -60,7 +68,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ("pool", r"(?:max|avg|average|adaptive|fractional|lp|global)_?pool pooling"),
     (
         "gemm",
-        r"(?:cudnn|miopen|mkldnn)_rnn RNN_block persist\w*(?:LSTM|GRU|RNN) aten::(?:lstm|gru|rnn_tanh|rnn_relu)\b",
+        rf"(?:cudnn|miopen|mkldnn)_rnn RNN_block {followed('persist', 'LSTM|GRU|RNN')} "
+        r"aten::(?:lstm|gru|rnn_tanh|rnn_relu)\b",
     ),
     (
         "conv",
@@ -140,13 +149,15 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "pointwise",
-        r"(?:^|[/_])(?:Add|Sub|Mul|Div|Erf|Exp|Pow|Sqrt|Relu|Gelu|Sigmoid|Tanh|Where|Equal|Clip|\w*Gelu)(?:_\d+)?_(?:kernel_time|fence_\w+)$",
+        r"(?:^|[/_])(?:Add|Sub|Mul|Div|Erf|Exp|Pow|Sqrt|Relu|Sigmoid|Tanh|Where|Equal|Clip|[^\W_]*Gelu)(?:_\d+)?"
+        + ONNX_EVENT,
     ),
     (
         "copy",
-        r"(?:^|[/_])(?:Concat|Gather\w*|Scatter\w*|Slice|Split|Expand|Cast|Tile|Pad)(?:_\d+)?_(?:kernel_time|fence_\w+)$",
+        r"(?:^|[/_])(?:Concat|Slice|Split|Expand|Cast|Tile|Pad)(?:_\d+)?"
+        + f"{ONNX_EVENT} {followed('(?:^|[/_])(?:Gather|Scatter)', ONNX_EVENT)}",
     ),
-    ("reduction", r"(?:^|[/_])Reduce\w+_(?:kernel_time|fence_\w+)$"),
+    ("reduction", followed(r"(?:^|[/_])Reduce\w", ONNX_EVENT)),
     ("fused", r"^triton_ ^fused_ FusionGroup TensorExprGroup"),
 )
 """Families and their patterns, separated by white space; searched in the name in this order, ignoring case. The
@@ -154,9 +165,8 @@ communication rule is for operators: `tracediff.runtimes` recognises communicati
 agree.
 """
 
-LONGEST_SEARCHED = 4096
-"""Characters of a name that are searched. Real names are shorter, and search time grows faster than length."""
 AUTOGRAD_NODE = re.compile(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
+NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
@@ -238,24 +248,17 @@ def _own_rules(subject: str, table: Any, form: str) -> list[tuple[str, str]]:
     if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
         raise TracediffError(subject, "the rule has no list of patterns", form)
     for pattern in patterns:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise TracediffError(
-                subject,
-                f"{pattern!r} is not a regular expression ({error})",
-                "escape literal characters with a backslash",
-            ) from None
+        check_pattern(pattern, subject, "escape literal characters with a backslash")
     return [(name.strip(), p) for p in patterns]
 
 
 @lru_cache(maxsize=1 << 16)
 def _family(user_rules: tuple[tuple[str, str], ...], name: str, on_device: bool) -> str:
     communicates = is_communication(name) or (not on_device and bool(collective_of_scope(name)))
-    name = name[:LONGEST_SEARCHED]
-    for family, pattern in _compiled(user_rules):
-        if pattern.search(name):
-            return family
+    if user_rules:
+        own = first_found(tuple(pattern for _, pattern in user_rules), name, "--families", re.IGNORECASE)
+        if own is not None:
+            return user_rules[own][0]
     if communicates and (on_device or not is_wrapper(name)):
         return COMMUNICATION
     if on_device and (copy_direction(name) or is_memset(name)):
@@ -273,13 +276,8 @@ def _built_in(name: str, on_device: bool) -> str | None:
 
 def _as_op(node: str) -> str:
     """The op whose backward an autograd node is: ``SumBackward1`` → ``aten::sum``."""
-    return "aten::" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", node).lower()
+    return "aten::" + NEXT_WORD.sub("_", node).lower()
 
 
-@lru_cache(maxsize=64)
-def _compiled(rules: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((family, re.compile(pattern, re.IGNORECASE)) for family, pattern in rules)
-
-
-_BUILT_IN = _compiled(tuple((family, "|".join(patterns.split())) for family, patterns in RULES))
+_BUILT_IN = tuple((family, re.compile("|".join(patterns.split()), re.IGNORECASE)) for family, patterns in RULES)
 _ON_DEVICE = tuple(rule for rule in _BUILT_IN if rule[0] != COMMUNICATION)

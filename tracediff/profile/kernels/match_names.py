@@ -19,7 +19,8 @@ COPY, MEMSET = "Memcpy", "Memset"
 """Match names of copies, before the direction, and of memsets."""
 ADDRESS = re.compile(r"(?<!\d)0x[0-9a-fA-F]+")
 """An address, but not the `0x` in a tile such as 160x128."""
-COUNTER = re.compile(r"_\d+(?:d\w*)?$")
+COUNTER = re.compile(r"^((?>(?:.*\W)?)\w*?)_\d+(?:d\w*)?$", re.DOTALL)
+"""From the first counter in the last word on: the end of a generated name, such as `_0` or `_0d1d2`."""
 GRAPH = re.compile(r"^graph_\d+_")
 HASH = re.compile(r"(?<![A-Za-z0-9])(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{40,}(?![A-Za-z0-9])")
 STEP = re.compile(r"^ProfilerStep\s*#\s*\d+$")
@@ -50,7 +51,7 @@ def match_name(raw: str) -> str:
         return "ProfilerStep#"
     name = HASH.sub("#", ADDRESS.sub("0x#", raw))
     if is_generated(name):
-        name = COUNTER.sub("", GRAPH.sub("", name))
+        name = COUNTER.sub(r"\1", GRAPH.sub("", name))
     return name or raw
 
 

@@ -271,12 +271,13 @@ DEVICES = (
         _tensor_cores(181, float64=45.3, float32=45.3, int8=181),
     ),
 )
+_RECORDED = tuple((d, re.compile(d.pattern)) for d in DEVICES)
 
 
 @lru_cache(maxsize=256)
 def device_named(name: str) -> Device | None:
     """The device that a trace calls ``name``; None for one that is not in the table."""
-    return next((d for d in DEVICES if re.fullmatch(d.pattern, name.strip())), None)
+    return next((d for d, pattern in _RECORDED if pattern.fullmatch(name.strip())), None)
 
 
 def device_of(names: tuple[str, ...]) -> Device | None:

@@ -12,6 +12,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
+from tracediff.user_patterns import check_pattern, first_found
 
 PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
 NO_STEP = -1
@@ -87,15 +88,9 @@ def _profiler_steps(trace: Trace) -> Steps:
 
 
 def _marked(trace: Trace, marker: str) -> Steps:
-    try:
-        pattern = re.compile(marker)
-    except re.error as error:
-        raise TracediffError(
-            "--step-marker",
-            f"not a regular expression ({error})",
-            "give a name or pattern, such as 'execute_model.*'",
-        ) from None
-    rows = np.flatnonzero(trace.named(pattern.search) & (trace.category == cat.ANNOTATION) & (trace.dur >= 0))
+    check_pattern(marker, "--step-marker", "give a name or pattern, such as 'execute_model.*'")
+    rows = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0))
+    rows = rows[trace.named_among(rows, lambda name: first_found((marker,), name, "--step-marker") is not None)]
     if not len(rows):
         remedy = "find the annotation of the loop with `tracediff compare … --where NAME`"
         raise TracediffError(str(trace.file), f"no annotation matches the step marker {marker!r}", remedy)

@@ -13,7 +13,7 @@ from tracediff.profile.model import TableRows
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
 from tracediff.runtimes import ARGUMENT, copy_direction, is_memset
 
-KINDS = re.compile(r"\((?P<kinds>.*)\)$")
+KINDS = re.compile(r"[^(]*\((?P<kinds>.*)\)$")
 
 SCHEMA = TableSchema(
     "copies",
@@ -45,6 +45,6 @@ def _parts(name: str) -> tuple[str, str]:
     """(direction, kinds of memory) from the name of a copy."""
     direction = copy_direction(name)
     if direction:
-        kinds = KINDS.search(name)
+        kinds = KINDS.match(name)
         return direction, kinds["kinds"] if kinds else ""
     return ("memset", "") if is_memset(name) else (name[:60], "")
