@@ -94,5 +94,7 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    click.echo(f"tracediff: {printable(message)}", err=True)
+    from tracediff.report.escape import log_line
+
+    click.echo(log_line(f"tracediff: {printable(message)}"), err=True)
     sys.exit(code)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain, count
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +18,7 @@ from tracediff.ingest.find import Found, longest_events
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile, stored_sizes
 from tracediff.progress import Meter, Progress
+from tracediff.report.table_terminal import print_screen
 from tracediff_cli.progress import reading_progress
 
 
@@ -37,15 +38,9 @@ def list_events(paths: tuple[str, str], name: str, limit: int) -> None:
     if not any(events_by_side):
         raise TracediffError("--where", f"no event is called {name!r}", "find the name with --top 100 or in --json")
     for label, events in zip(labels_for(paths), events_by_side, strict=True):
-        console.print(
-            Text(
-                printable(f"{label}: longest events called {name}" if events else f"{label}: no event called {name}"),
-                style="bold",
-            )
-        )
-        if events:
-            console.print(_table(events), highlight=False)
-        console.print()
+        title = f"{label}: longest events called {name}" if events else f"{label}: no event called {name}"
+        table = [_table(events)] if events else []
+        print_screen(console, Group(Text(printable(title), style="bold"), *table, ""))
 
 
 def _longest(

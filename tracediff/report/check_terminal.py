@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +21,7 @@ from tracediff.report.check_text import (
     sentence,
     subject,
 )
+from tracediff.report.table_terminal import print_screen
 from tracediff.report.text import facts, headline
 
 STYLES = {
@@ -35,34 +36,22 @@ STYLES = {
 def show(gate: Gate, console: Console) -> None:
     """Print the check."""
     comparison = gate.comparison
-    with console.capture() as screen:
-        console.print(Text(printable(f"{comparison.control.label} → {comparison.test.label}"), style="bold"))
-        console.print(Text(printable(facts(comparison)), style="dim"))
-        console.print()
-        console.print(Padding(Text(printable(sentence(gate)), style=STYLES[gate.result]), (0, 2)), highlight=False)
-        console.print(Padding(Text(printable(headline(comparison))), (0, 2)), highlight=False)
-        console.print()
-        console.print(_table(gate), highlight=False)
-        for judged in not_passed(gate):
-            console.print()
-            console.print(
-                Text(
-                    printable(f"  {subject(judged)}: {judged.result}"), style="bold", no_wrap=True, overflow="ellipsis"
-                )
-            )
-            console.print(Padding(Text(printable(explanation(judged))), (0, 4)), highlight=False)
-        for line in sections.caution_lines(comparison):
-            console.print(Padding(Text(printable(f"caution: {line}"), style="dim"), (0, 2)), highlight=False)
-    console.file.write("\n".join(_without_commands(line.rstrip()) for line in screen.get().split("\n")))
-    console.file.flush()
-
-
-def _without_commands(line: str) -> str:
-    """``line`` without workflow commands: GitHub runs ``::error::`` at the start of a line and ``##[error]``
-    anywhere, and names are untrusted.
-    """
-    line = line.replace("##[", "# #[")
-    return line.replace("::", ": :", 1) if line.lstrip().startswith("::") else line
+    parts: list[RenderableType] = [
+        Text(printable(f"{comparison.control.label} → {comparison.test.label}"), style="bold"),
+        Text(printable(facts(comparison)), style="dim"),
+        "",
+        Padding(Text(printable(sentence(gate)), style=STYLES[gate.result]), (0, 2)),
+        Padding(Text(printable(headline(comparison))), (0, 2)),
+        "",
+        _table(gate),
+    ]
+    for judged in not_passed(gate):
+        what = printable(f"  {subject(judged)}: {judged.result}")
+        parts += ["", Text(what, style="bold", no_wrap=True, overflow="ellipsis")]
+        parts += [Padding(Text(printable(explanation(judged))), (0, 4))]
+    for line in sections.caution_lines(comparison):
+        parts.append(Padding(Text(printable(f"caution: {line}"), style="dim"), (0, 2)))
+    print_screen(console, Group(*parts))
 
 
 def _table(gate: Gate) -> Table:

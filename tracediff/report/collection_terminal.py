@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from tracediff.errors import printable
 from tracediff.report.collection import CollectionTable
 from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, title
+from tracediff.report.table_terminal import print_screen
 
 DROPPED_FIRST = ("runs", "IQR", "build", "ops", "profiler", "peak")
 """Columns omitted on a narrow terminal, in this order; JSON and Markdown have all."""
@@ -16,7 +17,7 @@ DROPPED_FIRST = ("runs", "IQR", "build", "ops", "profiler", "peak")
 
 def show(collection: CollectionTable, console: Console) -> None:
     """Print the table, as many of its columns as fit."""
-    console.print(Text(printable(title(collection)), style="bold"))
+    parts: list[RenderableType] = [Text(printable(title(collection)), style="bold")]
     formats = formats_of(collection.rows)
     titles = heads(formats)
     cells = [cells_of(row, formats) for row in collection.rows if not row.failed]
@@ -31,11 +32,11 @@ def show(collection: CollectionTable, console: Console) -> None:
     for texts in cells:
         grid.add_row(*(Text(printable(texts[i])) for i in columns))
     if cells:
-        console.print(grid, highlight=False)
+        parts.append(grid)
     for row in collection.rows:
         if row.failed:
-            console.print(Text(printable(f"{row.variant} failed: {row.failed}")))
+            parts.append(Text(printable(f"{row.variant} failed: {row.failed}")))
         if row.contended:
-            console.print(
-                Text(f"{row.variant}: other processes disturbed {row.contended} of {row.runs} runs"), style="dim"
-            )
+            disturbed = f"{row.variant}: other processes disturbed {row.contended} of {row.runs} runs"
+            parts.append(Text(printable(disturbed), style="dim"))
+    print_screen(console, Group(*parts))

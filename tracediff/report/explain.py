@@ -8,6 +8,7 @@ from tracediff.errors import TracediffError, printable
 from tracediff.formatting import change, count, plural, time
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
+from tracediff.report.escape import log_line
 from tracediff.runtimes import DEVICE_CATEGORIES
 
 WHY = {
@@ -45,7 +46,7 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
         lines += ["", *_group(comparison, group)]
     if len(found) > most:
         lines += ["", f"{len(found) - most:,} more groups (--top)"]
-    return "".join(f"{printable(line)}\n" for line in lines)
+    return "".join(f"{log_line(printable(line))}\n" for line in lines)
 
 
 def _called(member: Member, name: str) -> bool:

@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracediff.errors import printable
+from tracediff.report.escape import log_line
 from tracediff.report.shorten import shortened
 from tracediff.report.table import LONGEST, Table, no_rows_shown
 
@@ -127,8 +128,10 @@ def screen_console() -> Console:
 
 
 def print_screen(console: Console, screen: RenderableType) -> None:
-    """Print ``screen`` without the blanks that rich puts at the ends of lines."""
+    """Print ``screen`` without the blanks that rich puts at the ends of lines, and without workflow commands: names are
+    untrusted, and any may come to stand at the start of a line.
+    """
     with console.capture() as captured:
         console.print(screen, highlight=False, soft_wrap=False)
-    console.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+    console.file.write("\n".join(log_line(line.rstrip()) for line in captured.get().split("\n")))
     console.file.flush()

@@ -11,6 +11,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.tree import merge_trees
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated
+from tracediff.report.escape import csv_cell
 from tracediff.report.table import table_columns
 from tracediff.report.to_json import document, plain
 
@@ -190,10 +191,5 @@ def _csv_text(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: _cell(v) for k, v in row.items()} for row in rows)
+    writer.writerows({k: csv_cell(v) for k, v in row.items()} for row in rows)
     return out.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """A spreadsheet takes text that begins with =, +, - or @ for a formula: names are untrusted."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -22,6 +22,7 @@ from tracediff.diff.verdict import Verdict
 from tracediff.ingest.health import Note
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report import json_types
+from tracediff.report.escape import COMMAND
 from tracediff.report.table import row_object
 from tracediff.runtimes import DEVICE_CATEGORIES
 
@@ -56,7 +57,8 @@ def to_json(comparison: Comparison) -> str:
 
 def json_text(document: msgspec.Struct) -> str:
     """A document as indented text, with a new line at its end."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+    text = msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+    return COMMAND.sub(r"#\\u0023", text)  # the same text, but no command where a log shows it
 
 
 def plain(document: msgspec.Struct) -> dict[str, Any]:

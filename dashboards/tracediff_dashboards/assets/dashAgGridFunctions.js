@@ -9,5 +9,5 @@ window.dashAgGridFunctions = Object.assign({}, window.dashAgGridFunctions, {
   count: (n) => (n == null ? "" : n.toLocaleString("en-US", { maximumFractionDigits: 1 }).replace("-", "−")),
   tail: (path, length) => (path.length > length ? "…" + path.slice(1 - length) : path),
   // A spreadsheet takes text that begins so for a formula: names are untrusted.
-  plainCell: (params) => (typeof params.value === "string" && /^\s*[=+\-@\t\r＝＋－＠]/.test(params.value) ? "'" + params.value : params.value),
+  plainCell: (params) => (typeof params.value === "string" && /^[^\p{L}\p{N}\p{P}\p{S}]*[=+\-@＝＋－＠﹢﹣﹦﹫]/u.test(params.value) ? "'" + params.value : params.value),
 });
