@@ -143,6 +143,8 @@ def test_no_command_prints_a_workflow_command(sets, arguments, width, monkeypatc
     assert result.stdout.strip()
     assert not [line for line in result.stdout.splitlines() if is_command(line)]
     assert "\x1b" not in result.stdout
+    if "--json" in options:
+        assert NAMES[5] in json.dumps(json.loads(result.stdout))
 
 
 def test_exported_tables(sets, tmp_path):
