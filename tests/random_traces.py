@@ -4,7 +4,7 @@ likely.
 
 from __future__ import annotations
 
-from build_trace import BACKWARD, MAIN, annotation, call, kernel, memcpy, memset, op, step
+from build_trace import BACKWARD, MAIN, annotation, call, kernel, memcpy, memset, op, python, step
 from hypothesis import strategies as st
 
 OPS = ("aten::mm", "aten::add", "aten::copy_", "aten::relu")
@@ -52,6 +52,26 @@ def trace_events(draw, gpu: bool = True, most_steps: int = 4):
     if gpu:
         events += draw(gpu_work(events, time))
     return events
+
+
+@st.composite
+def scattered_events(draw, gpu: bool = True):
+    """Events of one file that need not nest: operators before, around and across steps, steps that overlap or have no
+    length, launches in no step.
+    """
+    time, length = st.integers(-5, 60), st.sampled_from((0, 1, 3, 10, 40))
+    tid, name = st.sampled_from((MAIN, MAIN, BACKWARD)), st.sampled_from(OPS)
+    kinds = [
+        st.builds(op, name, time, length, tid, **{"Input Dims": st.sampled_from(([], [[2, 3]]))}),
+        st.builds(op, name, time, length, tid),
+        st.builds(call, st.sampled_from(CALLS), time, length, st.integers(1, 3), tid),
+        st.builds(annotation, st.sampled_from(("mine", "Optimizer.step#SGD.step")), time, length, tid),
+        st.builds(python, st.just("nn.Module: Linear_0"), time, length, st.integers(1, 9)),
+    ]
+    if gpu:
+        kinds += [time.flatmap(lambda start: gpu_event(start, 1)), time.flatmap(lambda start: gpu_event(start, 7))]
+    events = draw(st.lists(st.one_of(kinds), min_size=1, max_size=12))
+    return events + draw(st.lists(st.builds(step, st.integers(0, 3), time, length), max_size=3))
 
 
 @st.composite

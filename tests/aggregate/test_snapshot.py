@@ -14,8 +14,9 @@ import pytest
 import traces
 from build_trace import call, document, kernel, op, step, write
 from hypothesis import given
+from hypothesis import strategies as st
 from properties import examples
-from random_traces import trace_events
+from random_traces import scattered_events, trace_events
 
 from tracediff.aggregate import snapshot, snapshot_columns
 from tracediff.aggregate.snapshot import is_snapshot, to_bytes, write_snapshot
@@ -100,6 +101,24 @@ def test_any_pair_differs_by_the_same(tmp_path, a, b):
         write(tmp_path / f"{name}.json", document(events), layout="compact") for name, events in (("a", a), ("b", b))
     ]
     assert answer(snapshots_of(pair, tmp_path)) == answer(pair)
+
+
+@examples(150)
+@given(scattered_events())
+def test_what_is_written_is_read_back(tmp_path, events):
+    path = write(tmp_path / "trace.json", document(events), layout="compact")
+    (loaded,) = load_sets([str(path)], LoadOptions(tables=("launches", "copies", "memory_holders")))
+    (tmp_path / "base.tdprof.gz").write_bytes(to_bytes(loaded))
+    (restored,) = load_sets([str(tmp_path / "base.tdprof.gz")])
+    assert to_bytes(restored) == to_bytes(loaded)
+    assert_same(restored.profiles[0], loaded.profiles[0])
+
+
+def test_an_operator_in_one_that_began_before_the_step_is_a_call_of_the_step(tmp_path):
+    events = [step(1, 1000, 1000), op("aten::a", 500, 1500), op("aten::b", 1100, 10)]
+    (loaded,) = load_sets([str(write(tmp_path / "trace.json", document(events)))])
+    calls, names = loaded.profiles[0].calls, loaded.profiles[0].names
+    assert [names[calls.name[node]] for node in calls.node.tolist()] == ["aten::b"]
 
 
 @pytest.mark.parametrize("where", SETS, ids=lambda p: f"{p.parent.name}-{p.name}")
@@ -264,6 +283,9 @@ def test_a_bomb_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "x.tdprof.gz"
     path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/2","label":"' + b" " * (2 << 20)))
     fails(path, "unpacks to more than 1 MB")
+    monkeypatch.setattr(snapshot, "MOST_BYTES", 256 << 20)
+    path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/2","label":"' + b" " * (8 << 20)))
+    fails(path, "unpacks to more than 4 MB")
     path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/2","x":' + b"[" * 500_000))
     fails(path, "damaged")
     small(tmp_path / "set")
@@ -311,6 +333,114 @@ def test_no_document_makes_a_comparison_fail_but_by_an_error(tmp_path, change):
         except TracediffError:
             continue
         to_json(compare_sets(*loaded, force=True))
+
+
+def on_gpu(folder):
+    """A snapshot of a set with GPU events and every table, as its document."""
+    events = []
+    for k in range(3):
+        start = 100 * k
+        events += [
+            step(k, start, 90),
+            op("aten::mm", start + 2, 20, **{"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}),
+            call("cudaLaunchKernel", start + 5, 4, correlation=k),
+            kernel("gemm", start + 20, 10, correlation=k),
+        ]
+    path = folder / "base.tdprof.gz"
+    traced = write(folder / "set" / "rank0.json", document(events, distributedInfo={"rank": 0, "world_size": 1}))
+    write_snapshot(load_sets([str(traced)], LoadOptions(tables=OF_FILES))[0], path)
+    return path, json.loads(gzip.decompress(path.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "reason"),
+    [
+        (("host_ns", 0), -1, "Expected `int` >= 0 - at `$.runs[0].ranks[0].files[0].host_ns[0]`"),
+        (("kernels", "count", 0), 0, "Expected `int` >= 1"),
+        (("kernels", "total_ns", 0), 1, "kernels and the GPU events in ops do not add up"),
+        (("calls", "self_ns", 0), 1, "calls and ops do not add up"),
+        (("busy_ns", 0), 10**6, "busy_ns is more than the GPU events"),
+        (("owned", "ns", 0), 1, "the owners of a GPU state do not add up to it"),
+        (("state_ns", 0, 0), 1, "the states of a step do not add up to it"),
+        (("ops", "self_ns", 0), 10**9, "ops: self_ns > total_ns"),
+        (("ops", "total_ns", 0), 2**63 - 1, "needs more than 64 bits"),
+        (("step_numbers", 0), 1, "step_numbers has a duplicate"),
+        (("completions", 3), 0, "a step ends before it begins"),
+        (("calls", "parent", 2), 1, "the phases are not the roots"),
+        (("kernels", "node", 0), 99, "kernels.node refers to nothing"),
+        (("origin", "world_size"), -8, "world_size or gpu_count is negative"),
+        (("origin", "gpu_count"), 1 << 40, "negative or too large"),
+        (("events", "kernel"), 1, "events: fewer than ops has"),
+        (("texts", 0), "[[2, ", "is no list of"),
+        (("tables", "launches", "values", 0, 0), -1, "is negative"),
+        (("notes",), [{"code": "x", "message": "y", "count": -1}], "notes: a count below 1"),
+    ],
+)
+def test_an_account_that_does_not_close_is_an_error_that_names_its_place(tmp_path, place, value, reason):
+    path, found = on_gpu(tmp_path)
+    where = ("runs", 0, "ranks", 0, "files", 0, *place)
+    path.write_bytes(json.dumps(changed(found, where, lambda _: value)).encode())
+    fails(path, reason)
+
+
+ODD = [
+    *(None, True, -1, 0, 1, 1 << 31, 1 << 62, (1 << 63) - 1, 1 << 63, -(1 << 63), 10**30, 0.5, 1e308),
+    *("", "²", "\x00\n\u202e", "[1", "[[-1]]", [], {}, [[]], [None], {"a": 1}),
+]
+
+
+@examples(1000)
+@given(st.data())
+def test_a_mutated_snapshot_is_a_line_or_closes(tmp_path, data):
+    good = tmp_path / "base.tdprof.gz"  # the folder is the same for all examples
+    if not good.exists():
+        on_gpu(tmp_path)
+    found = json.loads(gzip.decompress(good.read_bytes()))
+    where = data.draw(st.sampled_from([p for p in places_of(found) if p]))
+    change = data.draw(st.sampled_from(["delete", "repeat", "shorten", "negate", *range(len(ODD))]))
+    path = tmp_path / "mutated.tdprof.gz"
+    path.write_bytes(json.dumps(mutated(found, where, change)).encode())
+    control, loaded = load_sets([str(good)])[0], loaded_or_line(path)
+    if isinstance(loaded, str):
+        assert loaded.startswith(f"{path}: ")
+        assert loaded.isprintable()
+        return
+    compared = json.loads(to_json(compare_sets(control, loaded, force=True)))
+    assert compared["step_time"]["residual_us"] == 0
+    to_bytes(loaded)
+
+
+def loaded_or_line(path):
+    try:
+        return load_sets([str(path)])[0]
+    except TracediffError as error:
+        return str(error)
+
+
+def places_of(value, path=()):
+    """Paths of all values in a document."""
+    yield path
+    if isinstance(value, list | dict):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places_of(inner, (*path, key))
+
+
+def mutated(found, where, change):
+    part = found
+    for key in where[:-1]:
+        part = part[key]
+    old = part[where[-1]]
+    if change == "delete":
+        del part[where[-1]]
+    elif change == "repeat":
+        part[where[-1]] = old + old[-1:] if isinstance(old, list | str) else [old, old]
+    elif change == "shorten":
+        part[where[-1]] = old[:-1] if isinstance(old, list | str) else old // 2 if isinstance(old, int) else None
+    elif change == "negate":
+        part[where[-1]] = -old if isinstance(old, int | float) else old
+    else:
+        part[where[-1]] = ODD[change]
+    return found
 
 
 def test_nothing_personal_is_in_it(tmp_path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 
 from tracediff.aggregate.assemble import check_usable
 from tracediff.aggregate.completeness import CODES, usable_runs
+from tracediff.aggregate.snapshot_check import require
 from tracediff.aggregate.snapshot_columns import PackedProfile, pack, unpack
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.errors import TracediffError
@@ -29,13 +30,17 @@ OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
 OF_VERSION = re.compile(r"tracediff\.snapshot/(\d{1,9})")
 MOST_BYTES = 256 << 20
 """A snapshot that unpacks to more is refused; a set of eight ranks takes half a MB."""
+SMALL_BYTES, MOST_RATIO = 4 << 20, 20
+"""So is one of more than SMALL_BYTES at over MOST_RATIO : 1, because reading takes some 20 times the unpacked size at
+worst; real ones pack 2–11 : 1.
+"""
 AGAIN = "create it again with `tracediff snapshot`"
 
 
 class PackedRank(msgspec.Struct, frozen=True):
     """The files of one rank in one run, in order."""
 
-    rank: int
+    rank: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
     files: list[PackedProfile]
 
 
@@ -84,10 +89,11 @@ def is_snapshot(file: TraceFile) -> bool:
 
 
 def to_bytes(traces: TraceSet) -> bytes:
-    """The snapshot of ``traces``: all steps of its files, and which are used. The same set gives the same bytes.
+    """The snapshot of ``traces``: all steps of its files, and which are used. The same set gives the same bytes, and
+    what is returned was read back.
 
     Raises:
-        TracediffError: the set is too large, or a file name is not valid UTF-8.
+        TracediffError: the set is too large, a file name is not valid UTF-8, or an account of a file does not close.
     """
     runs = [
         PackedRun(run.name, [PackedRank(rank, [pack(p) for p in files]) for rank, files in run.ranks.items()])
@@ -98,13 +104,19 @@ def to_bytes(traces: TraceSet) -> bytes:
         data = msgspec.json.encode(Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection))
     except UnicodeEncodeError:
         raise TracediffError(traces.label, "its name or the name of a file is not valid UTF-8", "rename it") from None
-    if len(data) > MOST_BYTES:
+    packed = gzip.compress(data, 9, mtime=0)
+    if len(data) > (most := _most_bytes(len(packed))):
         raise TracediffError(
             traces.label,
-            f"too large for a snapshot ({len(data) >> 20} MB, at most {MOST_BYTES >> 20} MB)",
+            f"too large for a snapshot ({len(data) >> 20} MB, at most {most >> 20} MB)",
             "give fewer files, or select ranks with --rank",
         )
-    return gzip.compress(data, 9, mtime=0)
+    try:
+        _runs(msgspec.json.decode(data, type=Snapshot), TraceFile(traces.label))
+    except (msgspec.DecodeError, ValueError) as error:
+        reason = f"cannot be written as a snapshot: its accounts do not close ({error})"
+        raise TracediffError(traces.label, reason, "keep the traces instead, and report this") from None
+    return packed
 
 
 def write_snapshot(traces: TraceSet, path: str | os.PathLike[str]) -> int:
@@ -137,9 +149,8 @@ def read_snapshot(
     """
     found = _decoded(file, _bytes(file))
     try:
-        runs = [_run(packed, file) for packed in found.runs]
-        if len({run.name for run in runs}) < len(found.runs) or not runs:
-            raise ValueError("no runs, or a duplicate run")
+        _check_selection(found.selection)
+        runs = _runs(found, file)
     except ValueError as error:
         raise _damaged(file, error) from None
     kept = [
@@ -196,24 +207,22 @@ def _run_without_machine(run: RunFacts) -> RunFacts:
     return msgspec.structs.replace(run, load_average=None, compile=compiled)
 
 
+def _most_bytes(packed_size: int) -> int:
+    """The largest unpacked size of a snapshot that is stored in ``packed_size`` bytes, 0 if unknown."""
+    return min(MOST_BYTES, max(SMALL_BYTES, MOST_RATIO * packed_size)) if packed_size else MOST_BYTES
+
+
 def _bytes(file: TraceFile) -> bytes:
     with open_trace(file) as stream:
+        most = _most_bytes(stream.packed_size)
         try:
-            parts = list(_parts(iter(lambda: stream.read(1 << 20), b""), file))
+            data = stream.read(most + 1)
         except TracediffError as error:
             raise TracediffError(error.subject, error.reason, f"copy it again, or {AGAIN}") from None
-    return b"".join(parts)
-
-
-def _parts(stream: Iterable[bytes], file: TraceFile) -> Iterable[bytes]:
-    size = 0
-    for part in stream:
-        size += len(part)
-        if size > MOST_BYTES:
-            raise TracediffError(
-                str(file), f"unpacks to more than {MOST_BYTES >> 20} MB, the largest size of a snapshot", AGAIN
-            )
-        yield part
+    if len(data) > most:
+        reason = f"unpacks to more than {most >> 20} MB, the largest size of a snapshot stored in so many bytes"
+        raise TracediffError(str(file), reason, AGAIN)
+    return data
 
 
 def _decoded(file: TraceFile, data: bytes) -> Snapshot:
@@ -233,8 +242,32 @@ def _damaged(file: TraceFile, error: Exception) -> TracediffError:
     return TracediffError(str(file), f"not a snapshot, or a damaged one ({error})", f"copy it again, or {AGAIN}")
 
 
+def _check_selection(selection: Selection | msgspec.UnsetType) -> None:
+    if isinstance(selection, Selection):
+        numbers = [n for n in (selection.skip_first, selection.first, selection.last) if n is not None]
+        require(all(0 <= n < 1 << 63 for n in numbers), "selection: a number of a step that is negative or too large")
+
+
+def _runs(found: Snapshot, file: TraceFile) -> list[Run]:
+    """The runs of ``found``, which is read from ``file``.
+
+    Raises:
+        ValueError: the place and what is wrong there.
+    """
+    runs = [_run(packed, file) for packed in found.runs]
+    require(runs and len({run.name for run in runs}) == len(runs), "no runs, or a duplicate run")
+    return runs
+
+
 def _run(packed: PackedRun, file: TraceFile) -> Run:
-    ranks: dict[int, list[Profile]] = {part.rank: [unpack(p, file) for p in part.files] for part in packed.ranks}
+    ranks = {part.rank: [_profile(packed, part.rank, p, file) for p in part.files] for part in packed.ranks}
     if len(ranks) < len(packed.ranks) or not ranks or not all(ranks.values()):
         raise ValueError(f"{packed.name} has no ranks, a duplicate rank, or a rank without files")
     return Run(packed.name, ranks)
+
+
+def _profile(run: PackedRun, rank: int, packed: PackedProfile, file: TraceFile) -> Profile:
+    try:
+        return unpack(packed, file)
+    except ValueError as error:
+        raise ValueError(f"{run.name}, rank {rank}, {packed.origin.file.name}: {error}") from None

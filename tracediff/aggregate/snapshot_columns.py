@@ -8,29 +8,84 @@ nothing; lists pack as small as binary columns would on real traces, and can be 
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 import numpy as np
 
+from tracediff.aggregate.snapshot_check import check, require_equal_lengths
 from tracediff.aggregate.snapshot_tables import PackedTable, pack_tables, unpack_table, unpack_tables
 from tracediff.ingest.health import Note
 from tracediff.ingest.names import bounded
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import Int64
 from tracediff.profile.model import CallTable, OpTable, Origin, Profile, WorkTable
-from tracediff.profile.placement.calls import KINDS, OP, PHASE
-from tracediff.profile.placement.scopes import PHASES
-from tracediff.profile.step_states import GPU_STATES
+from tracediff.profile.placement.calls import PHASE
 
 T = TypeVar("T", OpTable, CallTable, WorkTable)
-Table = dict[str, list[int]]
+P = TypeVar("P", bound="PackedOps | PackedCalls | PackedWork")
 DIFFERENCES = frozenset(
     ("parent", "node", "step", "category", "name", "shapes", "types", "strides", "launch_shape", "order")
 )
-NODE = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides")
-"""Columns of a call table that have a row per node; the others have one per (step, node)."""
 OWNED = ("step", "state", "owner", "ns")
+Positive = list[Annotated[int, msgspec.Meta(ge=1)]]
+"""A column of counts."""
+NotNegative = list[Annotated[int, msgspec.Meta(ge=0)]]
+"""A column of times, amounts or positions."""
+Ordinals = list[Annotated[int, msgspec.Meta(ge=-1)]]
+
+
+class PackedOwned(msgspec.Struct, frozen=True):
+    """The columns of `Profile.owned`."""
+
+    step: list[int]
+    state: NotNegative
+    owner: list[int]
+    ns: Positive
+
+
+class PackedOps(msgspec.Struct, frozen=True):
+    """The columns of an `OpTable`."""
+
+    step: list[int]
+    category: list[int]
+    name: list[int]
+    count: Positive
+    total_ns: NotNegative
+    self_ns: NotNegative
+
+
+class PackedCalls(msgspec.Struct, frozen=True):
+    """The columns of a `CallTable`."""
+
+    parent: list[int]
+    kind: NotNegative
+    name: list[int]
+    shapes: list[int]
+    ordinal: NotNegative
+    types: list[int]
+    strides: list[int]
+    step: list[int]
+    node: list[int]
+    count: Positive
+    total_ns: NotNegative
+    self_ns: NotNegative
+
+
+class PackedWork(msgspec.Struct, frozen=True):
+    """The columns of a `WorkTable`."""
+
+    step: list[int]
+    node: list[int]
+    category: list[int]
+    name: list[int]
+    launch_shape: list[int]
+    ordinal: Ordinals
+    order: list[int]
+    first_ns: list[int]
+    lane: list[int]
+    count: Positive
+    total_ns: NotNegative
 
 
 class PackedProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,21 +98,21 @@ class PackedProfile(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
     notes: list[Note]
     whole_file: bool
-    step_numbers: list[int]
+    step_numbers: NotNegative
     completions: list[int]
-    host_ns: list[int]
+    host_ns: NotNegative
     state_names: list[str]
-    state_ns: list[list[int]]
-    owned: Table
-    busy_ns: list[int]
-    ops: Table
-    calls: Table
-    kernels: Table
-    host_work: Table
+    state_ns: list[NotNegative]
+    owned: PackedOwned
+    busy_ns: NotNegative
+    ops: PackedOps
+    calls: PackedCalls
+    kernels: PackedWork
+    host_work: PackedWork
     categories: list[str]
     names: list[str]
     texts: list[str]
-    events: dict[str, int]
+    events: dict[str, Annotated[int, msgspec.Meta(ge=1)]]
     idle: PackedTable
     copies: PackedTable
     tables: dict[str, PackedTable] = {}
@@ -75,15 +130,12 @@ def pack(profile: Profile) -> PackedProfile:
         host_ns=profile.host_ns.tolist(),
         state_names=list(profile.state_names),
         state_ns=profile.state_ns.tolist(),
-        owned={
-            name: _as_list(name, column)
-            for name, column in zip(OWNED, profile.owned.reshape(-1, len(OWNED)).T, strict=True)
-        },
+        owned=PackedOwned(*map(_as_list, OWNED, profile.owned.reshape(-1, len(OWNED)).T)),
         busy_ns=profile.busy_ns.tolist(),
-        ops=_packed(profile.ops),
-        calls=_packed(profile.calls),
-        kernels=_packed(profile.kernels),
-        host_work=_packed(profile.host_work),
+        ops=_packed(PackedOps, profile.ops),
+        calls=_packed(PackedCalls, profile.calls),
+        kernels=_packed(PackedWork, profile.kernels),
+        host_work=_packed(PackedWork, profile.host_work),
         categories=list(profile.categories),
         names=list(profile.names),
         texts=list(profile.texts),
@@ -99,8 +151,8 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
     Raises:
         ValueError: the parts do not fit together.
     """
-    owned = [_column(name, packed.owned) for name in OWNED]
-    _require_equal_lengths("owned", owned)
+    owned = [_column(name, getattr(packed.owned, name)) for name in OWNED]
+    require_equal_lengths("owned", owned)
     profile = Profile(
         origin=replace(packed.origin, file=TraceFile(str(snapshot), packed.origin.file.name)),
         notes=tuple(packed.notes),
@@ -126,7 +178,7 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
         copies=unpack_table("copies", packed.copies, len(packed.step_numbers)),
         tables=unpack_tables(packed.tables, len(packed.step_numbers)),
     )
-    _check(profile)
+    check(profile)
     return profile
 
 
@@ -154,8 +206,8 @@ def _with_used_names(profile: Profile) -> Profile:
     )
 
 
-def _packed(table: OpTable | CallTable | WorkTable) -> Table:
-    return {f.name: _as_list(f.name, getattr(table, f.name)) for f in fields(table)}
+def _packed(kind: type[P], table: OpTable | CallTable | WorkTable) -> P:
+    return kind(**{f.name: _as_list(f.name, getattr(table, f.name)) for f in fields(table)})
 
 
 def _as_list(name: str, column: Int64) -> list[int]:
@@ -164,13 +216,12 @@ def _as_list(name: str, column: Int64) -> list[int]:
     return values
 
 
-def _table(kind: type[T], packed: Table) -> T:
-    return kind(**{f.name: _column(f.name, packed) for f in fields(kind)})
+def _table(kind: type[T], packed: PackedOps | PackedCalls | PackedWork) -> T:
+    return kind(**{f.name: _column(f.name, getattr(packed, f.name)) for f in fields(kind)})
 
 
-def _column(name: str, packed: Table) -> Int64:
-    _require(name in packed, f"no column {name}")
-    values = _integers(packed[name])
+def _column(name: str, stored: list[int]) -> Int64:
+    values = _integers(stored)
     return np.cumsum(values) if name in DIFFERENCES else values
 
 
@@ -179,63 +230,3 @@ def _integers(values: list[int] | list[list[int]]) -> Int64:
         return np.array(values, np.int64)
     except OverflowError:
         raise ValueError("a number needs more than 64 bits") from None
-
-
-def _check(profile: Profile) -> None:
-    """Check that every row and code refers to something, because a comparison relies on it."""
-    steps, names, texts = len(profile.step_numbers), len(profile.names), len(profile.texts)
-    _check_steps(profile, steps)
-    calls, nodes = profile.calls, len(profile.calls.parent)
-    _require_equal_lengths("calls", [getattr(calls, name) for name in NODE])
-    _require_equal_lengths("calls", [getattr(calls, f.name) for f in fields(calls) if f.name not in NODE])
-    _require(bool((calls.parent < np.arange(nodes)).all()), "a call comes before its parent")
-    phase = calls.kind == PHASE
-    ranges: list[tuple[str, Int64, int, int]] = [
-        ("calls.parent", calls.parent, -1, nodes),
-        ("calls.kind", calls.kind, 0, len(KINDS)),
-        ("calls.name", calls.name[phase], 0, len(PHASES)),
-        ("calls.name", calls.name[~phase], 0, names),
-        *((f"calls.{name}", getattr(calls, name), -1, texts) for name in ("shapes", "types", "strides")),
-        ("calls.step", calls.step, 0, steps),
-        ("calls.node", calls.node, 0, nodes),
-    ]
-    lowest = {"ops": -1, "kernels": -2, "host_work": -2}
-    for name, table in (("ops", profile.ops), ("kernels", profile.kernels), ("host_work", profile.host_work)):
-        _require_equal_lengths(name, [getattr(table, f.name) for f in fields(table)])
-        ranges += [
-            (f"{name}.step", table.step, lowest[name], steps),
-            (f"{name}.category", table.category, 0, len(profile.categories)),
-            (f"{name}.name", table.name, 0, names),
-        ]
-        if isinstance(table, WorkTable):
-            ranges += [(f"{name}.node", table.node, -1, nodes), (f"{name}.launch_shape", table.launch_shape, -1, texts)]
-    ranges.append(("host_work.lane", profile.host_work.lane, 0, texts))
-    for where, column, low, high in ranges:
-        _require(bool(((column >= low) & (column < high)).all()), f"{where} refers to nothing")
-    counts = (profile.ops.count, calls.count, profile.kernels.count, profile.host_work.count)
-    _require(all(bool((c > 0).all()) for c in counts), "a row with a count of 0")
-    _require(bool((calls.kind[calls.node] == OP).all()), "a row of calls that is not an operator")
-
-
-def _check_steps(profile: Profile, steps: int) -> None:
-    """Check that the step account has a row for each step, and that its states add up."""
-    _require(
-        len(profile.completions) == steps + 1 and len(profile.host_ns) == len(profile.busy_ns) == steps,
-        "tables with different numbers of steps",
-    )
-    _require(profile.state_ns.shape == (steps, len(profile.state_names)), "a step without states")
-    _require(len(set(profile.state_names)) == len(profile.state_names), "a duplicate state")
-    _require(bool((profile.state_ns.sum(axis=1) == profile.periods).all()), "the states of a step do not add up to it")
-    step, state = profile.owned[:, 0], profile.owned[:, 1]
-    _require(
-        bool(((step >= 0) & (step < steps) & (state >= 0) & (state < len(GPU_STATES))).all()), "owned refers to nothing"
-    )
-
-
-def _require_equal_lengths(name: str, columns: list[Int64]) -> None:
-    _require(len({len(c) for c in columns}) == 1, f"{name} has columns of different lengths")
-
-
-def _require(condition: bool, otherwise: str) -> None:
-    if not condition:
-        raise ValueError(otherwise)

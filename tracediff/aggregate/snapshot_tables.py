@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from tracediff.aggregate.snapshot_check import require, require_equal_lengths, require_sum
 from tracediff.profile.model import TableRows
 from tracediff.profile.tables import OF_FILES, table_schema
 
@@ -51,13 +52,19 @@ def unpack_table(name: str, packed: PackedTable, steps: int) -> TableRows:
     """
     if not _fits(name, packed):
         raise ValueError(f"{name} has other columns")
+    schema = table_schema(name)
     try:
         step, key = np.array(packed.step, np.int64), np.array(packed.key, np.int64)
-        values = np.array(packed.values, np.int64).reshape(len(packed.values), len(table_schema(name).columns))
+        values = np.array(packed.values, np.int64).reshape(len(packed.values), len(schema.columns))
     except OverflowError:
         raise ValueError("a number needs more than 64 bits") from None
-    if len(step) != len(key) or len(step) != len(values):
-        raise ValueError(f"{name} has columns of different lengths")
-    if not (((step >= 0) & (step < steps)).all() and ((key >= 0) & (key < len(packed.keys))).all()):
-        raise ValueError(f"{name} refers to nothing")
-    return TableRows(tuple(tuple(k) for k in packed.keys), step, key, values)
+    require_equal_lengths(name, (step, key, values))
+    require(((step >= 0) & (step < steps)).all(), f"{name} refers to no step")
+    require(((key >= 0) & (key < len(packed.keys))).all(), f"{name} refers to no key")
+    keys = tuple(tuple(k) for k in packed.keys)
+    require(len(set(keys)) == len(keys), f"{name} has a duplicate key")
+    require(len(set(zip(packed.step, packed.key, strict=True))) == len(step), f"{name} has a duplicate row")
+    for column, amounts in zip(schema.columns, values.T, strict=True):
+        require(column.unit == "bytes" or (amounts >= 0).all(), f"{name}.{column.name} is negative")
+        require_sum(f"{name}.{column.name}", np.abs(amounts.astype(np.float64)))
+    return TableRows(keys, step, key, values)

@@ -52,10 +52,10 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
     """The call tree of the steps of ``trace``."""
     operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.named(is_wrapper)[ops.rows]
     step = steps.positions_at(ops.start)
-    around = _operator_around(ops, operator)
+    in_step = operator & (step >= 0)
+    around = _operator_around(ops, in_step)  # an operator that began before the step has no node to be below
     scope, tree = _scope_nodes(ops, scopes_of(trace, ops, annotations))
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
-    in_step = operator & (step >= 0)
     node, nodes = _number(
         ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=True
     )
@@ -136,7 +136,7 @@ class _Nodes:
 
 
 def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
-    """int64[n]: position of the nearest operator around each scope, −1 for none."""
+    """int64[n]: position of the nearest scope of ``operator`` around each scope, −1 for none."""
     around = np.full(len(ops.rows), -1, np.int64)
     for depth in range(1, int(ops.depth.max(initial=0)) + 1):
         positions = np.flatnonzero(ops.depth == depth)
