@@ -54,6 +54,16 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     return f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?"
 
 
+def whole_number(text: str) -> int | None:
+    """The number that ``text`` writes with up to 18 digits 0–9; None for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def quoted(text: str) -> str:
+    """A user's own ``text`` as an error repeats it: in quotes, and cut where it is long."""
+    return repr(text if len(text) <= 60 else f"{text[:60]}…")
+
+
 def printable(text: str) -> str:
     """``text`` on one line, with control and direction-changing characters replaced: names in traces are untrusted."""
     if text.isprintable():

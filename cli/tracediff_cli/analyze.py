@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import INSTEAD, GroupedCommand, option
+from tracediff_cli.option_groups import INSTEAD, GroupedCommand, Whole, option
 
 if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @option(
     "--top",
-    type=click.IntRange(0),
+    type=Whole(0),
     metavar="N",
     help="Show N rows per table [default: 10 in the summary, 15 with --table].",
 )

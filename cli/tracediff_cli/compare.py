@@ -11,7 +11,7 @@ import click
 
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import INSTEAD, GroupedCommand, option
+from tracediff_cli.option_groups import INSTEAD, GroupedCommand, Whole, option
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -34,7 +34,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 )
 @option(
     "--depth",
-    type=click.IntRange(1),
+    type=Whole(1),
     metavar="N",
     group=INSTEAD,
     help="With --by module: sum modules below the N outermost.",
@@ -65,9 +65,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
 @judging_options
-@option(
-    "--top", type=click.IntRange(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total]."
-)
+@option("--top", type=Whole(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total].")
 @option(
     "--sort",
     type=click.Choice(SORTS),

@@ -20,7 +20,7 @@ import click
 from tracediff.errors import TracediffError
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import GroupedCommand, option
+from tracediff_cli.option_groups import GroupedCommand, Whole, option
 
 if TYPE_CHECKING:
     from tracediff_dashboards.sets import Sets
@@ -42,7 +42,7 @@ TOKEN_VARIABLE = "TRACEDIFF_TOKEN"
 @option(
     "--port",
     group=SERVER,
-    type=click.IntRange(0, 65535),
+    type=Whole(0, 65535),
     default=8050,
     show_default=True,
     metavar="N",

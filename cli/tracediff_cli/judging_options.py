@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import click
 
+from tracediff.errors import quoted
 from tracediff_cli.option_groups import JUDGING, option
+
+PERCENT = re.compile(r"(\d{1,6}(?:\.\d{0,15})?|\.\d{1,15})\s*(%?)", re.ASCII)
 
 
 def percent(value: str | float) -> float:
@@ -19,13 +23,10 @@ def percent(value: str | float) -> float:
     """
     if isinstance(value, float):
         return value
-    text = value.strip()
-    try:
-        fraction = float(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        fraction = -1.0
+    written = PERCENT.fullmatch(value.strip())
+    fraction = float(written[1]) / (100 if written[2] else 1) if written else -1.0
     if not 0 <= fraction < 10:
-        raise click.BadParameter(f"{text!r} is not a percentage: write 3% or 0.03")
+        raise click.BadParameter(f"{quoted(value.strip())} is not a percentage: write 3% or 0.03")
     return fraction
 
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from tracediff.errors import TracediffError
-from tracediff_cli.option_groups import SETS, option
+from tracediff.errors import TracediffError, quoted, whole_number
+from tracediff_cli.option_groups import SETS, Whole, option
 from tracediff_cli.progress import reading_progress
 
 if TYPE_CHECKING:
@@ -91,7 +89,7 @@ class LoadArguments:
                 continue
             if side not in self.sides:
                 raise TracediffError(
-                    name, f"unknown side {side!r}", "write ctrl=… or test=…, or no prefix for both sides"
+                    name, f"unknown side {quoted(side)}", "write ctrl=… or test=…, or no prefix for both sides"
                 )
             self._check_sides(name, value, count)
             sets[self.sides.index(side)].append(rest)
@@ -114,7 +112,7 @@ class LoadArguments:
     def _check_sides(self, name: str, value: str, count: int) -> None:
         if count != len(self.sides):
             raise TracediffError(
-                name, f"{value!r} names one side of a pair", "give CONTROL and TEST, or leave out the prefix"
+                name, f"{quoted(value)} names one side of a pair", "give CONTROL and TEST, or leave out the prefix"
             )
 
 
@@ -174,7 +172,7 @@ def load_options(
         @option(
             "--jobs",
             group=SETS,
-            type=click.IntRange(1),
+            type=Whole(1),
             metavar="N",
             help="Read files in N processes [default: one per core; 1 for less than 4 MiB].",
         )
@@ -208,6 +206,7 @@ def _selection(steps: Sequence[str], skips: Sequence[str]) -> Selection:
 
 
 def _number(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise TracediffError(name, f"not a whole number: {text!r}", "give 0 or more")
-    return int(text)
+    number = whole_number(text)
+    if number is None:
+        raise TracediffError(name, f"not a whole number: {quoted(text)}", "give 0 or more, in up to 18 digits")
+    return number

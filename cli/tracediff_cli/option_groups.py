@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tracediff.errors import did_you_mean
+from tracediff.errors import did_you_mean, quoted, whole_number
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -16,6 +16,19 @@ INSTEAD = "Instead of the usual output"
 JUDGING = "Statistics and comparability"
 OUTPUT = "Output"
 OTHER = "Other"
+
+
+class Whole(click.IntRange):
+    """A whole number in digits 0–9: neither other scripts' digits, signs nor underscores."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, within the range."""
+        if isinstance(value, str):
+            number = whole_number(value)
+            if number is None:
+                self.fail(f"{quoted(value)} is not a whole number", param, ctx)
+            value = number
+        return super().convert(value, param, ctx)
 
 
 class GroupedOption(click.Option):

@@ -11,6 +11,7 @@ from tracediff_cli.main import COMMANDS, cli
 
 import tracediff
 from tracediff.collect.__main__ import main as collect
+from tracediff.collect.options import parser
 from tracediff.errors import TracediffError
 from tracediff.profile.tables import NAMES
 
@@ -215,3 +216,33 @@ def test_the_table_of_a_collection_has_another_name_now():
     assert run("table", SAMPLES / "vit", "--markdown", "-").stdout == (
         run("collect", "--show", SAMPLES / "vit", "--markdown=-").stdout
     )
+
+
+ODD_NUMBERS = ["", "²", "٣", "1_000", "nan", "inf", "-1", "1e400", "0x10", "9" * 5000, "\u202e1", "1..²"]
+
+
+@pytest.mark.parametrize("command", ["compare", "analyze", "matrix", "check", "export", "snapshot"])
+def test_odd_numbers_are_one_line_in_every_command(command, tmp_path):
+    path = numbered(tmp_path)
+    sets = [path] if command in ("analyze", "snapshot") else [path, path]
+    needed = {"export": ["--folded", tmp_path / "f"], "snapshot": ["-o", tmp_path / "s"]}.get(command, [])
+    numeric = ("--rank", "--step", "--skip-first", "--jobs", "--top", "--depth", "--max-regression", "--min-delta")
+    judged = ("--limit", "--assume-run-cv", "--equivalence-band", "--noise-floor")
+    for name in (*numeric, *judged):
+        if name not in options_of(command):
+            continue
+        for value in ODD_NUMBERS:
+            given = f"kernels=1%,{value or 'x'}" if name == "--limit" else value
+            result = run(command, *sets, *needed, name, given)
+            assert isinstance(result.exception, TracediffError | SystemExit), (name, value[:20])
+            assert result.exit_code, (name, value[:20])
+            assert len(str(result.exception)) < 400
+    assert not list(tmp_path.glob("[fs]"))
+
+
+@pytest.mark.parametrize("name", ["--seed", "--wait", "--warmup", "--active", "--timed", "--repeats", "--threads"])
+def test_odd_numbers_are_one_line_in_collect(name):
+    for value in ODD_NUMBERS:
+        with pytest.raises(TracediffError) as caught:
+            parser().parse_args([f"{name}={value}"])
+        assert len(str(caught.value)) < 400

@@ -231,4 +231,4 @@ def test_wrong_rules_are_refused_in_one_line(tmp_path, text, reason):
 def test_a_missing_file_of_rules_is_refused_in_one_line(tmp_path):
     with pytest.raises(TracediffError) as error:
         read_rules(tmp_path / "absent.toml")
-    assert error.value.reason == "No such file or directory"
+    assert error.value.reason == "no such file"

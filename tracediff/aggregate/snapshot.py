@@ -15,6 +15,7 @@ from tracediff.aggregate.snapshot_check import require
 from tracediff.aggregate.snapshot_columns import PackedProfile, pack, unpack
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.errors import TracediffError
+from tracediff.ingest.documents import LONGEST_REASON
 from tracediff.ingest.health import Note, Notes, less
 from tracediff.ingest.manifest import CompileFacts, Manifest, RunFacts
 from tracediff.ingest.source import TraceFile, open_trace
@@ -239,7 +240,8 @@ def _decoded(file: TraceFile, data: bytes) -> Snapshot:
 
 
 def _damaged(file: TraceFile, error: Exception) -> TracediffError:
-    return TracediffError(str(file), f"not a snapshot, or a damaged one ({error})", f"copy it again, or {AGAIN}")
+    reason = f"not a snapshot, or a damaged one ({str(error)[:LONGEST_REASON]})"
+    return TracediffError(str(file), reason, f"copy it again, or {AGAIN}")
 
 
 def _check_selection(selection: Selection | msgspec.UnsetType) -> None:

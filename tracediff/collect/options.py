@@ -14,7 +14,7 @@ from tracediff.collect.driver import ATTEMPTS, Collection
 from tracediff.collect.record import check_torch, import_torch
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
-from tracediff.errors import TracediffError, did_you_mean
+from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
 
 EXAMPLES = """
 examples:
@@ -102,13 +102,15 @@ def parser() -> Parser:
     p.add_argument("--repeats", type=_positive, default=5, metavar="K", help="collect K runs per variant (default: 5)")
     p.add_argument("--device", default=None, help="run on cpu or cuda (default: cuda if available)")
     p.add_argument("--threads", type=_positive, default=1, metavar="N", help="use N CPU threads per run (default: 1)")
-    p.add_argument("--seed", type=int, default=0, metavar="N", help="seed the random numbers of every run (default: 0)")
     p.add_argument(
-        "--wait", type=int, default=1, metavar="N", help="run N steps before the profiler starts (default: 1)"
+        "--seed", type=_whole, default=0, metavar="N", help="seed the random numbers of every run (default: 0)"
+    )
+    p.add_argument(
+        "--wait", type=_whole, default=1, metavar="N", help="run N steps before the profiler starts (default: 1)"
     )
     p.add_argument(
         "--warmup",
-        type=int,
+        type=_whole,
         default=2,
         metavar="N",
         help="run N warm-up steps of the profiler, which are not recorded (default: 2)",
@@ -133,9 +135,17 @@ def parser() -> Parser:
 
 
 def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, not {text!r}")
-    return int(text)
+    number = whole_number(text)
+    if not number:
+        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, not {quoted(text)}")
+    return number
+
+
+def _whole(text: str) -> int:
+    number = whole_number(text)
+    if number is None:
+        raise argparse.ArgumentTypeError(f"must be a whole number of 0 or more, not {quoted(text)}")
+    return number
 
 
 def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 
-from tracediff.errors import TracediffError
+from tracediff.ingest.documents import read_json
 
-S = TypeVar("S")
+REMEDY = "give a folder that `tracediff collect -o` wrote, or collect again with this version"
+Scalar = str | int | float | bool | None
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+StepTime = Annotated[float, msgspec.Meta(ge=1e-3, le=1e15)]
+"""In µs; a step takes time."""
 
 
 class Sample(msgspec.Struct, frozen=True):
     """One step: wall and process time in µs, and how often the system preempted it."""
 
-    wall_us: float
-    cpu_us: float
-    involuntary_switches: int
+    wall_us: StepTime
+    cpu_us: Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+    involuntary_switches: Count
 
 
 class GraphBreak(msgspec.Struct, frozen=True):
     """One graph break, with its place and reason."""
 
     file: str
-    line: int
+    line: Count
     reason: str
 
 
@@ -34,29 +40,29 @@ class Recompile(msgspec.Struct, frozen=True):
 
     function: str
     file: str
-    line: int
+    line: Count
     reason: str
 
 
 class CompileFacts(msgspec.Struct, frozen=True):
     """What torch.compile did in one run; times in seconds."""
 
-    graph_count: int
+    graph_count: Count
     graph_breaks: list[GraphBreak]
     recompiles: list[Recompile]
-    cudagraph_skips: int
-    cache_hits: int
-    cache_misses: int
-    compile_s: float
-    backend_compile_s: float
-    guards: int
+    cudagraph_skips: Count
+    cache_hits: Count
+    cache_misses: Count
+    compile_s: Seconds
+    backend_compile_s: Seconds
+    guards: Count
 
 
 class PeakMemory(msgspec.Struct, frozen=True):
     """Peak bytes on host and device."""
 
-    host: int | None = None
-    device: int | None = None
+    host: Bytes | None = None
+    device: Bytes | None = None
 
 
 class RunFacts(msgspec.Struct, frozen=True):
@@ -69,12 +75,12 @@ class RunFacts(msgspec.Struct, frozen=True):
             the latter is None where it was not measured.
     """
 
-    run: int
-    order: int
-    attempts: int
+    run: Count
+    order: Count
+    attempts: Count
     contended: bool
-    build_s: float
-    first_step_s: float
+    build_s: Seconds
+    first_step_s: Seconds
     unprofiled_steps: list[Sample]
     profiled_steps: list[Sample]
     occupancy: float
@@ -89,12 +95,12 @@ class Settings(msgspec.Struct, frozen=True):
     """The settings of a collection."""
 
     device: str
-    threads: int
+    threads: Count
     seed: int
-    wait: int
-    warmup: int
-    active: int
-    timed: int
+    wait: Count
+    warmup: Count
+    active: Count
+    timed: Count
     detail: str
     annotate: str | None = None
 
@@ -135,13 +141,13 @@ class Manifest(msgspec.Struct, frozen=True):
     schema: Literal["tracediff.manifest/1"]
     variant: str
     settings: Settings
-    environment: dict[str, Any]
+    environment: dict[str, Scalar]
     runs: list[RunFacts]
     workload: str | None = None
     target: str | None = None
     size: str | None = None
     git_commit: str | None = None
-    world_size: int = 1
+    world_size: Count = 1
     interleaved: bool = False
     modules: dict[str, str] = {}
     provenance: list[CompiledGraph] = []
@@ -154,10 +160,10 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """One variant of a collection: its folder, or why it failed."""
+    """One variant of a collection: its folder in that of the collection, or why it failed."""
 
     variant: str
-    folder: str
+    folder: Annotated[str, msgspec.Meta(max_length=255, pattern=r"^(?!\.\.?$)[^/\0]+$")]
     failed: str | None = None
 
 
@@ -176,7 +182,7 @@ def read_manifest(folder: Path) -> Manifest:
     Raises:
         TracediffError: it is missing, no JSON, or of another form.
     """
-    return _read(folder / "manifest.json", Manifest)
+    return read_json(folder / "manifest.json", Manifest, "a manifest of this version", REMEDY)
 
 
 def read_collection(folder: Path) -> CollectionFacts:
@@ -185,19 +191,4 @@ def read_collection(folder: Path) -> CollectionFacts:
     Raises:
         TracediffError: it is missing, no JSON, or of another form.
     """
-    return _read(folder / "collection.json", CollectionFacts)
-
-
-def _read(path: Path, kind: type[S]) -> S:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except FileNotFoundError:
-        raise TracediffError(str(path), "no such file", "give the folder that `tracediff collect -o` wrote") from None
-    except OSError as error:
-        raise TracediffError(
-            str(path), f"cannot be read ({(error.strerror or str(error)).lower()})", "check its permissions"
-        ) from None
-    except msgspec.DecodeError as error:
-        raise TracediffError(
-            str(path), f"not a {path.stem} of this version ({error})", "collect again with this version"
-        ) from None
+    return read_json(folder / "collection.json", CollectionFacts, "a collection of this version", REMEDY)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, quoted
 from tracediff.profile.model import Profile
 
-RANGE = re.compile(r"^\s*(\d{1,18})\s*(?:\.\.\s*(\d{1,18})\s*)?$")
+RANGE = re.compile(r"^\s*(\d{1,18})\s*(?:\.\.\s*(\d{1,18})\s*)?$", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Selection:
         """
         match = RANGE.match(text)
         if not match:
-            raise TracediffError("--step", f"not a step or a range of steps: {text!r}", "write 12 or 5..10")
+            raise TracediffError("--step", f"not a step or a range of steps: {quoted(text)}", "write 12 or 5..10")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise TracediffError("--step", f"the range {text!r} ends before it begins", f"write {last}..{first}")

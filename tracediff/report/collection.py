@@ -92,7 +92,7 @@ def collection_table(out: Path) -> CollectionTable:
     manifests = {
         v.variant: read_manifest(out / v.folder) for v in facts.variants if not v.failed and (out / v.folder).is_dir()
     }
-    if not manifests and not any(v.failed for v in facts.variants):
+    if not facts.variants or (not manifests and not any(v.failed for v in facts.variants)):
         raise TracediffError(str(out), "the collection contains no variant", "run tracediff collect again")
     first = next((manifests[v.variant] for v in facts.variants if v.variant in manifests), None)
     base = facts.variants[0].variant
@@ -107,21 +107,28 @@ def collection_table(out: Path) -> CollectionTable:
 
 def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool) -> VariantRow:
     runs = manifest.runs
+    if not runs:
+        return VariantRow(variant=manifest.variant, failed="its manifest lists no run")
     steps = _step_times(manifest)
+    spreads = [_iqr([s.wall_us for s in r.unprofiled_steps]) for r in runs if r.unprofiled_steps]
     overheads = [
-        median(s.wall_us for s in r.profiled_steps) / median(s.wall_us for s in r.unprofiled_steps) - 1 for r in runs
+        median(s.wall_us for s in r.profiled_steps) / median(s.wall_us for s in r.unprofiled_steps) - 1
+        for r in runs
+        if r.profiled_steps and r.unprofiled_steps
     ]
     memory = [r.peak_memory_bytes.device or r.peak_memory_bytes.host for r in runs]
     compiled = [r.compile for r in runs if r.compile]
-    speedup, low, high = (None, None, None) if is_base or base is None else _speedup(_step_times(base), steps)
+    speedup, low, high = None, None, None
+    if not is_base and base is not None and (base_steps := _step_times(base)) and steps:
+        speedup, low, high = _speedup(base_steps, steps)
     kernels, ops = _counts(folder)
     return VariantRow(
         variant=manifest.variant,
         runs=len(runs),
         build_s=runs[0].build_s,
         first_step_s=runs[0].first_step_s,
-        step_us=median(steps),
-        iqr_us=mean(_iqr([s.wall_us for s in r.unprofiled_steps]) for r in runs),
+        step_us=median(steps) if steps else None,
+        iqr_us=mean(spreads) if spreads else None,
         speedup=speedup,
         speedup_low=low,
         speedup_high=high,
@@ -129,14 +136,14 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         kernels=kernels,
         ops=ops,
         graph_breaks=len(compiled[0].graph_breaks) if compiled else None,
-        overhead=median(overheads),
+        overhead=median(overheads) if overheads else None,
         contended=sum(r.contended for r in runs),
     )
 
 
 def _step_times(manifest: Manifest) -> list[float]:
-    """The median unprofiled step of each run, µs."""
-    return [median(s.wall_us for s in r.unprofiled_steps) for r in manifest.runs]
+    """The median unprofiled step of each run that has some, µs."""
+    return [median(s.wall_us for s in r.unprofiled_steps) for r in manifest.runs if r.unprofiled_steps]
 
 
 def _iqr(values: list[float]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -12,7 +11,8 @@ from typing import Any, TypeVar
 from tracediff.diff.gate.limits import Limit, limit_of, parse_absolute, parse_relative
 from tracediff.diff.gate.waivers import Waiver
 from tracediff.diff.preflight import DOUBTFUL
-from tracediff.errors import TracediffError, did_you_mean
+from tracediff.errors import TracediffError, did_you_mean, quoted
+from tracediff.ingest.documents import read_toml
 
 T = TypeVar("T")
 FILE = "tracediff.toml"
@@ -53,7 +53,7 @@ def allowed(codes: Sequence[str], where: str) -> frozenset[str]:
     for code in codes:
         if code not in STOPPING:
             hint = did_you_mean(code, STOPPING, f"cautions that do: {', '.join(STOPPING)}")
-            raise TracediffError(where, f"{code!r} never stops a check", hint)
+            raise TracediffError(where, f"{quoted(code)} never stops a check", hint)
     return frozenset(codes)
 
 
@@ -68,16 +68,7 @@ def read_settings(path: Path) -> Settings:
     Raises:
         TracediffError: the file cannot be read, is not TOML, or has an unknown key or an invalid value.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TracediffError(
-            str(path),
-            f"cannot be read ({(error.strerror or str(error)).lower()})",
-            "give the path of a TOML file with --config",
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise TracediffError(str(path), f"not valid TOML ({error})", SEE) from None
+    document = read_toml(path, SEE)
     check = document.get("check")
     if not isinstance(check, dict) or set(document) != {"check"}:
         raise TracediffError(str(path), "[check] must be its only table", SEE)
@@ -114,9 +105,8 @@ def _limit(table: dict[str, Any], where: str) -> Limit:
     _known(table, ("subject", "relative", "absolute"), where)
     if "relative" not in table:
         raise TracediffError(where, "the relative part is missing", 'write relative = "5%"')
-    return limit_of(
-        _text(table, "subject", where), _amount(table["relative"], where), _amount(table.get("absolute", 0), where)
-    )
+    subject, absolute = _text(table, "subject", where), _amount(table.get("absolute", 0), where)
+    return limit_of(subject, _amount(table["relative"], where), absolute, f"{where}, ")
 
 
 def _waiver(table: dict[str, Any], where: str) -> Waiver:
@@ -131,7 +121,7 @@ def _known(table: dict[str, Any], keys: Sequence[str], where: str) -> None:
     for key in table:
         if key not in keys:
             hint = did_you_mean(key, keys, f"valid keys: {', '.join(keys)}")
-            raise TracediffError(where, f"unknown key {key!r}", hint)
+            raise TracediffError(where, f"unknown key {quoted(key)}", hint)
 
 
 def _text(table: dict[str, Any], key: str, where: str) -> str:
@@ -145,7 +135,7 @@ def _amount(value: Any, where: str) -> str:
     """A part of a limit as text, which is read as on the command line."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise TracediffError(
-            where, f"{value!r} is not a limit", 'write it in quotes, as on the command line: "5%", "50us"'
+            where, f"{quoted(str(value))} is not a limit", 'write it in quotes, as on the command line: "5%", "50us"'
         )
     return (
         value

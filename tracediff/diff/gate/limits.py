@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tracediff.errors import TracediffError, did_you_mean
+from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.profile.step_states import STATES
 
 UNIT_OF = {
@@ -26,9 +26,9 @@ FACTORS: dict[str, dict[str, float]] = {
     "count": {"": 1},
 }
 EXAMPLES = {"us": "50us or 1ms", "bytes": "16MB", "count": "2"}
-AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([a-zA-Zµ]*)")
-PERCENT = re.compile(r"(\d{1,6}(?:\.\d{1,15})?)\s*%")
-FRACTION = re.compile(r"0(?:\.\d{1,15})?")
+AMOUNT = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([a-zA-Zµ]*)", re.ASCII)
+PERCENT = re.compile(r"(\d{1,6}(?:\.\d{1,15})?)\s*%", re.ASCII)
+FRACTION = re.compile(r"0(?:\.\d{1,15})?", re.ASCII)
 FORM = "write SUBJECT=RELATIVE or SUBJECT=RELATIVE,ABSOLUTE, such as family:gemm=5%,20us"
 
 
@@ -73,19 +73,19 @@ def parse_limit(text: str) -> Limit:
     """
     subject, mark, amounts = text.rpartition("=")
     if not mark:
-        raise TracediffError(f"limit {text!r}", "no limit given", FORM)
+        raise TracediffError(f"limit {quoted(text)}", "no limit given", FORM)
     relative, _, absolute = amounts.partition(",")
     return limit_of(subject, relative, absolute or "0")
 
 
-def limit_of(subject: str, relative: str, absolute: str) -> Limit:
-    """The limit on ``subject``.
+def limit_of(subject: str, relative: str, absolute: str, source: str = "") -> Limit:
+    """The limit on ``subject``; ``source`` precedes it in errors.
 
     Raises:
         TracediffError: an unknown subject, or an invalid part.
     """
     kind, mark, name = subject.partition(":")
-    where = f"limit on {subject!r}"
+    where = f"{source}limit on {quoted(subject)}"
     if kind == "step":
         raise TracediffError(where, "the step has its own limit", "set it with --max-regression and --min-delta")
     if kind not in UNIT_OF or bool(mark) != (kind in NAMED) or (mark and not name):
@@ -110,7 +110,9 @@ def parse_relative(text: str, where: str) -> float:
     if FRACTION.fullmatch(text):
         return float(text)
     raise TracediffError(
-        where, f"{text!r} is not a relative limit", "write it as 3% or 0.03 (an absolute part comes after a comma)"
+        where,
+        f"{quoted(text)} is not a relative limit",
+        "write it as 3% or 0.03 (an absolute part comes after a comma)",
     )
 
 
@@ -124,5 +126,5 @@ def parse_absolute(text: str, unit: str, where: str) -> float:
     if amount and not amount[2] and not float(amount[1]):
         return 0.0
     if not amount or amount[2] not in FACTORS[unit]:
-        raise TracediffError(where, f"{text.strip()!r} is not an absolute limit", f"write it as {EXAMPLES[unit]}")
+        raise TracediffError(where, f"{quoted(text.strip())} is not an absolute limit", f"write it as {EXAMPLES[unit]}")
     return float(amount[1]) * FACTORS[unit][amount[2]]

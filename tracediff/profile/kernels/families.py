@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from tracediff.errors import TracediffError
 from tracediff.patterns import followed
+from tracediff.ingest.documents import read_toml
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_direction, is_communication, is_memset
 from tracediff.user_patterns import check_pattern, first_found
@@ -220,14 +220,7 @@ def read_rules(path: str | Path) -> Families:
             regular expression.
     """
     form = 'write [[family]] with name = "gemm" and patterns = ["my_gemm"]'
-    try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TracediffError(
-            str(path), error.strerror or "cannot be read", "give the path of a TOML file of families"
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TracediffError(str(path), f"not valid TOML ({error})", form) from None
+    document = read_toml(Path(path), form)
     tables = document.get("family")
     if not isinstance(tables, list) or not tables or set(document) - {"family"}:
         raise TracediffError(str(path), "not a list of [[family]] tables", form)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from importlib import import_module
 
-from tracediff.errors import TracediffError, did_you_mean
+from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.profile.context import Context
 from tracediff.profile.model import TableRows
 from tracediff.profile.tables import over_ranks
@@ -54,7 +54,7 @@ def table_schema(name: str) -> TableSchema:
     if name not in NAMES:
         hint = did_you_mean(name, NAMES, "")
         tables = f"tables: {', '.join(NAMES)}"
-        raise TracediffError("--table", f"unknown table {name!r}", f"{hint} {tables}" if hint else tables)
+        raise TracediffError("--table", f"unknown table {quoted(name)}", f"{hint} {tables}" if hint else tables)
     found: TableSchema = import_module(f"tracediff.profile.tables.{name}").SCHEMA
     return found
 
