@@ -267,7 +267,8 @@ def _attempt(
             on_read=on_read,
         )
     except TracediffError as error:
-        return error
+        error.__context__ = None  # its frames hold what was read of the file
+        return error.with_traceback(None)
 
 
 def _default_jobs(sizes: Sequence[int]) -> int:

@@ -215,5 +215,5 @@ def test_faults_in_settings_are_one_line(tmp_path, text):
 
 def test_a_folder_or_nothing_is_no_settings(tmp_path):
     for path in (tmp_path, tmp_path / "none.toml"):
-        with pytest.raises(TracediffError, match="a folder|no such file"):
+        with pytest.raises(TracediffError, match=r"a folder|no such file"):
             read_settings(path)
