@@ -364,6 +364,7 @@ def on_gpu(folder):
         (("state_ns", 0, 0), 1, "the states of a step do not add up to it"),
         (("ops", "self_ns", 0), 10**9, "ops: self_ns > total_ns"),
         (("ops", "total_ns", 0), 2**63 - 1, "needs more than 64 bits"),
+        (("calls", "ordinal", 0), 2**63 - 1, "Expected `int` <= 9007199254740991"),
         (("step_numbers", 0), 1, "step_numbers has a duplicate"),
         (("completions", 3), 0, "a step ends before it begins"),
         (("calls", "parent", 2), 1, "the phases are not the roots"),

@@ -32,7 +32,8 @@ Positive = list[Annotated[int, msgspec.Meta(ge=1)]]
 """A column of counts."""
 NotNegative = list[Annotated[int, msgspec.Meta(ge=0)]]
 """A column of times, amounts or positions."""
-Ordinals = list[Annotated[int, msgspec.Meta(ge=-1)]]
+CallOrdinals = list[Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]]
+WorkOrdinals = list[Annotated[int, msgspec.Meta(ge=-1, lt=1 << 53)]]
 
 
 class PackedOwned(msgspec.Struct, frozen=True):
@@ -62,7 +63,7 @@ class PackedCalls(msgspec.Struct, frozen=True):
     kind: NotNegative
     name: list[int]
     shapes: list[int]
-    ordinal: NotNegative
+    ordinal: CallOrdinals
     types: list[int]
     strides: list[int]
     step: list[int]
@@ -80,7 +81,7 @@ class PackedWork(msgspec.Struct, frozen=True):
     category: list[int]
     name: list[int]
     launch_shape: list[int]
-    ordinal: Ordinals
+    ordinal: WorkOrdinals
     order: list[int]
     first_ns: list[int]
     lane: list[int]
