@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tracediff.errors import TracediffError
-from tracediff.patterns import followed
 from tracediff.ingest.documents import read_toml
+from tracediff.patterns import followed
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_direction, is_communication, is_memset
 from tracediff.user_patterns import check_pattern, first_found
