@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.one_program import check_one_program
 from tracediff.aggregate.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.child import end_with_parent, leave_interrupts_to_parent, signals_held
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
@@ -217,7 +218,8 @@ def _in_processes(
     pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(bytes_read,))
     try:
         largest_first = sorted(range(len(files)), key=lambda k: sizes[k], reverse=True)
-        futures = {pool.submit(_attempt_in_worker, attempt, files[k], k): k for k in largest_first}
+        with signals_held():
+            futures = {pool.submit(_attempt_in_worker, attempt, files[k], k): k for k in largest_first}
         meter = Meter(sizes, bytes_read, progress) if progress else None
         pending = set(futures)
         while pending:
@@ -228,6 +230,10 @@ def _in_processes(
                     meter.finish(futures[future])
             if meter and not finished:
                 meter.report()
+    except BrokenProcessPool:
+        raise TracediffError(
+            "reading", "a process that read traces was killed", "it may have run out of memory: try --jobs 1, or --rank"
+        ) from None
     except BaseException:
         workers = list((pool._processes or {}).values())  # the pool forgets them at once
         pool.shutdown(wait=False, cancel_futures=True)
@@ -245,7 +251,8 @@ _bytes_read: MutableSequence[int] = []
 def _start_worker(bytes_read: MutableSequence[int]) -> None:
     global _bytes_read
     _bytes_read = bytes_read
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with_parent()
+    leave_interrupts_to_parent()
 
 
 def _attempt_in_worker(attempt: Attempt, wanted: Wanted, k: int) -> Profile | TracediffError:

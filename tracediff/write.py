@@ -1,60 +1,122 @@
-"""Atomic file writes of text and bytes."""
+"""Writes every file of ours: whole or not at all, and through what is no regular file."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tracediff.errors import TracediffError
+from tracediff.temporary import temporary_file
+
+DESCRIPTORS = "/dev/fd"
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write ``text`` to ``path`` as UTF-8, completely or not at all; ``-`` is standard output.
+    """Write ``text`` to ``path`` as UTF-8, as `write_bytes` does; � replaces what UTF-8 cannot hold, such as bytes of a
+    file name that is not UTF-8.
 
     Raises:
-        TracediffError: the folder is missing, not writable or full.
+        TracediffError: as for `write_bytes`.
     """
     if os.fspath(path) == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
     else:
-        _replace(path, text.encode())
+        write_bytes(path, encoded(text))
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` to ``path``, completely or not at all; ``-`` is standard output."""
+    """Write ``data`` to ``path``; ``-`` is standard output. Links are followed. A regular file is replaced once its new
+    contents are complete and keeps its permissions; a device or pipe is written to.
+
+    Raises:
+        TracediffError: the folder is missing, not writable or full.
+        BrokenPipeError: the reader of a pipe has closed it.
+    """
     if os.fspath(path) == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    else:
-        _replace(path, data)
-
-
-def _replace(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write under a temporary name beside ``path`` and rename it, so that no reader sees an incomplete file."""
-    target = Path(path)
-    temporary = ""
+        return
     try:
-        with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = file.name
+        if not os.path.basename(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        found = _status(path)
+        opened = _opened(found) if found else None
+        if found is None or (stat.S_ISREG(found.st_mode) and opened is None):
+            _replace(Path(os.path.realpath(path)), data, found)
+        else:
+            sys.stdout.flush()  # it may be the same file
+            with open(os.open(path, os.O_WRONLY) if opened is None else os.dup(opened), "wb") as stream:
+                stream.write(data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = f"cannot be written ({(error.strerror or str(error)).lower()})"
+        raise TracediffError(str(path), reason, "check the folder, its permissions and its free space") from None
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Make the folder ``path`` if it does not exist, and those above it.
+
+    Raises:
+        TracediffError: it cannot be made.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        reason = f"cannot be created ({(error.strerror or str(error)).lower()})"
+        raise TracediffError(os.fspath(path), reason, "choose a writable folder") from None
+    return Path(path)
+
+
+def encoded(text: str) -> bytes:
+    """``text`` as UTF-8, with � for lone surrogates."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _replace(target: Path, data: bytes, found: os.stat_result | None) -> None:
+    """Write to a temporary file beside ``target`` and rename it, so that nobody ever sees an incomplete file."""
+    if found and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    temporary = temporary_file(target.parent)
+    try:
+        with open(temporary, "xb") as file:
             file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
+            file.flush()
+            os.fsync(file.fileno())
+        if found:
+            with suppress(OSError, AttributeError):  # only root gives files away; Windows has no owners
+                os.chown(temporary, found.st_uid, found.st_gid)
+            os.chmod(temporary, stat.S_IMODE(found.st_mode))
         os.replace(temporary, target)
-    except BaseException as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise TracediffError(
-                str(path),
-                f"cannot be written ({(error.strerror or str(error)).lower()})",
-                "check the folder and its permissions",
-            ) from None
+    except BaseException:
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _opened(found: os.stat_result) -> int | None:
+    """The descriptor that this process writes to ``found`` with already, as for /dev/stdout; None if there is none."""
+    if not os.path.isdir(DESCRIPTORS):
+        return None
+    import fcntl
+
+    for descriptor in map(int, os.listdir(DESCRIPTORS)):
+        with suppress(OSError):  # the one that listed the folder is closed
+            writes = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+            if writes and os.path.samestat(found, os.fstat(descriptor)):
+                return descriptor
+    return None

@@ -116,16 +116,10 @@ def _write_merged_trace(comparison: Comparison, path: str) -> None:
 
 
 def _write_tables(comparison: Comparison, folder: str) -> None:
-    from tracediff.errors import TracediffError
     from tracediff.report.to_csv import to_csv
-    from tracediff.write import write_text
+    from tracediff.write import make_folder, write_text
 
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise TracediffError(
-            folder, f"cannot be created ({(error.strerror or str(error)).lower()})", "give a folder that is writable"
-        ) from None
+    make_folder(folder)
     tables = to_csv(comparison)
     for name, text in tables.items():
         write_text(os.path.join(folder, name), text)

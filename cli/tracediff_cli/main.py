@@ -1,100 +1,37 @@
-"""``tracediff``: the group of commands, and how errors are reported."""
+"""The entry point of ``tracediff``: it imports everything else while errors and signals are handled."""
 
 from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
-import click
+from tracediff.ending import end
 
-import tracediff
-from tracediff.errors import TracediffError, did_you_mean, printable
-
-COMMANDS = {
-    "collect": "Run steps under torch.profiler and write trace sets.",
-    "compare": "Compare two sets of traces: why did the step get faster or slower?",
-    "analyze": "Analyse one set of traces.",
-    "matrix": "Compare many sets with one control, in one table.",
-    "check": "Gate CI: exit with 1 if a limit on time, counts or memory is exceeded.",
-    "export": "Write a comparison's tables, charts and a merged trace to files.",
-    "snapshot": "Write a set as one small file, to keep as a baseline.",
-    "dashboard": "Explore a comparison in the browser.",
-}
-FORMER = ("table",)
-"""Former names of commands, which still work."""
-
-
-class LazyGroup(click.Group):
-    """A group that imports a command's module only when the command runs, so that ``tracediff --help`` is fast."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
-        if cmd_name not in COMMANDS and cmd_name not in FORMER:
-            return None
-        command = getattr(import_module(f"tracediff_cli.{cmd_name}"), cmd_name)
-        return command if isinstance(command, click.Command) else None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve as click does; the error of an unknown command suggests the nearest name."""
-        name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
-            hint = did_you_mean(name, COMMANDS, f"available commands: {', '.join(COMMANDS)}")
-            raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(tracediff.__version__, prog_name="tracediff")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def cli(debug: bool) -> None:  # read from the context by main
-    """Why did a PyTorch step get faster or slower?
-
-    tracediff compares two sets of torch.profiler traces and accounts for every
-    microsecond of the difference.
-
-    \b
-    Examples:
-      tracediff collect --workload vit --variant eager --variant compile -o out/
-      tracediff compare out/eager out/compile
-      tracediff compare before.pt.trace.json.gz after.pt.trace.json.gz --json diff.json
-      tracediff export eager/ compiled/ --csv tables/
-    """
+COMPLETION = "_TRACEDIFF_COMPLETE"
 
 
 def main() -> None:
-    """Run the command line; an error prints one line to standard error and exits with 2, an interrupt with 130."""
+    """Run the command line and end the process; see `tracediff.ending.end`."""
+    end(_run)
+
+
+def _run() -> int:
+    import click
+
+    from tracediff_cli.group import cli
+
+    if "collect" not in sys.argv:  # whose steps use BLAS, while no other command does: its threads take 32 MB each
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if COMPLETION in os.environ:
+        cli.main(prog_name="tracediff")  # writes what the shell asks for, and exits
     try:
-        code = cli.main(prog_name="tracediff", standalone_mode=False)
-    except TracediffError as error:
-        if "--debug" in sys.argv:
-            raise
-        _fail(f"error: {error}", 2)
+        with cli.make_context("tracediff", sys.argv[1:]) as context:  # cli.main() would exit with 1 at a closed pipe
+            code = cli.invoke(context)
+    except click.exceptions.Exit as error:
+        return error.exit_code
     except click.exceptions.Abort:
-        _fail("interrupted", 130)
+        raise KeyboardInterrupt from None
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
-    except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader has closed the pipe; discard the rest
-        sys.exit(141)
-    except MemoryError:
-        _fail("error: out of memory; read fewer files at a time (--rank) or use fewer processes (--jobs 1)", 2)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _fail(message: str, code: int) -> None:
-    from tracediff.report.escape import log_line
-
-    click.echo(log_line(f"tracediff: {printable(message)}"), err=True)
-    sys.exit(code)
+        return 2
+    return code if isinstance(code, int) else 0

@@ -6,17 +6,18 @@ import mmap
 import multiprocessing
 import pickle
 import shutil
-import tempfile
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tracediff.child import end_with_parent
 from tracediff.engine import WORTH_A_PROCESS, read_context
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile, stored_sizes
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.families import Families
+from tracediff.temporary import make_temporary_folder
 
 ALIGNED = 64
 """Alignment of the arrays in a file, in bytes."""
@@ -43,7 +44,7 @@ class Events:
             if stored_sizes([file])[0] < WORTH_A_PROCESS:
                 return read_context(file, step_marker, families)
             try:
-                folder = tempfile.mkdtemp(prefix="tracediff-events-")  # of mode 700
+                folder = str(make_temporary_folder())
             except OSError as error:
                 raise _no_space(file, error) from None
             self._folders.add(folder)
@@ -101,6 +102,7 @@ def _write_events(
     sender: Connection, arrays: str, file: TraceFile, step_marker: str | None, families: Families
 ) -> None:
     """Run in the process: write the arrays to a file; send the pickled rest and the position of each array."""
+    end_with_parent()
     try:
         buffers: list[pickle.PickleBuffer] = []
         rest = pickle.dumps(read_context(file, step_marker, families), protocol=5, buffer_callback=buffers.append)

@@ -14,6 +14,7 @@ from typing import Any
 from cachetools import LRUCache
 
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.child import end_with_parent
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
@@ -123,6 +124,7 @@ class Load:
 
 def _read(sender: Connection, wheres: list[str], options: LoadOptions) -> None:
     """Run in the process: send the progress, then the sets or the error."""
+    end_with_parent()
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)  # a group with its children, so that all can be killed at once
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-import tempfile
 import threading
 from pathlib import Path
 from typing import IO
@@ -13,6 +12,7 @@ from typing import IO
 from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.errors import TracediffError
 from tracediff.ingest.readers import trace_suffixes
+from tracediff.temporary import make_temporary_folder
 
 MOST_BYTES = 64 << 20
 """Maximum size of a file in bytes."""
@@ -79,7 +79,7 @@ class Uploads:
         with self._lock:
             try:
                 if self._folder is None or not self._folder.is_dir():  # cleaned up with other temporary files
-                    self._folder = Path(tempfile.mkdtemp(prefix="tracediff-"))  # of mode 700
+                    self._folder = make_temporary_folder()
                 path = self._folder / secrets.token_urlsafe(16) / plain
                 path.parent.mkdir()
             except OSError as error:

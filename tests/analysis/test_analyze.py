@@ -8,7 +8,7 @@ import traces
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
 from rich.console import Console
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 from traces import needs_traces
 
 import tracediff

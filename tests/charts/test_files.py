@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 import tracediff
 from tracediff import charts

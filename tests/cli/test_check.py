@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 from tracediff.diff.gate.config import STOPPING
 from tracediff.errors import TracediffError

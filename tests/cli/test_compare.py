@@ -9,7 +9,7 @@ import pytest
 import traces
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "vit"
 EAGER, COMPILED = str(SAMPLE / "eager"), str(SAMPLE / "compile")

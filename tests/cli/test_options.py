@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
-from tracediff_cli.main import COMMANDS, cli
+from tracediff_cli.group import COMMANDS, cli
 
 import tracediff
 from tracediff.collect.__main__ import main as collect

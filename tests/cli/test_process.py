@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from build_trace import document, op, step, write
-from interrupts import heed_interrupts
+from interrupts import heed_interrupts, reads, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 ENV = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
@@ -115,7 +114,7 @@ def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
         start_new_session=True,
         preexec_fn=heed_interrupts,
     )
-    time.sleep(1.0)
+    wait_until(lambda: reads(process.pid, large), "reading")
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130
@@ -126,7 +125,7 @@ def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
 def test_help_and_import_load_nothing_heavy():
     heavy = "('torch', 'pandas', 'plotly', 'numpy', 'scipy', 'rich', 'jinja2')"
     code = (
-        f"import sys, tracediff; from tracediff_cli.main import cli; cli(['--help'], standalone_mode=False); "
+        f"import sys, tracediff; from tracediff_cli.group import cli; cli(['--help'], standalone_mode=False); "
         f"print([m for m in {heavy} if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENV, check=True)
@@ -136,7 +135,7 @@ def test_help_and_import_load_nothing_heavy():
 def test_the_terminal_answer_needs_neither_pandas_nor_scipy_nor_templates(tmp_path):
     fine = str(good(tmp_path))
     code = (
-        "import sys; from tracediff_cli.main import cli; "
+        "import sys; from tracediff_cli.group import cli; "
         f"cli(['compare', {fine!r}, {fine!r}], standalone_mode=False); "
         "print([m for m in ('torch', 'pandas', 'plotly', 'scipy', 'jinja2') if m in sys.modules])"
     )

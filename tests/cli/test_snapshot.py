@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 import tracediff
 from tracediff.errors import TracediffError

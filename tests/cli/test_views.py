@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 EAGER, COMPILED = str(SAMPLES / "vit/eager"), str(SAMPLES / "vit/compile")

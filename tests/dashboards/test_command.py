@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from interrupts import heed_interrupts
 from tracediff_cli.dashboard import _page_that_opens
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 
 def refused(*arguments):

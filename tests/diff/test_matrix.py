@@ -6,7 +6,7 @@ from build_trace import document, op, step, write
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 from tracediff.diff.matrix import against_control, every_pair, holm
 from tracediff.diff.verdict import Judging

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 from tracediff_cli.compare import VIEWS
-from tracediff_cli.main import COMMANDS, cli
+from tracediff_cli.group import COMMANDS, cli
 from tracediff_dashboards.pages import PAGES
 
 import tracediff

@@ -9,7 +9,7 @@ import traces
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator, ValidationError
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 from traces import needs_traces
 
 from tracediff.analysis.analyze import analyze_set

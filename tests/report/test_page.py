@@ -11,7 +11,7 @@ import pytest
 from browser import faults
 from build_trace import annotation, call, document, kernel, op, step, write
 from click.testing import CliRunner
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 from traces import needs_traces, trace
 
 import tracediff

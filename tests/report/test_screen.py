@@ -5,7 +5,7 @@ import re
 import pytest
 import traces
 from click.testing import CliRunner
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 PAIRS = [
     ("resnet50_workers0", "resnet50_workers4"),

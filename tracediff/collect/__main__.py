@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 
+from tracediff.child import child_command
 from tracediff.collect.driver import Collection
 from tracediff.collect.options import ShowRequest, request_of
 from tracediff.collect.run_progress import OnRun
-from tracediff.errors import TracediffError
+from tracediff.ending import end
 
 COMMAND_LINE = "tracediff_cli"
 NEEDED = (COMMAND_LINE, "msgspec", "numpy", "rich")
@@ -24,28 +25,24 @@ def main(
     show: Callable[[ShowRequest], int] | None = None,
     progress: AbstractContextManager[OnRun | None] | None = None,
 ) -> int:
-    """Collect, or show what was collected; returns the exit code: 0, 1 if a variant failed, 2 for a request that cannot
-    be served, 130 if interrupted.
+    """Collect, or show what was collected; returns the exit code: 0, 1 if a variant failed, 2 if the table cannot be
+    shown.
 
     Args:
         arguments: of the command line, by default this process's.
         show: prints the table of a collection; None if only the collector is installed.
         progress: shows the progress of the runs; None for a line per phase on standard error.
+
+    Raises:
+        TracediffError: the request cannot be served.
     """
-    try:
-        request = request_of(sys.argv[1:] if arguments is None else arguments)
-        if request is None:
-            return 0
-        if isinstance(request, ShowRequest):
-            return show(request) if show else _show_elsewhere(request)
-        with progress or nullcontext() as on_run:
-            code = request.collect(on_run)
-    except TracediffError as error:
-        print(f"tracediff: error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("tracediff: interrupted", file=sys.stderr)
-        return 130
+    request = request_of(sys.argv[1:] if arguments is None else arguments)
+    if request is None:
+        return 0
+    if isinstance(request, ShowRequest):
+        return show(request) if show else _show_elsewhere(request)
+    with progress or nullcontext() as on_run:
+        code = request.collect(on_run)
     if not request.rank:
         _show_in_a_process(ShowRequest(request.out))
         if request.runs:
@@ -64,7 +61,7 @@ def _show_in_a_process(request: ShowRequest) -> None:
     """Show the table in a process of its own: reading traces forks, and torch's threads do not survive that."""
     sys.stdout.flush()
     if all(find_spec(name) for name in NEEDED):
-        subprocess.run([sys.executable, "-m", COMMAND_LINE, "collect", f"--show={request.out}"], check=False)
+        subprocess.run(child_command(COMMAND_LINE, "collect", f"--show={request.out}"), check=False)
     else:
         _show_elsewhere(request)
 
@@ -78,4 +75,4 @@ def _show_elsewhere(request: ShowRequest) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

@@ -10,16 +10,17 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tracediff.child import child_command
 from tracediff.collect.run_progress import PHASES, OnRun, RunProgress, RunTimes
 from tracediff.collect.user_code import git_commit
 from tracediff.collect.variant import Variant
-from tracediff.errors import TracediffError
+from tracediff.temporary import temporary_folder
+from tracediff.write import make_folder, write_text
 
 MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
@@ -70,8 +71,8 @@ class Collection:
         Raises:
             TracediffError: the disk is full, or the folder is not writable.
         """
-        with tempfile.TemporaryDirectory(prefix="tracediff-cache-") as caches:
-            self._caches, self._on_run = Path(caches), on_run
+        with temporary_folder() as self._caches:
+            self._on_run = on_run
             return self._collect()
 
     def _collect(self) -> int:
@@ -101,13 +102,13 @@ class Collection:
         """Collect one run in a process of its own; None if it failed: the variant's files are then removed."""
         trace = self.out / variant.folder / f"run{run}" / f"rank{self.rank}.pt.trace.json.gz"
         spec = {**self.settings, "variant": variant.text, "trace": str(trace), "rank": self.rank}
-        with tempfile.TemporaryDirectory(prefix="tracediff-") as scratch:
-            spec_file, result_file = Path(scratch) / "spec.json", Path(scratch) / "result.json"
-            phase_file = Path(scratch) / "phase"
+        with temporary_folder() as scratch:
+            spec_file, result_file, phase_file = scratch / "spec.json", scratch / "result.json", scratch / "phase"
             spec_file.write_text(json.dumps({**spec, "phase_file": str(phase_file)}))
-            command = [sys.executable, "-m", "tracediff.collect.worker", str(spec_file), str(result_file)]
+            command = child_command("tracediff.collect.worker", str(spec_file), str(result_file))
+            env = {**self._environment(variant, order), "TMPDIR": str(scratch)}  # torch's own files end with the run
             self._times.start()
-            code, errors = self._watched(command, self._environment(variant, order), variant, run, phase_file)
+            code, errors = self._watched(command, env, variant, run, phase_file)
             self._times.finish(variant.text)
             result = json.loads(result_file.read_text()) if result_file.exists() else {}
         if code or "error" in result:
@@ -279,12 +280,5 @@ def write_json(path: Path, value: Any) -> None:
     Raises:
         TracediffError: the disk is full, or the folder is not writable.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n")
-        os.replace(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        reason = f"cannot be written ({(error.strerror or str(error)).lower()})"
-        raise TracediffError(str(path), reason, "free some space, or choose another folder with -o") from None
+    make_folder(path.parent)
+    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")

@@ -15,6 +15,8 @@ from tracediff.collect.record import check_torch, import_torch
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
+from tracediff.temporary import temporary_file
+from tracediff.write import make_folder
 
 EXAMPLES = """
 examples:
@@ -209,9 +211,20 @@ def _default_device() -> str:
 
 
 def _prepare(out: Path, overwrite: bool) -> None:
+    """Make ``out`` an empty folder.
+
+    Raises:
+        TracediffError: it is none, and ``overwrite`` is not given, or it is no collection or cannot be written.
+    """
     if out.exists() and not out.is_dir():
         raise TracediffError(str(out), "is a file, not a folder", "give a folder with -o")
-    if out.exists() and any(out.iterdir()):
+    former = temporary_file(make_folder(out))
+    try:
+        entries = sorted(
+            out.iterdir(), key=lambda entry: entry.name == "collection.json"
+        )  # as long as it is a collection
+        if not entries:
+            return
         if not overwrite:
             raise TracediffError(
                 str(out), "is not empty", "give another folder, or replace its contents with --overwrite"
@@ -222,8 +235,13 @@ def _prepare(out: Path, overwrite: bool) -> None:
                 "is not a collection, so --overwrite does not replace it",
                 "remove it yourself, or give another folder",
             )
-        shutil.rmtree(out)
-    out.mkdir(parents=True, exist_ok=True)
+        former.mkdir()
+        for entry in entries:
+            entry.rename(former / entry.name)
+        shutil.rmtree(former)
+    except OSError as error:
+        reason = f"cannot be replaced ({(error.strerror or str(error)).lower()})"
+        raise TracediffError(str(out), reason, "choose a writable folder") from None
 
 
 def listing() -> str:

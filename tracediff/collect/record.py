@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tracediff.errors import TracediffError
+from tracediff.temporary import temporary_file
+from tracediff.write import make_folder
 
 
 class Recorder:
@@ -93,7 +95,7 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
         if recorder.steps < needed:
             return  # the loop ended early, in an incomplete step
         empty.extend(_empty_steps(profiler))
-        partial = path.with_name(f".{path.name.removesuffix('.gz')}.{os.getpid()}.json.gz")
+        partial = temporary_file(path.parent, ".json.gz")
         try:
             profiler.export_chrome_trace(str(partial))
             os.replace(partial, path)
@@ -175,5 +177,5 @@ def _next_file(out: Path, rank: int) -> Path:
     k = 1
     while (path := out / f"run{k}" / f"rank{rank}.pt.trace.json.gz").exists():
         k += 1
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     return path

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import logging
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -19,6 +18,7 @@ from tracediff.engine import Where
 from tracediff.errors import TracediffError, did_you_mean, printable
 from tracediff.hta.from_columns import analysis
 from tracediff.hta.trace_diff import LabeledTrace
+from tracediff.temporary import temporary_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,11 +150,11 @@ def _patterns(hta_analysis: Any) -> Tables:
     quiet.t.write_raw_trace = lambda *_: None
     rank = _needs_gpu(hta_analysis)[0]
     found = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         for root in PATTERN_ROOTS:
             caption = f"Kernels that the outermost {root}… of rank {rank} launch"
             found[caption] = quiet.get_frequent_cuda_kernel_sequences(
-                root, folder, min_pattern_len=2, rank=rank, compress_other_kernels=False
+                root, str(folder), min_pattern_len=2, rank=rank, compress_other_kernels=False
             )
     return found
 

@@ -17,7 +17,7 @@ from tracediff import charts
 from tracediff.charts.theme import NO_BUTTONS, caption, height_of
 from tracediff.errors import TracediffError
 from tracediff.report.page.render import render
-from tracediff.write import write_bytes, write_text
+from tracediff.write import make_folder, write_bytes, write_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -54,7 +54,7 @@ def write_charts(
     from plotly.offline import get_plotlyjs
 
     check_formats(formats)
-    root = _folder(folder)
+    root = make_folder(folder)
     figures = {name: getattr(charts, name)(subject, theme=theme) for name in names}
     write_text(root / SCRIPT, get_plotlyjs())
     written = []
@@ -108,15 +108,6 @@ def check_formats(formats: Sequence[str], option: str = "--chart-format") -> Non
         )
 
 
-def _folder(folder: str | os.PathLike[str]) -> Path:
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        reason = f"cannot be created ({(error.strerror or str(error)).lower()})"
-        raise TracediffError(os.fspath(folder), reason, "choose a writable folder") from None
-    return Path(folder)
-
-
 def write_images(
     comparison: Comparison, folder: str | os.PathLike[str], names: Sequence[str], image_format: str
 ) -> dict[str, tuple[Path, str]]:
@@ -128,7 +119,7 @@ def write_images(
     check_formats([image_format], "--images")
     figures = {name: getattr(charts, name)(comparison) for name in names}
     figures = {name: figure for name, figure in figures.items() if figure.data}
-    written = _write_images(figures, _folder(folder), [image_format])
+    written = _write_images(figures, make_folder(folder), [image_format])
     return {name: (path, caption(figure)[0]) for (name, figure), path in zip(figures.items(), written, strict=True)}
 
 

@@ -1,0 +1,68 @@
+"""``tracediff``: the group of commands."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+import tracediff
+from tracediff.errors import did_you_mean
+
+COMMANDS = {
+    "collect": "Run steps under torch.profiler and write trace sets.",
+    "compare": "Compare two sets of traces: why did the step get faster or slower?",
+    "analyze": "Analyse one set of traces.",
+    "matrix": "Compare many sets with one control, in one table.",
+    "check": "Gate CI: exit with 1 if a limit on time, counts or memory is exceeded.",
+    "export": "Write a comparison's tables, charts and a merged trace to files.",
+    "snapshot": "Write a set as one small file, to keep as a baseline.",
+    "dashboard": "Explore a comparison in the browser.",
+}
+FORMER = ("table",)
+"""Former names of commands, which still work."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when the command runs, so that ``tracediff --help`` is fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
+        if cmd_name not in COMMANDS and cmd_name not in FORMER:
+            return None
+        command = getattr(import_module(f"tracediff_cli.{cmd_name}"), cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve as click does; the error of an unknown command suggests the nearest name."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            hint = did_you_mean(name, COMMANDS, f"available commands: {', '.join(COMMANDS)}")
+            raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(tracediff.__version__, prog_name="tracediff")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error (as TRACEDIFF_DEBUG=1 does).")
+def cli(debug: bool) -> None:  # tracediff.ending reads it
+    """Why did a PyTorch step get faster or slower?
+
+    tracediff compares two sets of torch.profiler traces and accounts for every
+    microsecond of the difference.
+
+    \b
+    Examples:
+      tracediff collect --workload vit --variant eager --variant compile -o out/
+      tracediff compare out/eager out/compile
+      tracediff compare before.pt.trace.json.gz after.pt.trace.json.gz --json diff.json
+      tracediff export eager/ compiled/ --csv tables/
+    """

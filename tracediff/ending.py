@@ -1,0 +1,150 @@
+"""How a command ends, whatever happens in it: with the exit codes of docs/stability.md and at most one line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:  # until `end` is called a signal meets no handler: nothing else is imported before
+    from collections.abc import Callable
+    from types import FrameType
+
+DEBUG = "TRACEDIFF_DEBUG"
+"""Environment variable that has the same effect as ``--debug``."""
+LEAST_ADDRESS_SPACE = 128 << 20
+"""With less, libraries end the process themselves, with an exit code and a message of their own, in bytes."""
+NOT_LOADED = ("failed to map segment", "cannot allocate memory")
+"""Of the errors of an import: the library does not fit into memory."""
+UNWRITTEN = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
+"""Of errors that name no file: standard output does not take what is written to it."""
+OUT_OF_MEMORY = "error: out of memory; read fewer files at a time (--rank) or use fewer processes (--jobs 1)"
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
+_received: list[int] = []
+"""The signal that ends this process, once it has arrived."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal that ends the process. Python makes a KeyboardInterrupt itself the exit code where it passes an exec."""
+
+
+def end(command: Callable[[], int]) -> NoReturn:
+    """End the process with the exit code that ``command`` returns; after an error with 2, after a signal with 128 + its
+    number, and with 141 if the reader of the output has closed it.
+    """
+    _open_closed_streams()
+    for ending in ENDING:
+        if signal.getsignal(ending) != signal.SIG_IGN:  # as nohup and background jobs have it
+            signal.signal(ending, _interrupt)
+    try:
+        try:
+            _check_address_space()
+            code = command()
+        finally:
+            sys.stdout.flush()
+            _let_signals_kill()
+    except BaseException as error:
+        code, message = _judge(error)
+        _tell(message, error if code == 2 else None)
+        _discard_unwritten()
+    sys.exit(code)
+
+
+def _tell(message: str, error: BaseException | None) -> None:
+    """Write the line, and for developers where ``error`` comes from."""
+    import traceback
+
+    from tracediff.errors import printable
+
+    try:
+        if error and (os.environ.get(DEBUG) or "--debug" in sys.argv):
+            traceback.print_exception(error)
+        if message:
+            print(f"tracediff: {printable(message)}", file=sys.stderr, flush=True)
+    except OSError:
+        pass  # standard error is full or closed
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # signal's signature
+    """The first signal unwinds the process, so that it removes its files; the next one kills it."""
+    _received.append(number)
+    _let_signals_kill()
+    raise Interrupted
+
+
+def _let_signals_kill() -> None:
+    for ending in ENDING:
+        if signal.getsignal(ending) != signal.SIG_IGN:
+            signal.signal(ending, signal.SIG_DFL)
+
+
+def _judge(error: BaseException) -> tuple[int, str]:
+    """The exit code that ``error`` ends the process with, and the line that tells it."""
+    from tracediff.errors import TracediffError
+
+    if _received or isinstance(error, KeyboardInterrupt):  # libraries turn it into errors of their own
+        return 128 + (_received or [signal.SIGINT])[0], "interrupted"
+    if isinstance(error, BrokenPipeError):
+        return 141, ""
+    if isinstance(error, SystemExit):
+        if isinstance(error.__context__, BrokenPipeError):  # rich exits with 1 then
+            return 141, ""
+        return (error.code, "") if isinstance(error.code, int) else (2 if error.code else 0, str(error.code or ""))
+    if isinstance(error, TracediffError):
+        return 2, f"error: {error}"
+    text = str(error)
+    if isinstance(error, MemoryError) or (
+        isinstance(error, ImportError) and any(m in text.lower() for m in NOT_LOADED)
+    ):
+        return 2, OUT_OF_MEMORY
+    if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITTEN:
+        reason = (error.strerror or text).lower()
+        return 2, f"error: standard output: cannot be written ({reason}); check where it is redirected to"
+    from traceback import extract_tb
+
+    at = "".join(f" at {os.path.basename(f.filename)}:{f.lineno}" for f in extract_tb(error.__traceback__)[-1:])
+    return 2, f"error: unexpected {type(error).__name__}{at}: {text}; report it with the output of tracediff --debug …"
+
+
+def _check_address_space() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    from tracediff.errors import TracediffError
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE:
+        raise TracediffError(
+            "ulimit -v", f"{limit >> 10:,} KB are too little", f"allow {LEAST_ADDRESS_SPACE >> 10:,} KB or more"
+        )
+
+
+def _open_closed_streams() -> None:
+    """Open what was closed when the process started, because a file opened later would take its place; standard output
+    in such a way that writing to it is an error.
+    """
+    for descriptor, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)  # the lowest that is free, which is this one
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # names may hold what the terminal's encoding does not
+
+
+def _discard_unwritten() -> None:
+    """Discard what a stream does not take, which Python would try, and complain of, again at exit."""
+    for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
