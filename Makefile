@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 SAMPLE := sample_traces/vit
 
-.PHONY: demo quick test thorough traces lint package bench samples tables schemas screenshots clean
+.PHONY: demo quick test thorough kills traces lint package bench samples tables schemas screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
@@ -23,6 +23,10 @@ test: .venv/full
 # The whole suite with five times as many examples per property test.
 thorough: .venv/full
 	$(PYTEST) $(PARALLEL) --hypothesis-profile=thorough
+
+# Kill every command that writes 150 times at random moments, and check what it leaves; takes an hour on two cores.
+kills: .venv/full
+	$(BIN)/python tests/kills.py
 
 # Download the published traces of other projects that the tests read to tests/data.
 traces:

@@ -1,6 +1,7 @@
 """Writing files: whole or not at all, through what is no regular file, and nothing of killed processes stays."""
 
 import errno
+import json
 import os
 import resource
 import subprocess
@@ -10,8 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from build_trace import document, op, step, write
 
+from tracediff.diff.compare import compare_sets
+from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.report.page.html import to_html
+from tracediff.report.to_csv import to_csv
+from tracediff.report.to_json import to_json
+from tracediff.report.to_markdown import to_markdown
 from tracediff.temporary import make_temporary_folder, temporary_file, temporary_folder
 from tracediff.write import make_folder, write_bytes, write_text
 
@@ -129,6 +137,17 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_text_that_utf_8_cannot_hold_is_written_with_a_replacement(tmp_path):
     write_text(tmp_path / "caf\udce9.json", "caf\udce9 µ 😀")
     assert (tmp_path / "caf\udce9.json").read_text("utf-8") == "caf� µ 😀"
+
+
+def test_a_trace_whose_name_is_not_utf_8_is_written_to_every_output(tmp_path):
+    named = write(tmp_path / "caf\udce9.json", document([step(1, 0, 10), op("a", 1, 2)]))
+    sets = load_sets([write(tmp_path / "base.json", document([step(1, 0, 10), op("a", 1, 2)])), named])
+    comparison = compare_sets(*sets)
+    write_text(tmp_path / "out.json", to_json(comparison))
+    assert json.loads((tmp_path / "out.json").read_text("utf-8"))["test"]["label"] == "caf�"
+    for text in (to_markdown(comparison), to_html(comparison, "tracediff"), *to_csv(comparison).values()):
+        write_text(tmp_path / "out", text)
+        assert (tmp_path / "out").read_text("utf-8")
 
 
 def test_a_run_removes_what_killed_ones_left_and_only_that(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +26,7 @@ from tracediff.report import json_types
 from tracediff.report.escape import COMMAND
 from tracediff.report.table import row_object
 from tracediff.runtimes import DEVICE_CATEGORIES
+from tracediff.write import encoded
 
 
 def document(comparison: Comparison) -> json_types.DiffDocument:
@@ -56,8 +58,13 @@ def to_json(comparison: Comparison) -> str:
 
 
 def json_text(document: msgspec.Struct) -> str:
-    """A document as indented text, with a new line at its end."""
-    text = msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+    """A document as indented text, with a new line at its end; � stands for bytes of a path that are not UTF-8."""
+    try:
+        compact = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
+        compact = msgspec.json.encode(json.loads(encoded(text)))
+    text = msgspec.json.format(compact, indent=1).decode() + "\n"
     return COMMAND.sub(r"#\\u0023", text)  # the same text, but no command where a log shows it
 
 
