@@ -3,8 +3,10 @@
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -148,15 +150,20 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
 
 
 @linux
-def test_a_reading_process_that_is_killed_is_an_error(tmp_path, monkeypatch):
+@pytest.mark.parametrize("sent", [b"", b"\x00\x00\x10\x00only the beginning of a result"])
+def test_a_reading_process_that_is_killed_is_an_error(tmp_path, monkeypatch, sent):
     for name in ("a", "b"):
         write(tmp_path / f"{name}.json", document([step(1, 0, 10), op("a", 1, 2)]))
     parent = os.getpid()
 
-    def killed(*_, **__):
+    def is_killed(*_):
         assert os.getpid() != parent
+        for descriptor in map(int, os.listdir("/proc/self/fd")):
+            with suppress(OSError):
+                if sent and stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                    os.write(descriptor, sent)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("tracediff.engine.profile_file", killed)
+    monkeypatch.setattr("tracediff.engine.profile_file", lambda *_, **__: is_killed())
     with pytest.raises(TracediffError, match="was killed"):
         load_sets([tmp_path / "a.json", tmp_path / "b.json"], LoadOptions(jobs=2))

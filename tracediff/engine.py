@@ -5,11 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, MutableSequence, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.one_program import check_one_program
@@ -213,50 +216,73 @@ def _profiles(
 def _in_processes(
     files: list[Wanted], sizes: list[int], attempt: Attempt, jobs: int, progress: OnProgress | None
 ) -> dict[Wanted, Profile | TracediffError]:
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     bytes_read = context.RawArray("q", len(files))  # int64; each entry has one writer, so it needs no lock
-    pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(bytes_read,))
+    meter = Meter(sizes, bytes_read, progress) if progress else None
+    left = sorted(range(len(files)), key=lambda k: sizes[k])  # the largest first, from the end
+    done: dict[int, Profile | TracediffError] = {}
+    workers: dict[Connection, BaseProcess] = {}  # each has a pipe of its own, which ends when its process is killed
     try:
-        largest_first = sorted(range(len(files)), key=lambda k: sizes[k], reverse=True)
         with signals_held():
-            futures = {pool.submit(_attempt_in_worker, attempt, files[k], k): k for k in largest_first}
-        meter = Meter(sizes, bytes_read, progress) if progress else None
-        pending = set(futures)
-        while pending:
-            finished, pending = wait(pending, INTERVAL_S if meter else None, FIRST_COMPLETED)
-            for future in finished:
-                future.result()  # raises what is no error of a file
+            for _ in range(jobs):
+                ours, theirs = context.Pipe()
+                worker = context.Process(target=_work, args=(theirs, attempt, files, bytes_read), daemon=True)
+                worker.start()
+                theirs.close()
+                workers[ours] = worker
+        reading = {pipe: _next(pipe, left) for pipe in workers}
+        while reading:
+            ready = wait(list(reading), INTERVAL_S if meter else None)
+            for pipe in [pipe for pipe in reading if pipe in ready]:
+                k = reading.pop(pipe)
+                done[k] = _received(pipe, files[k])
+                if left:
+                    reading[pipe] = _next(pipe, left)
                 if meter:
-                    meter.finish(futures[future])
-            if meter and not finished:
+                    meter.finish(k)
+            if meter and not ready:
                 meter.report()
-    except BrokenProcessPool:
-        raise TracediffError(
-            "reading", "a process that read traces was killed", "it may have run out of memory: try --jobs 1, or --rank"
-        ) from None
-    except BaseException:
-        workers = list((pool._processes or {}).values())  # the pool forgets them at once
-        pool.shutdown(wait=False, cancel_futures=True)
-        for worker in workers:  # Ctrl-C must not wait for gigabytes
-            worker.terminate()
-        raise
-    pool.shutdown()
-    return {files[k]: future.result() for future, k in futures.items()}
+    finally:
+        for pipe, worker in workers.items():
+            worker.kill()  # it has nothing to clean up, and Ctrl-C must not wait for gigabytes
+            worker.join()
+            pipe.close()
+    return {file: done[k] for k, file in enumerate(files)}
 
 
-_bytes_read: MutableSequence[int] = []
-"""Of a worker: shared with the process that started it."""
+def _next(pipe: Connection, left: list[int]) -> int:
+    """Have the worker at ``pipe`` read the next file; returns its position."""
+    k = left.pop()
+    with suppress(OSError):  # it was killed, which the end of the pipe tells
+        pipe.send(k)
+    return k
 
 
-def _start_worker(bytes_read: MutableSequence[int]) -> None:
-    global _bytes_read
-    _bytes_read = bytes_read
+def _received(pipe: Connection, wanted: Wanted) -> Profile | TracediffError:
+    try:
+        result = pipe.recv()
+    except (EOFError, OSError):
+        reason, remedy = "the process that read it was killed", "it may have run out of memory: try --jobs 1, or --rank"
+        raise TracediffError(str(wanted[0]), reason, remedy) from None
+    if isinstance(result, Profile | TracediffError):
+        return result
+    raise result
+
+
+def _work(pipe: Connection, attempt: Attempt, files: list[Wanted], bytes_read: MutableSequence[int]) -> None:
+    """Run in a process: read the files whose positions come through ``pipe``, and send back what became of them."""
     end_with_parent()
     leave_interrupts_to_parent()
-
-
-def _attempt_in_worker(attempt: Attempt, wanted: Wanted, k: int) -> Profile | TracediffError:
-    return attempt(wanted, partial(_bytes_read.__setitem__, k))
+    while True:
+        try:
+            k = pipe.recv()
+        except EOFError:  # the process that started it has ended
+            return
+        try:
+            pipe.send(attempt(files[k], partial(bytes_read.__setitem__, k)))
+        except Exception as error:
+            error.add_note(traceback.format_exc())  # which does not pass the pipe
+            pipe.send(error)
 
 
 def _attempt(
