@@ -90,8 +90,8 @@ def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
 
 def _replace(target: Path, data: bytes, found: os.stat_result | None) -> None:
     """Write to a temporary file beside ``target`` and rename it, so that nobody ever sees an incomplete file."""
-    if found and not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if found:
+        os.close(os.open(target, os.O_WRONLY))  # a file that is not writable is not replaced either
     temporary = temporary_file(target.parent)
     try:
         with open(temporary, "xb") as file:
