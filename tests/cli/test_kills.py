@@ -1,6 +1,5 @@
 """Commands that are killed while they write: a handful of moments; `make kills` tries many more, of every command."""
 
-import signal
 import sys
 
 import pytest
@@ -14,8 +13,3 @@ pytestmark = [
 
 def test_a_command_that_is_killed_leaves_whole_files_and_nothing_else(tmp_path):
     assert kill_often("snapshot", 1, tmp_path).faults == []
-
-
-@pytest.mark.torch
-def test_a_collection_that_is_killed_leaves_whole_files_and_nothing_else(tmp_path):
-    assert kill_often("collect", 1, tmp_path, signals=[signal.SIGKILL]).faults == []
