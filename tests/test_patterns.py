@@ -21,7 +21,7 @@ import tracediff_cli
 import tracediff_dashboards
 from build_trace import annotation, document, op, step
 from click.testing import CliRunner
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 import tracediff
 from tracediff.diff.matching.items import fused_list

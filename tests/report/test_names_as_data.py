@@ -12,7 +12,7 @@ import pytest
 from build_trace import call, document, kernel, op, step
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
-from tracediff_cli.main import cli
+from tracediff_cli.group import cli
 
 from tracediff.errors import printable
 from tracediff.profile.kernels.display_names import display_name
