@@ -77,10 +77,10 @@ def test_every_argument_of_a_real_trace_comes_back(path: Path) -> None:
 
 
 def test_lists_come_back_as_json_on_one_line_in_every_layout(read) -> None:
-    events = [op("a", 0, 1, **{"Input Dims": [[2, 3], [], "x,  y"], "more": {"b": [1.50, None, True]}})]
+    events = [op("a", 0, 1, **{"Concrete Inputs": [[2, 3], [], "x,  y"], "more": {"b": [1.50, None, True]}})]
     for layout in ("kineto", "compact", "indent", "crlf"):
         assert read(text(document(events), layout)).arguments_of(0) == {
-            "Input Dims": '[[2, 3], [], "x,  y"]',
+            "Concrete Inputs": '[[2, 3], [], "x,  y"]',
             "more": '{"b": [1.5, null, true]}',
         }
 

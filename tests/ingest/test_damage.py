@@ -309,7 +309,7 @@ def test_a_stray_bracket_between_events_is_no_end(read, codes) -> None:
 
 
 def test_a_hole_in_the_file_costs_what_lay_in_it(read, codes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "LARGEST_DAMAGE", 20_000)
+    monkeypatch.setattr(salvage, "LOOK", 20_000)
     content = text(document(MANY))
     found = read(content[:2000] + b"\0" * 100_000 + content[3000:], 1000)
     assert len(MANY) - 8 < len(found) < len(MANY)
@@ -317,7 +317,7 @@ def test_a_hole_in_the_file_costs_what_lay_in_it(read, codes, monkeypatch: pytes
 
 
 def test_a_file_with_more_damage_than_is_bearable_is_refused_in_one_line(read, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "LARGEST_DAMAGE", 20_000)
+    monkeypatch.setattr(salvage, "LOOK", 20_000)
     monkeypatch.setattr(chunks, "MOST_DAMAGE", 50_000)
     content = text(document(MANY))
     with pytest.raises(TracediffError, match="cannot be read") as caught:
@@ -337,12 +337,41 @@ def test_searching_hopeless_text_ends(read, codes, broken: str) -> None:
     assert codes(found)["damaged"] >= 399 or codes(found)["truncated"] == 1
 
 
-def test_giving_up_is_counted() -> None:
+def test_giving_up_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(salvage, "LOOK", 4000)
     hopeless = b'{"ph": "X", "ts": 1, "args": {"a": [' * 3000
-    found = salvage.Salvage(hopeless, chunks.END_OF_ROOT)
+    found = salvage.Salvage(hopeless, chunks.END_OF_ROOT, final=True, before=0, in_vain=0)
     assert found.given_up > 0
-    assert found.lost == 3000
-    assert found.used == len(hopeless)
+    assert found.lost >= 2900
+    assert found.used > len(hopeless) - 4000
+
+
+def outcome(read: Callable[..., Trace], content: bytes, chunk: int) -> object:
+    try:
+        found = read(content, chunk)
+    except TracediffError as error:
+        return error.reason
+    return repr((rows(found), found.notes, found.meta))
+
+
+@pytest.mark.slow
+@examples(150)
+@given(seed=st.integers(0, 1 << 32))
+def test_what_is_kept_and_noted_does_not_depend_on_the_chunks(read, seed: int) -> None:
+    """With a short look ahead, damage often reaches beyond it."""
+    draw = random.Random(seed)
+    content = bytearray(text(document(MANY), draw.choice(sorted(LAYOUTS))))
+    for _ in range(draw.choice((1, 2, 8, 30))):
+        at = draw.randrange(len(content) + 1)
+        content[at : at + draw.choice((0, 0, 1, 20, 300))] = draw.choice(
+            [*NASTY, b"5,", b'"x",', b"[1],", b"]}", b'],"']
+        )
+    with pytest.MonkeyPatch.context() as patch:
+        look = draw.choice((300, salvage.LOOK))
+        patch.setattr(salvage, "LOOK", look)
+        patch.setattr(salvage, "SHORT", look // 4)
+        expected = outcome(read, bytes(content), 1 << 20)
+        assert {outcome(read, bytes(content), draw.randrange(1, limit)) for limit in (30, 500, 5000)} == {expected}
 
 
 def test_a_file_without_a_single_event_that_can_be_read_says_why(read) -> None:

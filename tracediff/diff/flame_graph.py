@@ -27,7 +27,7 @@ MOST_OF = 0.75
 MOST_REPLACED = 3
 """Most kernels of an operator and side that are shown as one replacement."""
 CALL_UNKNOWN = "(call unknown)"
-INSTANCE = re.compile(r"^(?P<cls>.+)\[(?P<k>\d+)\]$")
+INSTANCE = re.compile(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
 Pair = tuple[int, int]
 """An amount of control and test, numerators over one scale."""
 

@@ -21,7 +21,7 @@ HOST = (*cat.HOST, cat.GPU_ANNOTATION)
 would take it for a kernel.
 """
 
-STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)$")
+STEP = re.compile(r"ProfilerStep\s*#\s*(\d{1,18})$")
 OUTSIDE = -1
 
 Bools = NDArray[np.bool_]

@@ -26,8 +26,6 @@ CHUNK = 1 << 18
 LARGEST_EVENT = 64 << 20
 LARGEST_HEAD = 64 << 20
 """Bytes of metadata read before the events, and after them."""
-LARGEST_DAMAGE = 8 << 20
-"""Bytes without a readable event, after which they are skipped."""
 MOST_DAMAGE = 32 << 20
 """Skipped bytes, after which reading the file fails."""
 CANDIDATES = 40
@@ -74,6 +72,8 @@ class EventStream:
     tail: bytes = b"{}"
     list_end: re.Pattern[bytes] = END_IN_OBJECT
     _passed_over: int = 0
+    _position: int = 0
+    _in_vain: int = 0
 
     def batches(self) -> Iterator[Any]:
         """Decoded events, a batch for about each `chunk` bytes.
@@ -92,19 +92,16 @@ class EventStream:
                 self._cut_off(buffer)
                 return
             if taken is None:
-                if len(buffer) > LARGEST_DAMAGE and is_malformed(b"[" + buffer):
-                    self._pass_over(len(buffer), events_in(buffer))
-                    buffer, size = b"", self.chunk
-                elif len(buffer) > LARGEST_EVENT:
+                if len(buffer) > LARGEST_EVENT:
                     raise TracediffError(
                         str(self.file),
                         f"an event is longer than {LARGEST_EVENT >> 20} MB",
                         "the file is damaged; copy or record it again",
                     )
-                else:
-                    size = max(size, len(buffer))  # doubling bounds the work on an event longer than a chunk
+                size = max(size, len(buffer))  # doubling bounds the work on an event longer than a chunk
                 continue
             yield taken.events
+            self._position += taken.used
             if taken.closed:
                 self._read_tail(buffer[taken.used :])
                 return
@@ -162,13 +159,13 @@ class EventStream:
             if not final and not buffer[close + 1 :].lstrip(BLANK + b",}"):
                 return None  # what follows decides whether this is the end
             events = self._decoded(buffer[:close]) if self.list_end.match(buffer, close) else None
-            return self._salvaged(buffer) if events is None else Taken(events, close + 1, True)
+            return self._salvaged(buffer, final) if events is None else Taken(events, close + 1, True)
         for end in ends[:-3:-1]:
             after = NEXT_ITEM.match(buffer, end)
             if after:
                 events = self._decoded(buffer[:end])
-                return self._salvaged(buffer) if events is None else Taken(events, after.end(), False)
-        return self._salvaged(buffer) if final or is_malformed(b"[" + buffer) else None
+                return self._salvaged(buffer, final) if events is None else Taken(events, after.end(), False)
+        return self._salvaged(buffer, final)
 
     def _quickly_cut(self, buffer: bytes) -> Taken | None:
         """Events up to the last of a few likely cuts."""
@@ -192,16 +189,17 @@ class EventStream:
         except NOT_JSON:
             return None
 
-    def _salvaged(self, buffer: bytes) -> Taken | None:
-        found = Salvage(buffer, self.list_end)
+    def _salvaged(self, buffer: bytes, final: bool) -> Taken | None:
+        found = Salvage(buffer, self.list_end, final, self._position, self._in_vain)
         if not found.used:
             return None
+        self._in_vain = found.in_vain
         self.notes.add("repaired", REPAIRED, found.repaired)
-        self._pass_over(found.given_up, found.lost)
+        self.notes.add("damaged", UNREADABLE, found.lost)
+        self._pass_over(found.given_up)
         return Taken(self.decode(b"[" + b",".join(found.events) + b"]"), found.used, found.closed)
 
-    def _pass_over(self, size: int, events: int) -> None:
-        self.notes.add("damaged", UNREADABLE, events)
+    def _pass_over(self, size: int) -> None:
         self._passed_over += size
         if self._passed_over > MOST_DAMAGE:
             raise TracediffError(

@@ -16,8 +16,8 @@ NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
 """Name endings of files in a folder that are not read as traces. onnxruntime's profile is a trace of the same run: it
 is read only if named.
 """
-RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d+)", re.IGNORECASE)
-RUN = re.compile(r"^run[-_]?(\d+)$", re.IGNORECASE)
+RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d{1,18})(?!\d)", re.IGNORECASE)
+RUN = re.compile(r"^run[-_]?(\d{1,18})$", re.IGNORECASE)
 STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?$")
 
 

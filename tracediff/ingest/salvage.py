@@ -1,4 +1,8 @@
-"""Salvages the readable events of damaged text, and counts the others."""
+"""Salvages the readable events of damaged text, and counts the others.
+
+What is kept and what is lost depends on the file alone and not on how it is cut into chunks: each decision needs a fixed
+number of bytes behind the place where it is made (`LOOK`), and is put off until the text holds that many.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,26 @@ from typing import cast
 
 import msgspec
 
-from tracediff.ingest.brackets import value_end
-from tracediff.ingest.syntax import NOT_JSON, is_object, repaired
+from tracediff.ingest.brackets import STRING, value_end
+from tracediff.ingest.syntax import NOT_JSON, begins_with_value, is_malformed, is_object, repaired
 
 BETWEEN_EVENTS = re.compile(rb"[\s,]*")
 OBJECT_START = re.compile(rb'\{\s*"')
 PHASE_KEY = re.compile(rb'"ph"\s*:')
+SIMPLE = re.compile(STRING + rb'|[^\s,\[\]{}"]++', re.DOTALL)
+"""A value that is no object and no list."""
 
+LOOK = 1 << 20
+"""Bytes in which a damaged event has to end, and in which the next one is looked for."""
 PATIENCE = 4
-"""Times the text's length that may be searched in vain; after that no event longer than SHORT is looked for."""
+"""Times the bytes read that may be searched in vain; after that no event longer than SHORT is looked for."""
 SHORT = 2 << 10
 LAST_PATIENCE = 20
-"""The same for short events; after that the rest of the text is given up."""
+"""The same for short events; after that the bytes looked at are given up."""
+
+
+class _TooShort(Exception):
+    """The decision needs more of the file."""
 
 
 @dataclass
@@ -29,31 +41,43 @@ class Salvage:
 
     Attributes:
         list_end: matches the end of the list, where it is given a position.
-        events: JSON objects.
-        used: how far ``text`` was read; then follows an event that does not end, or damage without a later event.
+        final: the file ends with ``text``.
+        before: bytes of the file before ``text``.
+        in_vain: bytes of the file searched so far without finding an event.
+        events: JSON values.
+        used: how far ``text`` was read; what follows needs more of the file, or is damage without a later event.
         closed: the list of events ends at ``used``.
         lost, repaired: how many events.
-        given_up: bytes left unsearched at the end, because searching them would take too long.
+        given_up: bytes in which no event was found.
     """
 
     text: bytes
     list_end: re.Pattern[bytes]
+    final: bool
+    before: int
+    in_vain: int
     events: list[bytes] = field(default_factory=list)
     used: int = 0
     closed: bool = False
     lost: int = 0
     repaired: int = 0
     given_up: int = 0
-    _in_vain: int = 0
 
     def __post_init__(self) -> None:
-        while not self.closed and self._next():
+        try:
+            while not self.closed and self._next():
+                pass
+        except _TooShort:
             pass
 
     def _next(self) -> bool:
-        """Read one event or skip damage; False if nothing more can be read."""
+        """Read one item or skip damage; False if nothing more can be read."""
         start = self.used = cast(re.Match[bytes], BETWEEN_EVENTS.match(self.text, self.used)).end()
-        if self.list_end.match(self.text, start):
+        if start == len(self.text):
+            return False
+        closing = self.list_end.match(self.text, start)
+        if closing:
+            self._need(closing.end() + 1)
             self.used, self.closed = start + 1, True
             return False
         end = self._read(start)
@@ -65,43 +89,67 @@ class Salvage:
         self.used = end
         return True
 
+    def _need(self, stop: int) -> None:
+        """Raise _TooShort if the text ends before ``stop``, and the file does not."""
+        if len(self.text) < stop and not self.final:
+            raise _TooShort
+
     def _read(self, start: int) -> int:
-        """Position behind the event that begins at ``start``, -1 where none can be read there."""
-        end = self._end(start)
-        if end < 0:
+        """Position behind the item that begins at ``start``, -1 where none can be read there."""
+        is_value = begins_with_value(memoryview(self.text)[start:])
+        if is_value:
+            end = self._value_end(start)
+            self._need(end + 1)  # a number may go on
+            if end >= 0:
+                self.events.append(self.text[start:end])
+                return end
+        self._need(sys.maxsize if is_value is None else start + LOOK + 2)
+        end = self._searched(start, start + LOOK)
+        fixed = repaired(self.text[start:end]) if end >= 0 else None
+        if fixed is None:
             return -1
-        event = self.text[start:end]
-        if not is_object(event):
-            fixed = repaired(event)
-            if fixed is None:
-                return -1
-            self.repaired += 1
-            event = fixed
-        self.events.append(event)
+        self.repaired += 1
+        self.events.append(fixed)
         return end
 
     def _resynchronised(self, start: int) -> int:
-        """Position of the next event that can be read: an object that has a phase and a time, as no argument has. The
-        end where that takes too long.
+        """Position of the next event that can be read: an object that has a phase and a time, as no argument has. Half
+        of the bytes looked at are passed over where there is none; -1 at the end of the file.
         """
-        for match in OBJECT_START.finditer(self.text, start):
-            end = self._end(match.start())
+        stop = start + LOOK
+        for match in OBJECT_START.finditer(self.text, start, stop):
+            end = self._searched(match.start(), stop)
             if end > 0:
                 if _is_event(self.text[match.start() : end]):
                     return match.start()
-                self._in_vain += end - match.start()
-            if self._in_vain > LAST_PATIENCE * len(self.text):
-                self.given_up = len(self.text) - match.start()
-                return len(self.text)
-        return -1
+                self.in_vain += end - match.start()
+            if self.in_vain > LAST_PATIENCE * (self.before + stop):
+                break
+        else:
+            if self.final and stop >= len(self.text):
+                return -1
+        end = min(start + LOOK // 2, len(self.text))
+        self.given_up += end - start
+        return end
 
-    def _end(self, start: int) -> int:
+    def _value_end(self, start: int) -> int:
+        """Position behind the JSON value that begins at ``start``; -1 where what follows belongs to it (``5a``)."""
+        if self.text[start : start + 1] in (b"{", b"["):
+            return value_end(self.text, start)
+        simple = cast(re.Match[bytes], SIMPLE.match(self.text, start))
+        return -1 if is_malformed(simple[0]) else simple.end()
+
+    def _searched(self, start: int, stop: int) -> int:
+        """Position behind the object that begins at ``start``, -1 where it does not end before ``stop``; SHORT bytes are
+        searched where too many were in vain.
+        """
         if self.text[start : start + 1] != b"{":
             return -1
-        stop = len(self.text) if self._in_vain < PATIENCE * len(self.text) else min(start + SHORT, len(self.text))
+        reach = LOOK if self.in_vain < PATIENCE * (self.before + start + LOOK) else SHORT
+        stop = min(start + reach, stop, len(self.text))
         end = value_end(self.text, start, stop)
         if end < 0:
-            self._in_vain += stop - start
+            self.in_vain += stop - start
         return end
 
 

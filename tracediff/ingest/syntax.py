@@ -12,6 +12,7 @@ NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors of decoding: bad syntax or types, invalid UTF-8, nesting too deep."""
 
 STRING_OR_NUMBER = re.compile(STRING + rb"|-?(?:nan|inf(?:inity)?)\b(?:\(\w*\))?|-?1\.#\w+", re.DOTALL | re.IGNORECASE)
+AT_BYTE = re.compile(r"\(byte (\d+)\)$")
 CONTROL = re.compile(rb"[\x00-\x1f]")
 ESCAPE = re.compile(
     rb"\\(?:(?P<fine>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[\"\\/bfnrt])"
@@ -37,6 +38,20 @@ def is_malformed(text: bytes) -> bool:
     except RecursionError:
         return True
     return False
+
+
+def begins_with_value(text: memoryview) -> bool | None:
+    """Whether ``text`` begins with a JSON value, whatever follows; None where it ends before one can tell."""
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except msgspec.DecodeError as error:
+        if "trailing characters" in str(error):
+            return True
+        place = AT_BYTE.search(str(error))
+        return None if place is None or int(place[1]) >= len(text) else False  # a number may go on: 1e
+    except RecursionError:
+        return False
+    return True
 
 
 def repaired(text: bytes) -> bytes | None:

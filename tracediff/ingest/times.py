@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 from typing import Any, cast
 
 import numpy as np
@@ -74,8 +74,8 @@ def _nanoseconds(text: bytes) -> int:
         return us * 1000 + ns if us < LARGEST_US else MISSING
     try:
         value = Decimal(text.decode().replace("_", "?"))  # Python would take 1_0 for 10
-        return int((value * 1000).to_integral_value()) if abs(value) < LARGEST_US else MISSING
-    except (InvalidOperation, UnicodeDecodeError):
+        return int((value * 1000).to_integral_value()) if value.copy_abs() < LARGEST_US else MISSING
+    except (DecimalException, UnicodeDecodeError):
         return MISSING
 
 

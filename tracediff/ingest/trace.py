@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 
 from tracediff.ingest.health import Note
 from tracediff.ingest.source import TraceFile
-from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.times import LARGEST_US, MISSING, Int64
 
 Codes = NDArray[np.int32]
+
+
+Number = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
+Rank = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_US * 1000)]
+"""Numbers of the metadata; one outside of these ranges is dropped."""
 
 
 class Distributed(msgspec.Struct, frozen=True):
@@ -24,8 +30,8 @@ class Distributed(msgspec.Struct, frozen=True):
         pg_config: its process groups as recorded, whatever their form.
     """
 
-    rank: int | None = None
-    world_size: int | None = None
+    rank: Rank | None = None
+    world_size: Rank | None = None
     backend: str | None = None
     pg_config: Any = None
 
@@ -33,7 +39,7 @@ class Distributed(msgspec.Struct, frozen=True):
 class Device(msgspec.Struct, frozen=True):
     """One entry of ``deviceProperties``."""
 
-    id: int | None = None
+    id: Number | None = None
     name: str = ""
 
 
@@ -44,17 +50,17 @@ class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
         versions: of vendors' runtimes and drivers, by their key in the file.
     """
 
-    schema_version: int | None = None
+    schema_version: Number | None = None
     distributed_info: Distributed | None = None
     device_properties: tuple[Device, ...] = ()
-    base_time_nanoseconds: int | None = None
-    with_stack: int | bool | None = msgspec.field(default=None, name="with_stack")
-    record_shapes: int | bool | None = msgspec.field(default=None, name="record_shapes")
-    profile_memory: int | bool | None = msgspec.field(default=None, name="profile_memory")
-    with_modules: int | bool | None = msgspec.field(default=None, name="with_modules")
-    with_flops: int | bool | None = msgspec.field(default=None, name="with_flops")
+    base_time_nanoseconds: Nanoseconds | None = None
+    with_stack: Number | bool | None = msgspec.field(default=None, name="with_stack")
+    record_shapes: Number | bool | None = msgspec.field(default=None, name="record_shapes")
+    profile_memory: Number | bool | None = msgspec.field(default=None, name="profile_memory")
+    with_modules: Number | bool | None = msgspec.field(default=None, name="with_modules")
+    with_flops: Number | bool | None = msgspec.field(default=None, name="with_flops")
     torch_version: str | None = msgspec.field(default=None, name="torch_version")
-    versions: dict[str, int] = {}
+    versions: dict[str, Number] = {}
 
 
 @dataclass

@@ -15,7 +15,7 @@ from tracediff.profile.arrays.intervals import Intervals, union
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import innermost_scopes
-from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.nesting import Lane, thread_number
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_communication, is_synchronising
 
@@ -180,7 +180,7 @@ def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
 
     def place(thread: int) -> tuple[bool, bool, int, str]:
         tid = trace.ids[trace.tid[firsts[thread]]]
-        number = tid if isinstance(tid, int) else int(tid) if isinstance(tid, str) and tid.isdigit() else None
+        number = thread_number(tid)
         return thread not in step_threads, number is None, number or 0, str(tid)
 
     return sorted(firsts, key=place)

@@ -231,7 +231,7 @@ def _gpu_account(comparison: Comparison) -> str:
 
 def _no_wider(table: Table, rows: list[Row]) -> RenderableType:
     """``table`` as wide as its longest name needs: on a wide terminal numbers stay beside their names."""
-    return Constrain(table, max(len(row.name) for row in rows) + BESIDE_NAMES)
+    return Constrain(table, max((len(row.name) for row in rows), default=0) + BESIDE_NAMES)
 
 
 def _table(title: str, unit: Unit) -> Table:

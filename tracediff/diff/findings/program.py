@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracediff.diff.findings.kinds import FindingKind
     from tracediff.diff.ops import Op
 
-REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
+REGION = re.compile(r"^Torch-Compiled Region: (\d{1,18})/(\d{1,18})(?!\d)")
 COST_OF_BREAKS = (
     "Each break ends a compiled graph: Python runs in between, and no kernels are fused across it. Remove the breaks."
 )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 DIFFERENT_WORK = (kinds.WORKLOAD_CHANGED, kinds.MISSING_WORK)
 """Kinds that say that the sides do different work, so that their times do not compare."""
-REGION = re.compile(r"^Torch-Compiled Region: (\d+)/(\d+)")
+REGION = re.compile(r"^Torch-Compiled Region: (\d{1,18})/(\d{1,18})(?!\d)")
 OTHER_WORKLOAD = 0.1
 """Fraction of the work with other shapes than on the other side from which the workloads differ."""
 OTHER_BATCH = 0.5

@@ -19,10 +19,12 @@ from tracediff.ingest.columns import Whole
 from tracediff.ingest.decode import EventDecoder
 from tracediff.ingest.health import Notes
 from tracediff.ingest.names import LONGEST_NAME, bounded
+from tracediff.ingest.operator_inputs import drop_odd
 from tracediff.ingest.readers.reader import Reader
 from tracediff.ingest.source import TraceFile, Unpacked
 from tracediff.ingest.syntax import NOT_JSON
-from tracediff.ingest.trace import Arguments, Trace, TraceMeta
+from tracediff.ingest.times import MISSING
+from tracediff.ingest.trace import Arguments, Number, Trace, TraceMeta
 from tracediff.runtimes import UNREAD_CATEGORIES, VERSIONS
 
 LARGEST_SUM_NS = 2.0**62
@@ -92,7 +94,7 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
             return None
 
     known = {f.name: value(f.encode_name, f.type) for f in msgspec.structs.fields(TraceMeta) if f.name != "versions"}
-    known["versions"] = {key: number for key in VERSIONS if (number := value(key, int | None)) is not None}
+    known["versions"] = {key: number for key in VERSIONS if (number := value(key, Number | None)) is not None}
     return TraceMeta(**{name: value for name, value in known.items() if value is not None})
 
 
@@ -115,7 +117,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
         **columns,
         names=names,
         categories=categories,
-        ids=list(decoder.ids),
+        ids=[i if not isinstance(i, int) or MISSING < i < -MISSING else str(i) for i in decoder.ids],
         phases=list(decoder.phases),
         arguments=arguments,
         texts=texts,
@@ -129,10 +131,12 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
     moved = np.array(
         [codes.setdefault(text_of(value, notes), len(codes)) for value in raw[1:]] + [-1], np.int32
     )  # code 0 stood for an absent value
+    texts = list(codes)
     for category in arguments.values():
-        for column in category.texts.values():
+        for name, column in category.texts.items():
             column[:] = moved[column]
-    return list(codes)
+            drop_odd(name, column, texts, notes)
+    return texts
 
 
 def _bounded_names(names: Iterable[str], name: Any, notes: Notes) -> list[str]:

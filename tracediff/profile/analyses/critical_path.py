@@ -20,7 +20,7 @@ from tracediff.ingest.trace import Trace
 from tracediff.profile.analyses.critical_path_gpu import Device, device_of, recorded_syncs
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import ALWAYS, NOTHING, Painting, Pieces, overlaid, painted, pieces
-from tracediff.profile.placement.nesting import Lane, threads_of
+from tracediff.profile.placement.nesting import Lane, thread_number, threads_of
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import CALL_WAITS, is_awaited_copy, is_synchronising
@@ -179,10 +179,7 @@ def _thread_rank(trace: Trace, lanes: dict[str, Lane]) -> dict[int, int]:
 
     def place(code: int) -> list[tuple[bool, int, str]]:
         ids = trace.ids[code // size], trace.ids[code % size]
-        numbers = [
-            raw if isinstance(raw, int) else int(raw) if isinstance(raw, str) and raw.isdecimal() else None
-            for raw in ids
-        ]
+        numbers = [thread_number(raw) for raw in ids]
         return [(n is None, n or 0, str(raw)) for n, raw in zip(numbers, ids, strict=True)]
 
     return {code: i for i, code in enumerate(sorted(codes, key=place))}

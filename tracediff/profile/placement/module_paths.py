@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
 
-INSTANCE = re.compile(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d+))?$")
+INSTANCE = re.compile(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d{1,18}))?$")
 
 
 @lru_cache(maxsize=1 << 16)

@@ -46,6 +46,13 @@ def threads_of(trace: Trace) -> Int64:
     return trace.pid.astype(np.int64) * (len(trace.ids) + 1) + trace.tid
 
 
+def thread_number(identity: int | str | None) -> int | None:
+    """The number that the id of a process or thread is or spells; None for any other."""
+    if isinstance(identity, str):
+        return int(identity) if identity.isdecimal() and len(identity) <= 18 else None
+    return identity
+
+
 def build_lane(trace: Trace, categories: tuple[int, ...], notes: Notes) -> Lane:
     """The lane made of the complete events of ``categories``."""
     return lane_of(trace, np.flatnonzero(np.isin(trace.category, categories) & (trace.dur >= 0)), notes)

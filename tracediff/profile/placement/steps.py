@@ -14,7 +14,8 @@ from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.user_patterns import check_pattern, first_found
 
-PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
+PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(?:(\d{1,18})(?!\d)|\d)")
+"""Its group is the step's number, None for one that needs more than 64 bits."""
 NO_STEP = -1
 """Step position of an event outside every step."""
 
@@ -70,18 +71,20 @@ def find_steps(trace: Trace, marker: str | None, notes: Notes) -> Steps:
     Raises:
         TracediffError: the marker is not a regular expression, or matches no annotation.
     """
-    found = _marked(trace, marker) if marker is not None else _profiler_steps(trace)
+    found = _marked(trace, marker) if marker is not None else _profiler_steps(trace, notes)
     if not len(found):
         return whole_file(trace)
     return _without_empty_last(trace, found, notes)
 
 
-def _profiler_steps(trace: Trace) -> Steps:
-    numbers = {code: int(m[1]) for code, name in enumerate(trace.names) if (m := PROFILER_STEP.match(name))}
+def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
+    found = {code: m[1] for code, name in enumerate(trace.names) if (m := PROFILER_STEP.match(name))}
     host = [cat.ANNOTATION, cat.CPU_OP] + [trace.categories.index(c) for c in ("unknown",) if c in trace.categories]
-    rows = np.flatnonzero(np.isin(trace.name, list(numbers)) & np.isin(trace.category, host) & (trace.dur >= 0))
+    rows = np.flatnonzero(np.isin(trace.name, list(found)) & np.isin(trace.category, host) & (trace.dur >= 0))
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
-    number = np.array([numbers[c] for c in trace.name[rows].tolist()], np.int64)
+    number = np.array([int(found[c] or NO_STEP) for c in trace.name[rows].tolist()], np.int64)
+    notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", int((number < 0).sum()))
+    rows, number = rows[number >= 0], number[number >= 0]
     _, first = np.unique(number, return_index=True)
     first.sort()
     return _steps(trace, rows[first], number[first])
