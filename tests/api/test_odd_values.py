@@ -36,9 +36,11 @@ def answers(usual: TraceSet, path: Path) -> TraceSet | str:
             assert diff.to_markdown()
         assert tracediff.analyze(odd, tables=["all"]).to_json()
     except TracediffError as error:
-        assert "\n" not in str(error)
-        return str(error)
-    return odd
+        line = str(error)
+    else:
+        return odd
+    assert "\n" not in line
+    return line
 
 
 def event(cat: str, name: str, *path: Any) -> tuple[Any, ...]:

@@ -1,6 +1,4 @@
-"""The recorded inputs of operators, by argument name. Whoever reads them may rely on their form: what has another one is
-dropped here.
-"""
+"""The recorded inputs of operators, by argument name. Later stages rely on their form: any other is dropped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Salvages the readable events of damaged text, and counts the others.
 
-What is kept and what is lost depends on the file alone and not on how it is cut into chunks: each decision needs a fixed
+What is kept and what is lost depends on the file alone, not on how it is cut into chunks: each decision needs a fixed
 number of bytes behind the place where it is made (`LOOK`), and is put off until the text holds that many.
 """
 
@@ -140,8 +140,8 @@ class Salvage:
         return -1 if is_malformed(simple[0]) else simple.end()
 
     def _searched(self, start: int, stop: int) -> int:
-        """Position behind the object that begins at ``start``, -1 where it does not end before ``stop``; SHORT bytes are
-        searched where too many were in vain.
+        """Position behind the object that begins at ``start``, -1 where it does not end before ``stop``, or within
+        SHORT bytes where too many were searched in vain.
         """
         if self.text[start : start + 1] != b"{":
             return -1
