@@ -91,7 +91,8 @@ def load_sets(
     """
     options = options or LoadOptions()
     tables = table_names(options.tables)
-    files = [find_traces(where) for where in wheres]
+    notes_of_sets = [Notes() for _ in wheres]
+    files = [find_traces(where, notes) for where, notes in zip(wheres, notes_of_sets, strict=True)]
     chosen = options.sets or (SetOptions(),) * len(wheres)
     snapshots = [_snapshot(listed) for listed in files]
     restored = [
@@ -110,15 +111,14 @@ def load_sets(
     )
     labels = labels_for(wheres)
     sets = []
-    for where, listed, traces, chosen_set, label, snapshot_set in zip(
-        wheres, files, to_read, chosen, labels, restored, strict=True
+    for where, listed, traces, chosen_set, label, snapshot_set, notes in zip(
+        wheres, files, to_read, chosen, labels, restored, notes_of_sets, strict=True
     ):
         if snapshot_set:
             snapshot_set.label = chosen_set.label or snapshot_set.label
             snapshot_set.tables = (ALL, *options.tables)
             sets.append(snapshot_set)
             continue
-        notes = Notes()
         notes.add(
             EXECUTION_TRACE,
             "execution traces were found beside the traces: they give the shapes that a trace lacks",
@@ -143,9 +143,12 @@ def load_sets(
 
 def _to_read(files: list[TraceFile], selection: Selection) -> list[Wanted]:
     """The traces among ``files``, each with the execution traces of its folder."""
-    others = [f for f in files if is_execution_trace(f)]
+    others = {f for f in files if is_execution_trace(f)}
+    beside: dict[tuple[str, ...], list[TraceFile]] = {}
+    for other in sorted(others):
+        beside.setdefault(other.folders, []).append(other)
     traces = [f for f in files if f not in others] or files
-    return [(f, selection, tuple(o for o in others if o.folders == f.folders)) for f in traces]
+    return [(f, selection, tuple(beside.get(f.folders, ()))) for f in traces]
 
 
 def _snapshot(files: list[TraceFile]) -> TraceFile | None:

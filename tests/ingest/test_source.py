@@ -287,7 +287,7 @@ def test_missing_folder_and_unreadable_paths_are_refused_in_one_line(
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     (tmp_path / "t.json").write_bytes(CONTENT)
-    monkeypatch.setattr("builtins.open", forbidden)
+    monkeypatch.setattr(os, "open", forbidden)
     refused(tmp_path / "t.json", "permission denied")
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import re
-import zipfile
+import stat
 from collections.abc import Iterable, Sequence
 
 from tracediff.errors import TracediffError
+from tracediff.ingest.health import Notes
 from tracediff.ingest.readers import trace_suffixes
-from tracediff.ingest.source import TraceFile, unreadable
+from tracediff.ingest.source import TraceFile, kind_of_file, open_archive, open_file, shown, unreadable
 
 NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
 """Name endings of files in a folder that are not read as traces. onnxruntime's profile is a trace of the same run: it
@@ -21,75 +22,119 @@ RUN = re.compile(r"^run[-_]?(\d{1,18})$", re.IGNORECASE)
 STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?$")
 
 
-def find_traces(where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[TraceFile]:
+def find_traces(
+    where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], notes: Notes | None = None
+) -> list[TraceFile]:
     """The files of a set in order of name: a folder (searched below too), file, glob, zip archive, URL, or a list of
     these.
+
+    Args:
+        notes: receives what lies in a folder and is not read.
 
     Raises:
         TracediffError: the path does not exist, or contains no file that could be a trace.
     """
+    notes = Notes() if notes is None else notes
     if not isinstance(where, str | os.PathLike):
         if not where:
             raise TracediffError("traces", "none given", "give a folder, a file, a pattern, an archive or a URL")
-        return list(dict.fromkeys(file for source in where for file in find_traces(source)))
+        return list(dict.fromkeys(file for source in where for file in find_traces(source, notes)))
     path = os.fspath(where)
     if "://" in path:
         return [TraceFile(path)]
     if os.path.isdir(path):
-        return _in_folder(path)
+        return _in_folder(path, notes)
     if os.path.isfile(path):
         return _members(path) if _is_zip(path) else [TraceFile(path)]
+    if os.path.lexists(path):
+        raise TracediffError(
+            shown(path), f"{_kind(path)}, not a file or folder", "give a file; write the output of a command to one"
+        )
     if glob.has_magic(path):
-        found = [file for name in sorted(glob.glob(path, recursive=True)) for file in find_traces(name)]
+        matches = sorted(glob.glob(path, recursive=True))
+        usable = [match for match in matches if os.path.isdir(match) or os.path.isfile(match)]
+        _note_unread(notes, sorted(set(matches) - set(usable)))
+        found = [file for match in usable for file in find_traces(match, notes)]
         if found:
             return found
         raise TracediffError(path, "no file matches", "check the pattern, and quote it for the shell")
     return _member_of_archive(path)
 
 
-def _in_folder(folder: str) -> list[TraceFile]:
+def _in_folder(folder: str, notes: Notes) -> list[TraceFile]:
     found: list[TraceFile] = []
-    for parent, folders, names in os.walk(folder, onerror=_walk_failed):
-        folders[:] = sorted(f for f in folders if not f.startswith("."))
-        for name in sorted(names):
-            path = os.path.join(parent, name)
-            if name.startswith(".") or name.endswith(NOT_TRACES) or not os.path.isfile(path):
-                continue
-            if name.endswith(trace_suffixes()):
+    unread: list[str] = []
+    empty = True
+    folders = [folder]
+    while folders:  # a stack, since folders may be nested deeper than functions
+        names, inside = _entries(folders.pop())
+        empty &= not names and not inside
+        folders += (entry.path for entry in reversed(inside) if not entry.is_symlink())
+        unread += (entry.path for entry in inside if entry.is_symlink())
+        for path in names:
+            if not os.path.isfile(path):
+                unread.append(path)
+            elif path.endswith(trace_suffixes()):
                 found.append(TraceFile(path))
-            elif name.endswith(".zip") and _is_zip(path):
+            elif path.endswith(".zip") and _is_zip(path):
                 found += _members(path)
+    _note_unread(notes, unread)
     if not found:
-        reason = "the folder is empty" if not os.listdir(folder) else "no trace in the folder"
-        raise TracediffError(folder, reason, f"give a folder with {', '.join(trace_suffixes())} or .zip files")
+        reason = "the folder is empty" if empty else "no trace in the folder"
+        if unread:
+            reason += f" ({os.path.basename(unread[0])} is {_kind(unread[0])})"
+        raise TracediffError(shown(folder), reason, f"give a folder with {', '.join(trace_suffixes())} or .zip files")
     return found
 
 
-def _walk_failed(error: OSError) -> None:
-    raise unreadable(str(error.filename), error)
+def _entries(folder: str) -> tuple[list[str], list[os.DirEntry[str]]]:
+    """(the paths that may be traces, the folders) in a folder, in order of name."""
+    try:
+        with os.scandir(folder) as listing:
+            entries = sorted((e for e in listing if not e.name.startswith(".")), key=lambda e: e.name)
+            folders = [e for e in entries if (os.path.isdir(e.path) if e.is_symlink() else e.is_dir())]
+    except OSError as error:
+        raise unreadable(shown(folder), error) from None
+    inside = {e.name for e in folders}
+    return [e.path for e in entries if e.name not in inside and not e.name.endswith(NOT_TRACES)], folders
+
+
+def _kind(path: str) -> str:
+    """What there is at ``path``, in words, where it is neither a file nor a folder of its own."""
+    try:
+        mode = os.stat(path).st_mode
+        return "a symlink to a folder" if stat.S_ISDIR(mode) else kind_of_file(mode)
+    except OSError:
+        return "a symlink to nothing" if os.path.islink(path) else "a file that vanished"
+
+
+def _note_unread(notes: Notes, paths: list[str]) -> None:
+    kinds: dict[str, list[str]] = {}
+    for path in paths:
+        kinds.setdefault(_kind(path), []).append(path)
+    for kind, such in kinds.items():
+        notes.add("not-read", f"not read: {kind}, such as {shown(os.path.basename(such[0]))}", len(such))
 
 
 def _is_zip(path: str) -> bool:
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter is an empty archive
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable(shown(path), error) from None
 
 
 def _members(path: str) -> list[TraceFile]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = sorted(
-                n
-                for n in archive.namelist()
-                if n.endswith(trace_suffixes()) and not n.endswith(NOT_TRACES) and not _is_hidden(n)
-            )
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise TracediffError(path, f"the archive is damaged ({error})", "copy it again") from None
+    names = sorted(
+        {
+            n
+            for n in open_archive(path).namelist()
+            if n.endswith(trace_suffixes()) and not n.endswith(NOT_TRACES) and not _is_hidden(n)
+        }
+    )
     if not names:
         raise TracediffError(
-            path, "no trace in the archive", f"give an archive with {', '.join(trace_suffixes())} files"
+            shown(path), "no trace in the archive", f"give an archive with {', '.join(trace_suffixes())} files"
         )
     return [TraceFile(path, name) for name in names]
 
@@ -105,17 +150,8 @@ def _member_of_archive(path: str) -> list[TraceFile]:
         for file in _members(archive + ".zip"):
             if file.member == member:
                 return [file]
-        raise TracediffError(path, "no such member in the archive", "list the archive with `unzip -l`")
-    raise TracediffError(path, *_no_regular_file(path))
-
-
-def _no_regular_file(path: str) -> tuple[str, str]:
-    """(reason, remedy) for a path that is neither a file nor a folder."""
-    if os.path.exists(path):
-        return "is a pipe, socket or device", "give a file or folder, which can be read more than once"
-    if os.path.islink(path):
-        return "is a link that leads nowhere", "check where it leads"
-    return "no such file or folder", "check the path"
+        raise TracediffError(shown(path), "no such member in the archive", "list the archive with `unzip -l`")
+    raise TracediffError(shown(path), "no such file or folder", "check the path")
 
 
 def rank_in_name(file: TraceFile) -> int | None:
@@ -145,7 +181,7 @@ def _without_stamp(name: str) -> str:
 
 def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]) -> list[str]:
     """Short names for sets: the last part of each path, with as many folders before it as make the names distinct."""
-    paths = [_parts(where) for where in wheres]
+    paths = [[shown(part) for part in _parts(where)] for where in wheres]
     labels = [parts[-1] for parts in paths]
     for depth in range(2, max(map(len, paths)) + 1):
         if len(set(labels)) == len(labels):

@@ -1,16 +1,20 @@
 """Bytes of one trace file: plain, gzip, zstd, a member of a zip archive, or any fsspec URL.
 
-Compression is recognised by the first bytes, never by the name.
+Compression is recognised by the first bytes, never by the name. A file is read as long as it is when it is opened,
+whatever is written to it meanwhile; a URL, to its end.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import stat
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 from tracediff.errors import TracediffError
@@ -42,6 +46,11 @@ OF_NETWORK = ("aiohttp", "fsspec", "botocore", "asyncio", "urllib3", "requests")
 OnRead = Callable[[int], None]
 
 
+def shown(path: str) -> str:
+    """``path`` for outputs: bytes in it that are not UTF-8 are replaced."""
+    return path if path.isascii() else path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 @dataclass(frozen=True, order=True)
 class TraceFile:
     """The location of one trace.
@@ -55,12 +64,12 @@ class TraceFile:
     member: str = ""
 
     def __str__(self) -> str:
-        return f"{self.path}/{self.member}" if self.member else self.path
+        return shown(f"{self.path}/{self.member}" if self.member else self.path)
 
     @property
     def name(self) -> str:
         """The file's own name, without folders."""
-        return os.path.basename(self.member or self.path)
+        return shown(os.path.basename(self.member or self.path))
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -164,28 +173,106 @@ def open_trace(file: TraceFile, on_read: OnRead | None = None) -> Iterator[Unpac
         if not first:
             raise TracediffError(str(file), "the file is empty", "record it again")
         report = (lambda: on_read(packed.tell())) if on_read and packed.seekable() else lambda: None
-        yield Unpacked(file, _decompressed(packed, first), _packed_size(file, packed), report)
+        yield Unpacked(file, _decompressed(packed, first), getattr(packed.raw, "size", None) or 0, report)
 
 
-def _open_packed(file: TraceFile) -> Any:
+def _open_packed(file: TraceFile) -> io.BufferedReader:
     if "://" in file.path:
         return _open_url(file.path)
+    if not file.member:
+        return open_file(file.path)
+    archive = open_archive(file.path)
     try:
-        if file.member:
-            member: Any = zipfile.ZipFile(file.path).open(file.member)  # noqa: SIM115  # the member keeps its archive open
-            return io.BufferedReader(member, 1 << 20)
-        return open(file.path, "rb", buffering=1 << 20)
+        member: Any = archive.open(file.member)
+        member.size = archive.getinfo(file.member).compress_size
+    except MemoryError:
+        raise
+    except Exception as error:  # encrypted, a method unknown here, no such member, damaged in any way
+        remedy = "check its name, or unpack the archive and give the folder"
+        raise TracediffError(str(file), f"cannot be opened ({one_line(error)})", remedy) from None
+    return io.BufferedReader(member, 1 << 20)
+
+
+class RegularFile(io.FileIO):
+    """A regular file, and ``size`` bytes of it: as many as it had when it was opened, since it may grow without end."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "rb", opener=_without_waiting)
+        status = os.fstat(self.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise OSError(errno.EINVAL, f"{kind_of_file(status.st_mode)}, not a file")
+        self.size = status.st_size
+
+    def readinto(self, buffer: Any) -> int | None:
+        """As that of `io.FileIO`, up to ``size``."""
+        return super().readinto(memoryview(buffer)[: max(self.size - self.tell(), 0)])
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a FIFO waits for a writer
+
+
+KINDS_OF_FILE = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def kind_of_file(mode: int) -> str:
+    """What a file that is not regular is, in words."""
+    return next((words for is_kind, words in KINDS_OF_FILE if is_kind(mode)), "a file that changed")
+
+
+def open_file(path: str) -> io.BufferedReader:
+    """The regular file at ``path``.
+
+    Raises:
+        TracediffError: it cannot be opened, or is another kind of file.
+    """
+    try:
+        return io.BufferedReader(RegularFile(path), 1 << 20)
     except OSError as error:
-        raise unreadable(str(file), error) from None
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        RuntimeError,
-        ValueError,
-    ) as error:  # RuntimeError: encrypted, or a method unknown here; ValueError: not UTF-8
-        raise TracediffError(
-            str(file), f"cannot be opened ({error})", "check its name, or unpack the archive and give the folder"
-        ) from None
+        raise unreadable(shown(path), error) from None
+    except ValueError as error:  # a NUL in the path
+        raise TracediffError(shown(path), f"cannot be opened ({error})", "check the path") from None
+
+
+def open_archive(path: str) -> zipfile.ZipFile:
+    """The zip archive at ``path``, whose directory is read once per process as long as the file stays as it is.
+
+    Raises:
+        TracediffError: it cannot be opened, or is damaged.
+    """
+    try:
+        status = os.stat(path)  # processes share the position in a file, so each has its own
+        return _archive(path, (os.getpid(), status.st_ino, status.st_size, status.st_mtime_ns))
+    except OSError as error:
+        raise unreadable(shown(path), error) from None
+    except (TracediffError, MemoryError):
+        raise
+    except Exception as error:  # zipfile raises several
+        raise TracediffError(shown(path), f"the archive is damaged ({one_line(error)})", "copy it again") from None
+
+
+class _Archive(zipfile.ZipFile):
+    """Closed where nothing uses it or a member of it any more."""
+
+    def __init__(self, opened: io.BufferedReader) -> None:
+        self._opened = opened
+        super().__init__(opened)
+
+    def close(self) -> None:
+        super().close()
+        self._opened.close()
+
+
+@lru_cache(maxsize=8)
+def _archive(path: str, _state: tuple[int, ...]) -> zipfile.ZipFile:
+    return _Archive(open_file(path))
 
 
 def _open_url(url: str) -> io.BufferedReader:
@@ -214,31 +301,17 @@ def one_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def _packed_size(file: TraceFile, packed: io.BufferedReader) -> int:
-    """Compressed size in bytes, 0 if unknown."""
-    if "://" in file.path:
-        return getattr(packed.raw, "size", None) or 0
-    if file.member:
-        with zipfile.ZipFile(file.path) as archive:
-            return archive.getinfo(file.member).compress_size
-    return os.path.getsize(file.path)
-
-
 def stored_sizes(files: Sequence[TraceFile]) -> list[int]:
     """The size in bytes of each file as it is stored, 0 if unknown; of a member of an archive its own, unpacked."""
-    archives: dict[str, dict[str, int]] = {}
-    return [_stored_size(file, archives) for file in files]
+    return [_stored_size(file) for file in files]
 
 
-def _stored_size(file: TraceFile, archives: dict[str, dict[str, int]]) -> int:
+def _stored_size(file: TraceFile) -> int:
     try:
-        if not file.member:
-            return os.path.getsize(file.path)
-        if file.path not in archives:  # listing the members takes longer than looking one up
-            with zipfile.ZipFile(file.path) as archive:
-                archives[file.path] = {member.filename: member.file_size for member in archive.infolist()}
-        return archives[file.path].get(file.member, 0)
-    except (OSError, zipfile.BadZipFile, ValueError):
+        if file.member:
+            return open_archive(file.path).getinfo(file.member).file_size
+        return os.path.getsize(file.path)
+    except (OSError, KeyError, ValueError, TracediffError):
         return 0
 
 
