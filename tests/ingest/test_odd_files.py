@@ -68,15 +68,6 @@ def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path, make: Callable[[
         read_trace(str(path))
 
 
-def test_folders_may_be_nested_deeper_than_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for _ in range(1500):
-        os.mkdir("a")
-        os.chdir("a")
-    write(Path("rank0.json"), TRACE)
-    assert len(find_traces(tmp_path)) == 1
-
-
 def test_a_folder_name_that_is_not_utf8_is_shown_with_marks(tmp_path: Path) -> None:
     path = write(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.json")), TRACE)
     assert find_traces(path)[0].name == "caf�.json"

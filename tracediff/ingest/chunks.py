@@ -9,6 +9,7 @@ and lost events are counted.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -34,7 +35,7 @@ QUICK_TRIES = 2
 """Cuts tried before the nesting is followed."""
 
 BLANK = b"\xef\xbb\xbf \t\r\n"
-EVENTS_KEY = re.compile(rb'"(?<!\\.)traceEvents"\s*:\s*\[')
+EVENTS_KEY = rb'"(?<!\\.)%s"\s*:\s*\['
 NEXT_ITEM = re.compile(rb"\s*,\s*(?=\S)")
 END_IN_OBJECT = re.compile(rb'\]\s*+(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
 END_OF_ROOT = re.compile(rb"\]\s*+(?![,}\]])")
@@ -60,6 +61,7 @@ class EventStream:
 
     Attributes:
         head: JSON object text of the metadata before the events (``{}`` if the root is a list).
+        key: of the list of events in the root object.
         tail: JSON object text of the metadata after them; known once `batches` is exhausted.
     """
 
@@ -68,6 +70,7 @@ class EventStream:
     decode: Decode
     notes: Notes
     chunk: int = CHUNK
+    key: bytes = b"traceEvents"
     head: bytes = b"{}"
     tail: bytes = b"{}"
     list_end: re.Pattern[bytes] = END_IN_OBJECT
@@ -138,16 +141,15 @@ class EventStream:
 
     def _events_start(self, buffer: bytes) -> int | None:
         """Position of the first event: after the ``[`` of a ``traceEvents`` that is a key of the root."""
-        if buffer.find(b'"traceEvents"') < 0:
+        if buffer.find(b'"%s"' % self.key) < 0:
             return None
-        lists = [match.end() for match in EVENTS_KEY.finditer(buffer)]
-        if not lists:
-            return None
+        lists = [match.end() for match in re.finditer(EVENTS_KEY % self.key, buffer)]
         wanted = set(lists)
-        for behind, depth in brackets(buffer, 0, lists[-1]):
-            if depth == 2 and behind in wanted:
-                return behind
-        return lists[0] if is_malformed(buffer[: lists[0]]) else None
+        bracketed = brackets(buffer, 0, lists[-1]) if lists else ()
+        of_root = next((behind for behind, depth in bracketed if depth == 2 and behind in wanted), len(buffer) + 1)
+        damaged = bisect_left(lists, True, key=lambda end: is_malformed(buffer[:end]))
+        start = min(of_root, *lists[damaged : damaged + 1], len(buffer) + 1)  # whichever comes first
+        return start if start <= len(buffer) else None
 
     def _take(self, buffer: bytes, final: bool) -> Taken | None:
         """Events from the start of ``buffer``; None if more of the file is needed."""
@@ -243,7 +245,7 @@ class EventStream:
             self._tail_damaged(body)
         else:
             self.notes.add("truncated", "the file is cut off after its events; the metadata there is missing")
-        if "traceEvents" in msgspec.json.decode(self.tail, type=dict[str, msgspec.Raw]):
+        if self.key.decode() in msgspec.json.decode(self.tail, type=dict[str, msgspec.Raw]):
             self.notes.add("second-events", "the file has a second list of events, which was dropped")
 
     def _tail_damaged(self, tail: bytes) -> None:

@@ -15,7 +15,9 @@ import numpy as np
 
 from tracediff.errors import TracediffError
 from tracediff.ingest import categories as cat
+from tracediff.ingest.chunks import EventStream
 from tracediff.ingest.health import Notes
+from tracediff.ingest.operator_inputs import drop_odd
 from tracediff.ingest.source import TraceFile, open_trace
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Trace
@@ -23,8 +25,6 @@ from tracediff.ingest.trace import Trace
 EXECUTION_TRACE = "execution-trace"
 """Code of the health notes on execution traces."""
 HEAD = re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]*chakra')
-LARGEST = 1 << 29
-"""Largest execution trace that is read, in bytes."""
 LINK = "Record function id"
 COLUMNS = ("Input Dims", "Input type", "Input Strides")
 NO_TENSOR = ("", "Scalar", "ScalarList")
@@ -48,9 +48,11 @@ class _Node(msgspec.Struct):
     attrs: list[_Attribute]
 
 
-class _Document(msgspec.Struct):
-    pid: int
-    nodes: list[_Node]
+class _Head(msgspec.Struct):
+    pid: int | None = None
+
+
+_NODES = msgspec.json.Decoder(list[_Node])
 
 
 def is_execution_trace(file: TraceFile) -> bool:
@@ -74,32 +76,34 @@ def with_inputs(trace: Trace, files: Sequence[TraceFile]) -> Trace:
     notes = Notes({(n.code, n.message): n.count for n in trace.notes})
     processes = {str(trace.ids[code]) for code in np.unique(trace.pid[operators.rows]).tolist()}
     for file in files:
-        document = _read(file, notes)
-        if document is not None and str(document.pid) in processes:
-            notes.add(EXECUTION_TRACE, f"shapes of operators were taken from {file.name}", _fill(trace, document))
+        filled = _fill(trace, file, processes, notes)
+        if filled is not None:
+            notes.add(EXECUTION_TRACE, f"shapes of operators were taken from {file.name}", filled)
             break
     return replace(trace, notes=notes.list())
 
 
-def _read(file: TraceFile, notes: Notes) -> _Document | None:
+def _fill(trace: Trace, file: TraceFile, processes: set[str], notes: Notes) -> int | None:
+    """Give the operators of ``trace`` the inputs of the nodes in ``file`` with their number and name; return how many
+    have some, None if the file is of another process or cannot be read.
+    """
+    operators = trace.arguments[cat.CPU_OP]
+    name_codes = {name: code for code, name in enumerate(trace.names)}
+    numbers = set(operators.ints[LINK].tolist())
+    text_codes: dict[str, int] = {}
+    found: dict[int, tuple[int, ...]] = {}
     try:
-        with open_trace(file) as stream:
-            text = stream.read(LARGEST)
-        return msgspec.json.decode(text, type=_Document)
+        with open_trace(file) as unpacked:
+            stream = EventStream(file, unpacked, _NODES.decode, Notes(), key=b"nodes")
+            for batch in stream.batches():
+                for number, node in _numbered(batch, numbers):
+                    found[number] = (name_codes.get(node.name, -1), *_codes(node, text_codes, len(trace.texts)))
+        head, tail = (msgspec.json.decode(text, type=_Head) for text in (stream.head, stream.tail))
     except (TracediffError, *NOT_JSON):
         notes.add(EXECUTION_TRACE, f"{file.name} is damaged, too large or in an unknown format, and was skipped")
         return None
-
-
-def _fill(trace: Trace, document: _Document) -> int:
-    """Give the operators of ``trace`` the inputs of the nodes with their number and name; return how many have some."""
-    operators = trace.arguments[cat.CPU_OP]
-    name_codes = {name: code for code, name in enumerate(trace.names)}
-    text_codes: dict[str, int] = {}
-    found = {
-        number: (name_codes.get(node.name, -1), *_codes(node, text_codes, len(trace.texts)))
-        for number, node in _numbered(document)
-    }
+    if str(head.pid if head.pid is not None else tail.pid) not in processes:
+        return None
     nodes = np.array([(number, *codes) for number, codes in sorted(found.items())], np.int64).reshape(
         -1, 2 + len(COLUMNS)
     )
@@ -107,18 +111,20 @@ def _fill(trace: Trace, document: _Document) -> int:
         return 0
     position = np.minimum(np.searchsorted(nodes[:, 0], operators.ints[LINK]), len(nodes) - 1)
     same = (nodes[position, 0] == operators.ints[LINK]) & (nodes[position, 1] == trace.name[operators.rows])
+    trace.texts.extend(text_codes)
     for k, column in enumerate(COLUMNS, start=2):
         operators.texts[column] = np.where(same, nodes[position, k], -1).astype(np.int32)
-    trace.texts.extend(text_codes)
+        drop_odd(column, operators.texts[column], trace.texts, notes)
     return int((operators.texts[COLUMNS[0]] >= 0).sum())
 
 
-def _numbered(document: _Document) -> Iterator[tuple[int, _Node]]:
-    for node in document.nodes:
+def _numbered(nodes: list[_Node], numbers: set[int]) -> Iterator[tuple[int, _Node]]:
+    """The nodes with one of ``numbers``, and it."""
+    for node in nodes:
         for attribute in node.attrs:
             if attribute.name == "rf_id":
                 number = msgspec.json.decode(attribute.value)
-                if isinstance(number, int) and 0 < number < 1 << 62:
+                if isinstance(number, int) and number > 0 and number in numbers:
                     yield number, node
                 break
 

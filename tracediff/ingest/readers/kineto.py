@@ -25,10 +25,12 @@ from tracediff.ingest.source import TraceFile, Unpacked
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.times import MISSING
 from tracediff.ingest.trace import Arguments, Number, Trace, TraceMeta
-from tracediff.runtimes import UNREAD_CATEGORIES, VERSIONS
+from tracediff.runtimes import ARGUMENT, UNREAD_CATEGORIES, VERSIONS
 
 LARGEST_SUM_NS = 2.0**62
 """Limit of the sum of durations, so that sums fit int64."""
+MOST_PLACES = 512
+"""Devices, and streams, that are kept apart."""
 PYTHON_NAME = re.compile(r"^(?P<path>.*[/\\])(?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
 TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]")
 
@@ -104,6 +106,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
         raise TracediffError(
             str(file), "the event durations add up to more than a century", "the file is damaged; record it again"
         )
+    _merge_places(arguments, notes)
     texts = _merged_texts(arguments, list(decoder.texts), notes)
     names, columns["name"], torch_functions = _reduced_python_names(
         _bounded_names(decoder.names, columns["name"], notes), columns["name"], columns["category"]
@@ -149,6 +152,21 @@ def _bounded_names(names: Iterable[str], name: Any, notes: Notes) -> list[str]:
         message = f"names longer than {LONGEST_NAME:,} characters were cut, and end in a digest of the whole name"
         notes.add("long-name", message, int(np.isin(name, long).sum()))
     return kept
+
+
+def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
+    """Take the device and the stream from GPU events that name too many of them: what is computed for each would take
+    too long.
+    """
+    for name in (ARGUMENT.device, ARGUMENT.stream):
+        columns = [arguments[code].ints[name] for code in cat.GPU if code in arguments and name in arguments[code].ints]
+        found = np.unique(np.concatenate(columns)) if columns else np.empty(0, np.int64)
+        for column in columns if len(found) > MOST_PLACES else []:
+            beyond = column > found[MOST_PLACES]
+            column[beyond] = MISSING
+            notes.add(
+                "many-places", f"the {name} of GPU events beyond the first {MOST_PLACES} was dropped", beyond.sum()
+            )
 
 
 def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[list[str], Any, frozenset[str]]:

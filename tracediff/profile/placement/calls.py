@@ -20,7 +20,7 @@ from tracediff.ingest.trace import Codes, Trace
 from tracediff.profile.arrays.factorize import combined, grouped, ordinals
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model import CallTable
-from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.nesting import Lane, by_depth
 from tracediff.profile.placement.scopes import PHASES, Paths, Scopes, scopes_of
 from tracediff.profile.placement.steps import Steps
 
@@ -138,8 +138,7 @@ class _Nodes:
 def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
     """int64[n]: position of the nearest scope of ``operator`` around each scope, −1 for none."""
     around = np.full(len(ops.rows), -1, np.int64)
-    for depth in range(1, int(ops.depth.max(initial=0)) + 1):
-        positions = np.flatnonzero(ops.depth == depth)
+    for positions in by_depth(ops)[1:]:
         parent = ops.parent[positions]
         around[positions] = np.where(operator[parent], parent, around[parent])
     return around

@@ -17,6 +17,10 @@ from tracediff.ingest.trace import Trace
 
 LANES = {"ops": cat.OPS, "annotations": (cat.ANNOTATION,), "python": (cat.PYTHON,)}
 BLOCK = 1 << 16
+MOST_DEPTH = 1000
+"""Scopes in each other, as many as Python's calls; deeper ones are left out, since the path of a call repeats those
+around it.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,16 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     start = trace.ts[rows]
     recorded = start + trace.dur[rows]
     parent, end, depth = _nest(thread, start, recorded)
+    kept = depth < MOST_DEPTH
+    if not kept.all():  # what is in a scope that is left out is deeper still
+        notes.add(
+            "deep-scopes",
+            f"scopes that are nested deeper than {MOST_DEPTH} count in the self time of the scope around them",
+            int((~kept).sum()),
+        )
+        place = np.cumsum(kept) - 1
+        parent = np.where(parent[kept] >= 0, place[parent[kept]], -1)
+        rows, thread, start, recorded, end, depth = (x[kept] for x in (rows, thread, start, recorded, end, depth))
     cut = recorded > end
     notes.add(
         "overlapping-scopes",
@@ -75,6 +89,12 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     inner = parent >= 0
     np.subtract.at(self_ns, parent[inner], (end - start)[inner])
     return Lane(rows=rows, thread=thread, start=start, end=end, parent=parent, depth=depth, self_ns=self_ns)
+
+
+def by_depth(lane: Lane) -> list[Int64]:
+    """The positions in ``lane`` at each depth, from the roots on."""
+    order = np.argsort(lane.depth, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(lane.depth[order])) + 1) if len(order) else []
 
 
 def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64]:

@@ -14,7 +14,7 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.arrays.factorize import combined
-from tracediff.profile.placement.nesting import Lane, lane_of
+from tracediff.profile.placement.nesting import Lane, by_depth, lane_of
 from tracediff.runtimes import collective_of_scope
 
 Numbers = TypeVar("Numbers", Int64, NDArray[np.int8])
@@ -121,8 +121,8 @@ def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
 def inherited(lane: Lane, values: Numbers, missing: int) -> Numbers:
     """Each scope's own value; if that is ``missing``, the value of the scope around it."""
     out = values.copy()
-    for depth in range(1, int(lane.depth.max(initial=0)) + 1):
-        positions = np.flatnonzero((lane.depth == depth) & (out == missing))
+    for level in by_depth(lane)[1:]:
+        positions = level[out[level] == missing]
         out[positions] = out[lane.parent[positions]]
     return out
 
@@ -133,8 +133,7 @@ def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
     parents: list[int] = []
     names: list[int] = []
     name = trace.name[lane.rows].astype(np.int64)
-    for depth in range(int(lane.depth.max(initial=-1)) + 1):
-        positions = np.flatnonzero(lane.depth == depth)
+    for positions in by_depth(lane):
         above = _taken(node, lane.parent[positions])
         code, first = combined(above, name[positions])
         node[positions] = len(parents) + code
