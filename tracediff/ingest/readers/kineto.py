@@ -162,7 +162,7 @@ def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
         columns = [arguments[code].ints[name] for code in cat.GPU if code in arguments and name in arguments[code].ints]
         found = np.unique(np.concatenate(columns)) if columns else np.empty(0, np.int64)
         for column in columns if len(found) > MOST_PLACES else []:
-            beyond = column > found[MOST_PLACES]
+            beyond = column > found[MOST_PLACES - 1]
             column[beyond] = MISSING
             notes.add(
                 "many-places", f"the {name} of GPU events beyond the first {MOST_PLACES} was dropped", beyond.sum()

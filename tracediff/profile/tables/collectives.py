@@ -81,5 +81,6 @@ def _by_text(keys: list[tuple[np.ndarray, list[str]]]) -> list[tuple[np.ndarray,
     out = []
     for code, texts in keys:
         distinct = sorted(set(texts))
-        out.append((np.array([distinct.index(text) for text in texts], np.int64)[code], distinct))
+        place = {text: k for k, text in enumerate(distinct)}
+        out.append((np.array([place[text] for text in texts], np.int64)[code], distinct))
     return out

@@ -63,7 +63,8 @@ def _named(context: Context, row: Int64) -> tuple[Int64, list[str]]:
     used, name = np.unique(np.where(row >= 0, context.trace.name[row].astype(np.int64), -1), return_inverse=True)
     names = ["" if code < 0 else match_name(context.trace.names[code]) for code in used.tolist()]
     texts = sorted(set(names))
-    return np.array([texts.index(n) for n in names], np.int64)[name], texts
+    place = {text: k for k, text in enumerate(texts)}
+    return np.array([place[n] for n in names], np.int64)[name], texts
 
 
 def _on_thread(context: Context, thread: int) -> Chosen:
