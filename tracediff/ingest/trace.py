@@ -18,7 +18,7 @@ Codes = NDArray[np.int32]
 
 
 Number = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
-Rank = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Rank = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_US * 1000)]
 """Numbers of the metadata; one outside of these ranges is dropped."""
 
