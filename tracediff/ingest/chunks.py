@@ -35,7 +35,8 @@ QUICK_TRIES = 2
 """Cuts tried before the nesting is followed."""
 
 BLANK = b"\xef\xbb\xbf \t\r\n"
-EVENTS_KEY = rb'"(?<!\\.)%s"\s*:\s*\['
+LISTS = {key: re.compile(rb'"(?<!\\.)%s"\s*+:\s*+\[' % key) for key in (b"traceEvents", b"nodes")}
+"""Where the list of events of a trace, and of an execution trace, may begin."""
 NEXT_ITEM = re.compile(rb"\s*,\s*(?=\S)")
 END_IN_OBJECT = re.compile(rb'\]\s*+(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
 END_OF_ROOT = re.compile(rb"\]\s*+(?![,}\]])")
@@ -61,7 +62,7 @@ class EventStream:
 
     Attributes:
         head: JSON object text of the metadata before the events (``{}`` if the root is a list).
-        key: of the list of events in the root object.
+        key: of the list of events in the root object, one of `LISTS`.
         tail: JSON object text of the metadata after them; known once `batches` is exhausted.
     """
 
@@ -143,7 +144,7 @@ class EventStream:
         """Position of the first event: after the ``[`` of a ``traceEvents`` that is a key of the root."""
         if buffer.find(b'"%s"' % self.key) < 0:
             return None
-        lists = [match.end() for match in re.finditer(EVENTS_KEY % self.key, buffer)]
+        lists = [match.end() for match in LISTS[self.key].finditer(buffer)]
         wanted = set(lists)
         bracketed = brackets(buffer, 0, lists[-1]) if lists else ()
         of_root = next((behind for behind, depth in bracketed if depth == 2 and behind in wanted), len(buffer) + 1)
