@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 SAMPLE := sample_traces/vit
 
-.PHONY: demo quick test thorough kills traces lint package bench samples tables schemas screenshots clean
+.PHONY: demo quick test thorough fuzz kills traces lint package bench samples tables schemas screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
@@ -27,6 +27,12 @@ thorough: .venv/full
 # Kill every command that writes 150 times at random moments, and check what it leaves; takes an hour on two cores.
 kills: .venv/full
 	$(BIN)/python tests/kills.py
+
+# Spoiled inputs for SECONDS seconds, from SEED on: each must be answered or refused in one line (docs/security.md).
+SECONDS ?= 600
+SEED ?= 0
+fuzz: .venv/full
+	cd tests && ../.venv/bin/python -m fuzz --seconds $(SECONDS) --seed $(SEED)
 
 # Download the published traces of other projects that the tests read to tests/data.
 traces:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,9 @@ from build_trace import (
 )
 
 DIGITS = "1" * 5000
+
+
+RAW_TEXT = re.compile(r'"\\ue000((?:[^"\\]|\\.)*?)\\ue000"')
 
 
 class Raw(str):
@@ -156,9 +160,15 @@ def mutated(path: tuple[Any, ...], value: Any, everywhere: bool = False) -> byte
         moved = (path[0], path[1] + shift, *path[2:]) if shift else path
         for key in moved[:-1]:
             where = where[key]
-        where[moved[-1]] = f"\ue000{value}\ue000" if isinstance(value, Raw) else copy.deepcopy(value)
-    found = json.dumps(trace)
-    if isinstance(value, Raw):
-        quoted = json.dumps(f"\ue000{value}\ue000")
-        found = found.replace(quoted, value)
-    return found.encode()
+        where[moved[-1]] = placed(value)
+    return text(trace)
+
+
+def placed(value: Any) -> Any:
+    """``value`` of its own in a document for `text`."""
+    return f"\ue000{value}\ue000" if isinstance(value, Raw) else copy.deepcopy(value)
+
+
+def text(document: Any) -> bytes:
+    """``document`` as JSON, with the `placed` raw values as they are."""
+    return RAW_TEXT.sub(lambda found: json.loads(f'"{found[1]}"'), json.dumps(document)).encode()

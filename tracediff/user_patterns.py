@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Sequence
 from functools import lru_cache
@@ -48,7 +49,9 @@ for line in sys.stdin:
 def check_pattern(pattern: str, subject: str, remedy: str) -> None:
     """Raise a TracediffError unless ``pattern`` is a regular expression."""
     try:
-        re.compile(pattern)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of "[[" and the like, which mean what they do today
+            re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         why = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise TracediffError(subject, f"{pattern!r} is not a regular expression ({why})", remedy) from None

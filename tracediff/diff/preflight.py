@@ -208,10 +208,9 @@ def _warming_up(side: TraceSet) -> str:
     for profile in side.profiles:
         used = np.flatnonzero(side.selection.used(profile))
         periods = profile.periods[used]
-        if len(used) >= 4 and periods[0] > WARM_UP * np.median(periods[1:]):
-            found.append(
-                f"step {profile.step_numbers[used[0]]}: {periods[0] / np.median(periods[1:]):.1f} times the others"
-            )
+        others = np.median(periods[1:]) if len(used) >= 4 else 0
+        if others and periods[0] > WARM_UP * others:
+            found.append(f"step {profile.step_numbers[used[0]]}: {periods[0] / others:.1f} times the others")
     return ", ".join(found[:2])
 
 

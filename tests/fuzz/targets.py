@@ -1,0 +1,227 @@
+"""What is fuzzed: for each kind of input how one is made, and what is done with it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+
+from odd_values import text
+
+from fuzz import mutate, seeds
+from fuzz.invariants import closes, counted, mirrors, one_line, same_reading
+from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
+from tracediff.diff.compare import compare_sets
+from tracediff.diff.gate.config import read_settings
+from tracediff.engine import load_sets
+from tracediff.errors import TracediffError
+from tracediff.ingest.manifest import read_manifest
+from tracediff.ingest.read import read_trace
+from tracediff.profile.kernels.families import read_rules
+from tracediff.report.to_json import to_json
+
+PIECES, PROFILED, COMPARED = 0.5, 0.4, 0.15
+"""Parts of the traces that are also read in pieces; profiled; compared, with all that follows from it."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of input.
+
+    Attributes:
+        make: a new input.
+        use: does with an input, in an empty folder, what commands do; raises TracediffError for a refusal, and anything
+            else for a fault.
+    """
+
+    make: Callable[[Random], bytes]
+    use: Callable[[bytes, Path, Random], None]
+
+
+def make_trace(random: Random) -> bytes:
+    """A trace, spoiled or damaged or both."""
+    document = seeds.trace(random)
+    way = random.random()
+    content = text(mutate.spoil(random, document) if way < 0.8 else document)
+    if way > 0.7:
+        content = mutate.damage(random, content)
+    return mutate.packed(random, content) if random.random() < 0.03 else content
+
+
+def use_trace(content: bytes, folder: Path, random: Random) -> None:
+    """Read it, and some in pieces; profile some, compare some with a trace that is whole."""
+    path = folder / ("trace.json.gz" if content.startswith(b"\x1f\x8b") else "trace.json")
+    path.write_bytes(content)
+    whole = read_trace(str(path))
+    counted(whole, content)
+    if random.random() < PIECES:
+        same_reading(whole, read_trace(str(path), random.choice((50, 200, 1000, 5000))))
+    if random.random() < PROFILED:
+        load_sets([str(path)])
+    elif random.random() < COMPARED:
+        compare_with_base(path, folder, random)
+
+
+def compare_with_base(path: Path, folder: Path, random: Random) -> None:
+    """Compare in both directions, and write the answer as JSON."""
+    base = folder / "base.json"
+    base.write_bytes(_base())
+    control, test = load_sets([str(base), str(path)])
+    forth, back = compare_sets(control, test, force=True), compare_sets(test, control, force=True)
+    for comparison in (forth, back):
+        closes(comparison)
+    mirrors(forth, back)
+    document = to_json(forth if random.random() < 0.5 else back)
+    json.loads(document)
+
+
+@cache
+def _base() -> bytes:
+    return text(seeds.trace(Random(1)))
+
+
+@cache
+def _snapshots(folder: Path) -> list[bytes]:
+    """Unpacked snapshots of some traces."""
+    found = []
+    for seed in range(6):
+        path = folder / "seed.json"
+        path.write_bytes(text(seeds.trace(Random(seed))))
+        (traces,) = load_sets([str(path)])
+        write_snapshot(traces, folder / f"seed{SUFFIX}")
+        found.append(gzip.decompress((folder / f"seed{SUFFIX}").read_bytes()))
+    return found
+
+
+def use_snapshot(content: bytes, folder: Path, random: Random) -> None:
+    """Spoil a snapshot with the seed that ``content`` is; read it, and compare some."""
+    chosen = Random(content)
+    data = chosen.choice(_snapshots(folder))
+    if chosen.random() < 0.7:
+        lines = data.splitlines()
+        at = chosen.randrange(len(lines))
+        lines[at] = text(mutate.spoil(chosen, json.loads(lines[at])))
+        data = b"\n".join(lines)
+    else:
+        data = mutate.damage(chosen, data)
+    path = folder / f"spoiled{SUFFIX}"
+    packed = gzip.compress(data, 1)
+    path.write_bytes(mutate.damage(chosen, packed) if chosen.random() < 0.05 else packed)
+    if random.random() < PROFILED:
+        compare_with_base(path, folder, random)
+    else:
+        load_sets([str(path)])
+
+
+def make_seed(random: Random) -> bytes:
+    """What `use_snapshot` begins with."""
+    return str(random.getrandbits(64)).encode()
+
+
+SETTINGS = b"""[check]
+max_regression = "3%"
+min_delta = "50us"
+allow = ["gpu"]
+
+[[check.limit]]
+subject = "family:gemm"
+relative = "5%"
+absolute = "20us"
+
+[[check.waiver]]
+pattern = "op:aten::copy_*"
+reason = "copies until the loader is rewritten"
+expires = 2026-12-31
+"""
+RULES = b"""[[family]]
+name = "gemm"
+patterns = ["my_gemm", "^corp_.*_mm$"]
+"""
+WORDS = (
+    b"[[check.limit]]",
+    b"[a.b.c]",
+    b"x = 1",
+    b'"%s"' % (b"9" * 5000),
+    b"nan",
+    b"-1e999",
+    b"0x1_0",
+    b"(a+)+b",
+    b"{}",
+    b"a" * 999,
+)
+
+
+def make_lines(random: Random, whole: bytes) -> bytes:
+    """TOML with values of other lines, odd words, lines lost and doubled, or damaged."""
+    lines = whole.split(b"\n")
+    for _ in range(random.choice((0, 1, 2, 4))):
+        at, other = random.randrange(len(lines)), random.randrange(len(lines))
+        key, _, value = lines[at].partition(b" = ")
+        word = random.choice((lines[other].partition(b" = ")[2], value, random.choice(WORDS)))
+        lines[at : at + 1] = random.choice(
+            ([key + b" = " + word], [], [lines[at]] * 2, [lines[at], random.choice(WORDS)])
+        )
+    spoilt = b"\n".join(lines)
+    return mutate.damage(random, spoilt) if random.random() < 0.3 else spoilt
+
+
+def use_settings(content: bytes, folder: Path, _random: Random) -> None:
+    """Read the settings of a check."""
+    path = folder / "tracediff.toml"
+    path.write_bytes(content)
+    read_settings(path)
+
+
+def use_rules(content: bytes, folder: Path, _random: Random) -> None:
+    """Read families of one's own."""
+    path = folder / "families.toml"
+    path.write_bytes(content)
+    read_rules(path)
+
+
+MANIFEST = Path(__file__).parents[2] / "sample_traces" / "vit" / "eager" / "manifest.json"
+
+
+def make_manifest(random: Random) -> bytes:
+    """A manifest as `collect` writes it, spoiled."""
+    content = text(mutate.spoil(random, json.loads(MANIFEST.read_bytes())))
+    return mutate.damage(random, content) if random.random() < 0.2 else content
+
+
+def use_manifest(content: bytes, folder: Path, random: Random) -> None:
+    """Read it, and compare some sets with it."""
+    inner = folder / "set"
+    inner.mkdir(exist_ok=True)
+    (inner / "manifest.json").write_bytes(content)
+    (inner / "trace.json").write_bytes(_base())
+    read_manifest(inner)
+    if random.random() < COMPARED:
+        compare_with_base(inner, folder, random)
+
+
+TARGETS = {
+    "trace": Target(make_trace, use_trace),
+    "snapshot": Target(make_seed, use_snapshot),
+    "manifest": Target(make_manifest, use_manifest),
+    "settings": Target(partial(make_lines, whole=SETTINGS), use_settings),
+    "rules": Target(partial(make_lines, whole=RULES), use_rules),
+}
+"""By name."""
+
+
+def try_input(target: Target, content: bytes, folder: Path, random: Random) -> bool:
+    """Whether ``content`` was answered; otherwise it was refused in one line.
+
+    Raises:
+        Exception: a fault.
+    """
+    try:
+        target.use(content, folder, random)
+    except TracediffError as error:
+        one_line(error)
+        return False
+    return True
