@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 SAMPLE := sample_traces/vit
 
-.PHONY: demo quick test thorough fuzz kills traces lint package bench samples tables schemas screenshots clean
+.PHONY: demo quick test thorough fuzz fuzz-guided kills traces lint package bench samples tables schemas screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
@@ -33,6 +33,12 @@ SECONDS ?= 600
 SEED ?= 0
 fuzz: .venv/full
 	cd tests && ../.venv/bin/python -m fuzz --seconds $(SECONDS) --seed $(SEED)
+
+# The same for one TARGET, with inputs chosen by the lines of code that they reach.
+TARGET ?= trace
+fuzz-guided: .venv/full
+	$(PIP) install -q atheris
+	cd tests && ../.venv/bin/python -m fuzz.guided $(TARGET) -max_total_time=$(SECONDS)
 
 # Download the published traces of other projects that the tests read to tests/data.
 traces:
