@@ -1,7 +1,7 @@
 """``python -m fuzz.guided TARGET [OPTION…]``: atheris chooses among spoiled inputs by the lines that they reach.
 
-The options are libFuzzer's. Needs ``pip install atheris``. What it found interesting is kept in ``fuzz-corpus/TARGET``, an input that is a fault in
-``crash-*``.
+The options are those of libFuzzer. Needs ``pip install atheris``. What it found interesting is kept in
+``fuzz-corpus/TARGET``, an input that is a fault in ``crash-*``.
 """
 
 from __future__ import annotations
