@@ -51,9 +51,10 @@ class Runtime:
 
     Attributes:
         name: as the vendor writes it.
-        supported: whether its device events are analysed; events of other runtimes give a health note.
+        supported: whether its device events are analysed; events of other runtimes give a health note and a caution.
         device: its devices' name in tables. device_types: their numbers in torch's allocator events (c10::DeviceType).
         prefix: of its own categories, which identifies those of an unsupported runtime.
+        processes: names of processes below which an unsupported runtime files its events, without a category.
         calls: categories of its API calls on the host. call_prefix: what the names of its calls begin with.
         kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
         syncs: category of records of waits of calls and streams. counters: category of hardware counters.
@@ -75,6 +76,7 @@ class Runtime:
     device: str = "GPU"
     device_types: tuple[int, ...] = ()
     prefix: str = ""
+    processes: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     call_prefix: str = ""
     kernels: tuple[str, ...] = ()
@@ -118,6 +120,7 @@ CUDA = Runtime(
     name="CUDA",
     supported=True,
     device_types=(1,),
+    prefix="cuda_",
     calls=("cuda_runtime", "cuda_driver"),
     call_prefix=r"cu(?:da)?(?=[A-Z])",
     kernels=(KERNEL,),
@@ -201,6 +204,7 @@ ASCEND = Runtime(
     name="Ascend",
     device="NPU",
     prefix="privateuse1_",  # torch_npu is a PrivateUse1 backend; its own files give events no category
+    processes=("Ascend Hardware", "HCCL", "Overlap Analysis", "CANN"),
     calls=("privateuse1_runtime", "privateuse1_driver"),
     launches=r"Node@launch",
     copy_events=r"MEMCPY_ASYNC",
@@ -233,6 +237,14 @@ SYNC_CATEGORIES = _distinct(r.syncs for r in SUPPORTED)
 COUNTER_CATEGORIES = _distinct(r.counters for r in SUPPORTED)
 UNREAD_CATEGORIES = _distinct(r.prefix for r in RUNTIMES if not r.supported)
 """Category prefixes of runtimes whose device events are not analysed."""
+READ_CATEGORIES = _distinct(r.prefix for r in SUPPORTED)
+"""Category prefixes of the others: their further events, such as waits, are no work on a device."""
+PLACES = frozenset(name for r in RUNTIMES for name in (r.arguments.device, r.arguments.stream)) | {
+    "device id",
+    "device_id",
+    "stream id",
+}
+"""Arguments, whoever spells them, that only events on a device, and calls, have."""
 RENAMED_CATEGORIES = {
     theirs: ours
     for r in SUPPORTED
@@ -283,6 +295,11 @@ _MEMSET = _any_of(r.memset_events for r in SUPPORTED)
 _AWAITED_COPY = _any_of(r.awaited_copies for r in SUPPORTED)
 _COMMUNICATION = _any_of((p for r in RUNTIMES for p in r.communication), re.IGNORECASE)
 _SCOPES = frozenset(scope for r in RUNTIMES for scope in r.scopes)
+_PROCESSES = frozenset(name for r in RUNTIMES for name in r.processes)
+_DEVICES = _distinct((*(r.device for r in RUNTIMES if r is not CPU), "TPU", "HPU"))
+_DEVICE = re.compile(rf"(?:/device:)?({'|'.join(_DEVICES)})(?:[ :]\d+)?")
+"""What labels the processes of devices: ``GPU 0``, ``NPU``, ``/device:TPU:1``."""
+_HOST = frozenset(("CPU", "/host:CPU"))
 _COMPILED = re.compile(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
 """torch.compile names a kernel after its operators, among them a collective whose buffers it only fills."""
 
@@ -290,6 +307,18 @@ _COMPILED = re.compile(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
 def is_unread_work(category: str) -> bool:
     """Whether a category contains device work of an unsupported runtime."""
     return category.startswith(UNREAD_CATEGORIES) and not any(category in r.calls for r in RUNTIMES)
+
+
+def device_of_process(labels: Iterable[str]) -> str | None:
+    """What the device is called whose events are filed below a process of these names and labels; empty for the host,
+    None if they do not tell.
+    """
+    labels = tuple(labels)
+    if known := next((label for label in labels if label in _PROCESSES), None):
+        return known
+    if not _HOST.isdisjoint(labels):
+        return ""
+    return next((match[1] for label in labels if (match := _DEVICE.fullmatch(label))), None)
 
 
 def is_communication(kernel: str) -> bool:

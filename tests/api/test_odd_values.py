@@ -59,7 +59,7 @@ STEP, OP = ("user_annotation", "ProfilerStep#2"), ("cpu_op", "aten::mm")
         (event("python_function", "nn.Module: Linear_0", "name"), f"nn.Module: Linear_{DIGITS}", ""),
         (event(*OP, "tid"), "²", ""),
         (event(*OP, "tid"), DIGITS, ""),
-        (event(*OP, "args", "Input type"), "float", "odd-arguments"),
+        (event(*OP, "args", "Input type"), "<b>", "odd-arguments"),
         (event(*OP, "args", "Input type"), 5, "odd-arguments"),
         (event(*OP, "args", "Input Dims"), "abc", "odd-arguments"),
         (event(*OP, "args", "Input Dims"), [[1 << 40] * 60], "odd-arguments"),

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.ingest.unread import shortened, unread_devices
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
 DOUBTFUL = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes")
 """Codes of which each makes it doubtful what a difference in time means. Other operators alone do not: rewritten code
 does the same work.
 """
-ANY_SIDE = ("unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
+ANY_SIDE = ("unread-device", "unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
 """Codes of problems of one side, which need no difference between the sides."""
 COMPILING = re.compile(
     r"^(?:_?compile|entire_|bytecode_tracing|build_guards|backend_compile|call_user_compiler|create_aot|aot_"
@@ -27,6 +28,7 @@ COMPILING = re.compile(
 COMPILING_PART = 0.01
 """Part of the used steps from which compilation matters."""
 SHORT = {
+    "unread-device": "device events not read",
     "same-set": "both sides read the same file",
     "operators": "other program (operators differ)",
     "gpu": "other GPU",
@@ -134,6 +136,12 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
 
 def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
     checks = (
+        (
+            "unread-device",
+            "events of a device that is not supported yet are not read: where neither side has GPU time, this compares"
+            " the host's side only",
+            _unread_devices,
+        ),
         ("gpu", "different GPUs: times would differ even with identical code", _gpus),
         ("gpu-count", "different numbers of GPUs in a file: the work per GPU differs", _gpu_counts),
         ("world-size", "different world sizes: the work per rank differs", _world_sizes),
@@ -196,6 +204,10 @@ def _compiling(side: TraceSet) -> str:
     if total < COMPILING_PART * period:
         return ""
     return ", ".join(sorted(found)[:2])
+
+
+def _unread_devices(side: TraceSet) -> str:
+    return shortened(unread_devices(side.notes))
 
 
 def _unequal_runs(side: TraceSet) -> str:

@@ -15,6 +15,8 @@ from tracediff.ingest.arguments import ABSENT, FLOW_ID, ArgumentDecoder, int_col
 from tracediff.ingest.health import REPAIRED, UNREADABLE, Notes
 from tracediff.ingest.syntax import NOT_JSON, repaired
 from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text, number
+from tracediff.ingest.unread import PROCESS_LABELS
+from tracediff.runtimes import PLACES
 
 MOST_CATEGORIES = 256
 """Categories kept separate; events of further categories are counted in a health note and called ``other``."""
@@ -254,15 +256,20 @@ class EventDecoder:
                 out[code] = rows, columns
         return out
 
+    def _keeps(self, category: int, argument: str) -> bool:
+        if self.only is None or argument in self.only or category == cat.COUNTER:  # whose arguments are its series
+            return True
+        if category == cat.METADATA:
+            return argument in PROCESS_LABELS
+        return category >= len(cat.KNOWN) and argument in PLACES
+
     def _columns(self, category: int, objects: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
         decoder = self.argument_decoders.get(category)
         if decoder is None:
             decoder = self.argument_decoders[category] = ArgumentDecoder(category)
         out: dict[str, np.ndarray[Any, Any]] = {}
         for name, column in decoder.columns(objects, self.notes).items():
-            if (
-                self.only is not None and name not in self.only and category != cat.COUNTER
-            ):  # a counter's arguments are its series
+            if not self._keeps(category, name):
                 continue
             kind = decoder.kind(name)
             if kind is int:

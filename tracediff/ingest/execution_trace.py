@@ -17,7 +17,7 @@ from tracediff.errors import TracediffError
 from tracediff.ingest import categories as cat
 from tracediff.ingest.chunks import EventStream
 from tracediff.ingest.health import Notes
-from tracediff.ingest.operator_inputs import drop_odd
+from tracediff.ingest.operator_inputs import read_inputs
 from tracediff.ingest.source import TraceFile, open_trace
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Trace
@@ -114,7 +114,7 @@ def _fill(trace: Trace, file: TraceFile, processes: set[str], notes: Notes) -> i
     trace.texts.extend(text_codes)
     for k, column in enumerate(COLUMNS, start=2):
         operators.texts[column] = np.where(same, nodes[position, k], -1).astype(np.int32)
-        drop_odd(column, operators.texts[column], trace.texts, notes)
+        read_inputs(column, operators.texts[column], trace.texts, notes)
     return int((operators.texts[COLUMNS[0]] >= 0).sum())
 
 

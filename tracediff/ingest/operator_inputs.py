@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -13,6 +15,10 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Codes
 
+BETWEEN = ";\r\n"
+"""Stands between inputs that are written as text."""
+TYPE_NAME = re.compile(r"(?!(?:null|true|false)$)[A-Za-z][A-Za-z0-9_:<> ]*|")
+SIZES = frozenset("0123456789,")
 MOST_DIMS = 64
 LARGEST = 1 << 62
 """Limit of sizes, strides and the elements of a tensor."""
@@ -50,12 +56,32 @@ def is_well_formed(argument: str, text: str) -> bool:
         return False
 
 
-def drop_odd(argument: str, column: Codes, texts: list[str], notes: Notes) -> None:
-    """Make the values of ``column`` (codes into ``texts``) that are not well formed absent, and count them."""
+def read_inputs(argument: str, column: Codes, texts: list[str], notes: Notes) -> None:
+    """Make the values of ``column`` (codes into ``texts``, which may grow) what the profiler writes; those that are in
+    no known form become absent and are counted.
+    """
     if argument not in FORMS:
         return
     odd = [code for code in np.unique(column).tolist() if code >= 0 and not is_well_formed(argument, texts[code])]
-    if odd:
-        lost = np.isin(column, odd)
-        column[lost] = -1
-        notes.add("odd-arguments", f"argument {argument} has an unexpected form and was dropped", int(lost.sum()))
+    if not odd:
+        return
+    codes = {text: code for code, text in enumerate(texts)}
+    moved = np.arange(len(texts), dtype=np.int32)
+    for code in odd:
+        written = _as_json(argument, texts[code])
+        moved[code] = codes.setdefault(written, len(codes)) if is_well_formed(argument, written) else -1
+    given = column >= 0
+    column[given] = moved[column[given]]
+    texts += list(codes)[len(texts) :]
+    lost = int((given & (column < 0)).sum())
+    notes.add("odd-arguments", f"argument {argument} has an unexpected form and was dropped", lost)
+
+
+def _as_json(argument: str, text: str) -> str:
+    """The JSON of inputs that torch_npu writes as text, ``32,3;\r\n;\r\n``; empty if it is no such text."""
+    parts = text.split(BETWEEN)
+    if argument == "Input type" and text and all(TYPE_NAME.fullmatch(part) for part in parts):
+        return json.dumps(parts)
+    if argument == "Input Dims" and SIZES.issuperset(text.replace(BETWEEN, "")):
+        return "[[" + "], [".join(part.replace(",", ", ") for part in parts) + "]]"
+    return ""

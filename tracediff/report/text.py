@@ -14,6 +14,7 @@ from tracediff.diff.findings.step import bound_by
 from tracediff.diff.reach import idle_fractions, reach
 from tracediff.diff.verdict import SAME_SENTENCE
 from tracediff.formatting import change, counts, percent, percents, plural, time_unit
+from tracediff.ingest.unread import unread_devices
 
 LEAST_REACH = 0.05
 """Part of a change of GPU time that reaches the step below which none does."""
@@ -40,7 +41,7 @@ def evidence_figures(evidence: Evidence) -> str:
 def facts(comparison: Comparison) -> str:
     """One line on what was compared: devices, runs, ranks, steps."""
     c, t = comparison.control, comparison.test
-    parts = [_same(_gpus(c), _gpus(t)), _same(plural(c.runs, "run"), plural(t.runs, "run"))]
+    parts = [_same(hardware(c), hardware(t)), _same(plural(c.runs, "run"), plural(t.runs, "run"))]
     parts[-1] += " per side" if c.runs == t.runs else ""
     if max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks:
         parts.append(_same(_ranks(c), _ranks(t)))
@@ -52,8 +53,11 @@ def _same(control: str, test: str) -> str:
     return control if control == test else f"{control} → {test}"
 
 
-def _gpus(side: Side) -> str:
-    return ", ".join(side.gpu) or ("GPU unknown" if side.has_gpu else "CPU")
+def hardware(side: Side) -> str:
+    """The GPUs of a set; of one without any, that it ran on the CPU, or that only the host's side is read."""
+    if side.gpu or side.has_gpu:
+        return ", ".join(side.gpu) or "GPU unknown"
+    return "host only" if unread_devices(side.notes) else "CPU"
 
 
 def _ranks(side: Side) -> str:

@@ -19,13 +19,14 @@ from tracediff.ingest.columns import Whole
 from tracediff.ingest.decode import EventDecoder
 from tracediff.ingest.health import Notes
 from tracediff.ingest.names import LONGEST_NAME, bounded
-from tracediff.ingest.operator_inputs import drop_odd
+from tracediff.ingest.operator_inputs import read_inputs
 from tracediff.ingest.readers.reader import Reader
 from tracediff.ingest.source import TraceFile, Unpacked
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.times import MISSING
 from tracediff.ingest.trace import Arguments, Number, Trace, TraceMeta
-from tracediff.runtimes import ARGUMENT, UNREAD_CATEGORIES, VERSIONS
+from tracediff.ingest.unread import note_unread
+from tracediff.runtimes import ARGUMENT, VERSIONS
 
 LARGEST_SUM_NS = 2.0**62
 """Limit of the sum of durations, so that sums fit int64."""
@@ -112,7 +113,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
         _bounded_names(decoder.names, columns["name"], notes), columns["name"], columns["category"]
     )
     categories = list(decoder.categories)
-    _note_unread(notes, columns, categories, list(decoder.phases))
+    note_unread(notes, columns, names, categories, list(decoder.phases), arguments, texts)
     return Trace(
         file=file,
         meta=meta,
@@ -138,7 +139,7 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
     for category in arguments.values():
         for name, column in category.texts.items():
             column[:] = moved[column]
-            drop_odd(name, column, texts, notes)
+            read_inputs(name, column, texts, notes)
     return texts
 
 
@@ -182,20 +183,6 @@ def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[l
         if match and TORCH_FOLDER.search(match["path"]):
             torch_functions.add(match["rest"])
     return list(codes), moved[name], frozenset(torch_functions)
-
-
-def _note_unread(notes: Notes, columns: dict[str, Any], categories: list[str], phases: list[str]) -> None:
-    for code, name in enumerate(categories[len(cat.KNOWN) :], len(cat.KNOWN)):
-        if name and name.startswith(UNREAD_CATEGORIES):
-            notes.add(
-                "unread-device",
-                f"events of {name} are not supported: their device time is missing",
-                int((columns["category"] == code).sum()),
-            )
-    for phase in ("B", "E"):
-        if phase in phases:
-            count = int((columns["phase"] == phases.index(phase)).sum())
-            notes.add("unread-phase", "begin/end events (ph B and E) are not paired, so they have no duration", count)
 
 
 KINETO = Reader(

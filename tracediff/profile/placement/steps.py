@@ -12,6 +12,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
+from tracediff.ingest.unread import shortened, unread_devices
 from tracediff.user_patterns import check_pattern, first_found
 
 PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(?:(\d{1,18})(?!\d)|\d)")
@@ -113,6 +114,9 @@ def whole_file(trace: Trace) -> Steps:
     """
     rows = np.isin(trace.category, (*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
     if not rows.any():
+        if unread := unread_devices(trace.notes):
+            problem = f"contains only events of devices that are not supported yet ({shortened(unread)})"
+            raise NotATrace(str(trace.file), problem, "record the host's side, too, with ProfilerActivity.CPU")
         remedy = "record it with ProfilerActivity.CPU, and with CUDA if there is a GPU"
         raise NotATrace(str(trace.file), "contains no operator, call, annotation or GPU event", remedy)
     start, end = trace.ts[rows].min(), (trace.ts[rows] + trace.dur[rows]).max()

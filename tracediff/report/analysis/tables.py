@@ -11,10 +11,11 @@ from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.formatting import PERCENT, count, percent, plural, time, time_unit
+from tracediff.ingest.unread import shortened, unread_devices
 from tracediff.profile.step_states import state_label
 from tracediff.report.sections import BY_TITLES
 from tracediff.report.table import Table, one_sided
-from tracediff.report.text import steps_used
+from tracediff.report.text import hardware, steps_used
 
 TOP = 15
 """Rows of a table by default."""
@@ -22,11 +23,12 @@ TOP = 15
 
 @dataclass(frozen=True)
 class Head:
-    """The lines above the tables: the set's name, its runs and steps, and its step time."""
+    """The lines above the tables: the set's name, its runs and steps, its step time, and a caution or nothing."""
 
     title: str
     facts: str
     step: str
+    caution: str = ""
 
 
 def head(analysis: Analysis) -> Head:
@@ -40,7 +42,15 @@ def head(analysis: Analysis) -> Head:
         step += f"; GPU time {time(work)}{busy_too}"
     if analysis.tensor_cores is not None:
         step += f"; {percent(analysis.tensor_cores)} of kernel time on tensor cores"
-    return Head(side.label, " · ".join(_facts(side)), step)
+    return Head(side.label, " · ".join(_facts(side)), step, _caution(side))
+
+
+def _caution(side: Side) -> str:
+    unread = unread_devices(side.notes)
+    if not unread:
+        return ""
+    rest = "" if side.has_gpu else ": this is the host's side only"
+    return f"Caution: device events ({shortened(unread)}) are not read{rest}"
 
 
 def health_lines(analysis: Analysis) -> list[str]:
@@ -49,7 +59,7 @@ def health_lines(analysis: Analysis) -> list[str]:
 
 
 def _facts(side: Side) -> list[str]:
-    facts = [", ".join(side.gpu) or ("GPU unknown" if side.has_gpu else "CPU"), plural(side.runs, "run")]
+    facts = [hardware(side), plural(side.runs, "run")]
     if len(side.ranks) > 1:
         facts.append(f"ranks {ranges(side.ranks)} (the slowest per step)")
     return [*facts, steps_used(side)]

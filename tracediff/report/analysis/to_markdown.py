@@ -17,6 +17,7 @@ def to_markdown(
     """The tables ``names``, by default all, and ``more`` as GitHub-flavoured Markdown."""
     first = head(analysis)
     lines = [f"## {escaped(first.title)}", "", f"**{escaped(first.step)}**", "", escaped(first.facts), ""]
+    lines += [escaped(first.caution), ""] if first.caution else []
     for table in (*tables_of(analysis, top, names).values(), *more):
         lines += table_lines(table)
     if analysis.findings:

@@ -28,7 +28,10 @@ def show(
         Text(printable(first.facts), style="dim"),
         Text(),
     ]
-    parts += [Padding(Text(printable(first.step), style="bold"), (0, 2)), Text()]
+    parts.append(Padding(Text(printable(first.step), style="bold"), (0, 2)))
+    if first.caution:
+        parts.append(Padding(Text(printable(first.caution)), (0, 2)))
+    parts.append(Text())
     parts += _findings(analysis)
     parts += [
         to_rich(table)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tracediff.errors import printable
 from tracediff.formatting import counts, signed_time, time_unit
 from tracediff.report import sections
-from tracediff.report.text import asides, evidence_figures, facts, headline
+from tracediff.report.text import asides, evidence_figures, facts, hardware, headline
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
@@ -263,7 +263,7 @@ def set_facts(side: Side) -> list[tuple[str, str]]:
 
 
 def _devices(side: Side) -> str:
-    return ", ".join(side.gpu) or ("not recorded" if side.has_gpu else "CPU")
+    return ", ".join(side.gpu) or ("not recorded" if side.has_gpu else hardware(side))
 
 
 def _files(side: Side) -> str:
