@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
-from build_trace import call, document, kernel, op, python, step, write
+from build_trace import annotation, call, document, kernel, op, python, step, write
 
 import tracediff
 from tracediff.aggregate.traceset import TraceSet
@@ -45,3 +46,12 @@ def test_streams_and_devices_beyond_many_are_not_kept_apart(tmp_path: Path, monk
     assert noted(traces)["many-places"] == 5
     assert traces.profiles[0].origin.gpu_count == 2
     assert traces.profiles[0].busy_ns.tolist() == [40_000]
+
+
+def test_many_names_take_linear_time(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "trace.json", document([step(1, 0, 1000), *(annotation(f"a{i}", 1, 1) for i in range(20_000))])
+    )
+    before = time.process_time()
+    tracediff.load(path)
+    assert time.process_time() - before < 8  # quadratic: 15 s and more

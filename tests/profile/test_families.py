@@ -1,7 +1,9 @@
 """Families of kernels and ops, on the real traces and by a user's own rules."""
 
 import pickle
+import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,15 @@ from tracediff.errors import TracediffError
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.read import read_trace
-from tracediff.profile.kernels.families import DEFAULT, RULES, Families, family_of, family_of_kernel, read_rules
+from tracediff.profile.kernels.families import (
+    DEFAULT,
+    RULES,
+    Families,
+    _built_in,
+    family_of,
+    family_of_kernel,
+    read_rules,
+)
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.placement.gpu_events import gpu_events
 from tracediff.profile.placement.nesting import LANES, build_lane
@@ -232,3 +242,11 @@ def test_a_missing_file_of_rules_is_refused_in_one_line(tmp_path):
     with pytest.raises(TracediffError) as error:
         read_rules(tmp_path / "absent.toml")
     assert error.value.reason == "no such file"
+
+
+def test_rules_ignore_case_like_python():
+    rules = [(family, re.compile("|".join(patterns.split()), re.IGNORECASE)) for family, patterns in RULES]
+    recorded = (Path(__file__).parent / "display_names.tsv").read_text().splitlines()
+    for line in recorded:
+        for name in (line, line.swapcase()):
+            assert _built_in(name, False) == next((f for f, p in rules if p.search(name)), None), name

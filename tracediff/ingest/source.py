@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from tracediff.errors import TracediffError
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-BOMB_BYTES, BOMB_RATIO = 1 << 30, 100
+BOMB_BYTES, BOMB_RATIO = 1 << 25, 100
 """A stream that unpacks to more than BOMB_BYTES at over BOMB_RATIO : 1 is refused (real traces pack 16–35 : 1)."""
 
 REMOTE = "'torch-tracediff[remote]'"

@@ -10,7 +10,7 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import grouped
+from tracediff.profile.arrays.factorize import grouped, numbered_texts
 from tracediff.profile.arrays.intervals import Intervals, union
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.placement.gpu_events import GpuEvents
@@ -158,12 +158,12 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
     """The intervals in which the innermost scope is of each family, thread by thread: first the thread of the steps,
     then in order of thread id.
     """
-    families = [known_families.of_name(name) for name in trace.names]
-    known = sorted(set(families))
-    family = np.array([known.index(f) for f in families], np.int64)
+    used, name = np.unique(trace.name[ops.rows], return_inverse=True)
+    place, known = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
+    family = place[name]
     for thread in thread_order(trace, steps, ops):
         times, innermost = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
-        family_at = np.where(innermost >= 0, family[trace.name[ops.rows[innermost]]], -1)
+        family_at = np.where(innermost >= 0, family[innermost], -1)
         for code in np.unique(family_at[family_at >= 0]).tolist():
             state = f"op:{known[code]}"
             if state not in names:

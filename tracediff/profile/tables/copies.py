@@ -8,6 +8,7 @@ import numpy as np
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import MISSING
+from tracediff.profile.arrays.factorize import numbered_texts
 from tracediff.profile.context import Context
 from tracediff.profile.model import TableRows
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
@@ -32,13 +33,13 @@ def table(context: Context) -> TableRows:
     trace, gpu = context.trace, context.gpu
     copies = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
     rows = gpu.rows[copies]
-    parts = [_parts(name) for name in trace.names]
-    directions, kinds = sorted({way for way, _ in parts}), sorted({kind for _, kind in parts})
-    direction = np.array([directions.index(way) for way, _ in parts], np.int64)[trace.name[rows]]
-    kind = np.array([kinds.index(kind) for _, kind in parts], np.int64)[trace.name[rows]]
+    used, name = np.unique(trace.name[rows], return_inverse=True)
+    parts = [_parts(trace.names[code]) for code in used.tolist()]
+    direction, directions = numbered_texts(way for way, _ in parts)
+    kind, kinds = numbered_texts(kind for _, kind in parts)
     size = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET))[rows]
     columns = [(gpu.end - gpu.start)[copies], np.ones(len(copies), np.int64), np.where(size == MISSING, 0, size)]
-    return summed(gpu.step[copies], [(direction, directions), (kind, kinds)], columns)
+    return summed(gpu.step[copies], [(direction[name], directions), (kind[name], kinds)], columns)
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
+from tracediff.profile.arrays.factorize import numbered_texts
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model import TableRows
@@ -62,9 +63,8 @@ def _named(context: Context, row: Int64) -> tuple[Int64, list[str]]:
     """Codes of the names of the rows ``row`` (−1: no name), and what they stand for."""
     used, name = np.unique(np.where(row >= 0, context.trace.name[row].astype(np.int64), -1), return_inverse=True)
     names = ["" if code < 0 else match_name(context.trace.names[code]) for code in used.tolist()]
-    texts = sorted(set(names))
-    place = {text: k for k, text in enumerate(texts)}
-    return np.array([place[n] for n in names], np.int64)[name], texts
+    place, texts = numbered_texts(names)
+    return place[name], texts
 
 
 def _on_thread(context: Context, thread: int) -> Chosen:
