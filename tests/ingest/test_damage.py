@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from build_trace import LAYOUTS, call, document, kernel, op, process_name, rows, step, text
@@ -17,6 +18,7 @@ from properties import examples
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import chunks, salvage
 from tracediff.ingest.brackets import brackets
+from tracediff.ingest.read import read_trace
 from tracediff.ingest.syntax import repaired
 from tracediff.ingest.trace import Trace
 
@@ -381,3 +383,11 @@ def test_a_file_without_a_single_event_that_can_be_read_says_why(read) -> None:
         read(b'{"traceEvents": [{"ph": "X", "ts": 1')
     with pytest.raises(NotATrace, match="contains no events"):
         read(b'{"traceEvents": []}')
+
+
+def test_damage_of_tiny_values_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "MOST_DAMAGE", 1 << 16)
+    path = tmp_path / "trace.json"
+    path.write_bytes(b'{"traceEvents":[' + b"{}" * 10_000 + b"]}")
+    with pytest.raises(TracediffError, match="cannot be read"):
+        read_trace(str(path))
