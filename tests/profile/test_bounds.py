@@ -50,8 +50,8 @@ def test_streams_and_devices_beyond_many_are_not_kept_apart(tmp_path: Path, monk
 
 def test_many_names_take_linear_time(tmp_path: Path) -> None:
     path = write(
-        tmp_path / "trace.json", document([step(1, 0, 1000), *(annotation(f"a{i}", 1, 1) for i in range(20_000))])
+        tmp_path / "trace.json", document([step(1, 0, 1000), *(annotation(f"a{i}", 1, 1) for i in range(40_000))])
     )
     before = time.process_time()
     tracediff.load(path)
-    assert time.process_time() - before < 8  # quadratic: 15 s and more
+    assert time.process_time() - before < 7  # comparing each name with each takes twice that
