@@ -233,3 +233,11 @@ def test_nesting_is_followed_without_recursion() -> None:
     deep = b"[" * 50_000 + b"]" * 50_000
     assert value_end(deep, 0) == 100_000
     assert max(depth for _, depth in brackets(deep)) == 50_000
+
+
+@examples(300)
+@given(st.text('{}[]"\\, a', max_size=60).map(str.encode), st.sampled_from([b"{", b"["]), st.integers(1, 70))
+def test_the_end_of_a_value_is_where_its_first_bracket_closes(rest, first, stop):
+    text_ = first + rest
+    expected = next((behind for behind, depth in brackets(text_, 0, stop) if depth <= 0), -1)
+    assert value_end(text_, 0, stop) == expected

@@ -16,6 +16,9 @@ NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb")*+(?:([{\[])|[}\]]
 searched: where no bracket
 follows, a search would try again from every byte."""
 
+NEXT_RUN = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb"|\{\s*+\}|\[\s*+\])*+(?:([{\[]++)|([}\]]++))", re.DOTALL)
+"""The same up to a run of brackets, its groups the run of opening and of closing ones; over empty values, too."""
+
 
 def brackets(text: bytes, start: int = 0, stop: int = sys.maxsize) -> Iterator[tuple[int, int]]:
     """(position behind it, depth there) of each bracket outside of strings; the depth is 0 at ``start``, and -1 behind
@@ -43,4 +46,12 @@ def top_level(text: bytes) -> tuple[list[int], int]:
 
 def value_end(text: bytes, start: int, stop: int = sys.maxsize) -> int:
     """Position behind the object or list that begins at ``start``; -1 where it does not end before ``stop``."""
-    return next((behind for behind, depth in brackets(text, start, stop) if depth <= 0), -1)
+    depth, start = 1, start + 1
+    while match := NEXT_RUN.match(text, start, stop):
+        opened, closed = match.span(1), match.span(2)
+        depth += opened[1] - opened[0]
+        if closed[1] - closed[0] >= depth:
+            return closed[0] + depth
+        depth -= closed[1] - closed[0]
+        start = match.end()
+    return -1

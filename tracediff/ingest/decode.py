@@ -133,7 +133,10 @@ class EventDecoder:
                 return None
             notes.add("repaired", REPAIRED)
             return _converted(fixed, kind)
-        notes.add("odd-fields", "events with fields of unexpected types were read as far as they go")
+        try:
+            msgspec.json.decode(text, type=TextEvent)  # a start is no odd field, however it is written
+        except NOT_JSON:
+            notes.add("odd-fields", "events with fields of unexpected types were read as far as they go")
         return event
 
     def part(self, batch: Batch) -> Part:
