@@ -9,6 +9,7 @@ from build_trace import rows
 
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError, printable
+from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Trace
 
 DROPPED = ("no-time", "damaged")
@@ -40,7 +41,7 @@ def counted(trace: Trace, content: bytes) -> None:
     """Events kept and dropped are the events there are, in a file that is JSON."""
     try:
         document = msgspec.json.decode(content)  # as strict as the standard: half a character is damage
-    except (ValueError, RecursionError):
+    except NOT_JSON:
         return
     events = document.get("traceEvents") if isinstance(document, dict) else document
     if not isinstance(events, list) or content.count(b'"traceEvents"') > 1:
