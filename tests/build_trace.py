@@ -185,3 +185,11 @@ def rows(trace: Any) -> list[tuple[Any, ...]]:
     tables = (None, None, trace.names, trace.categories, trace.ids, trace.ids, trace.phases)
     values = [c.tolist() if t is None else [t[i] for i in c.tolist()] for c, t in zip(columns, tables, strict=True)]
     return [(*row, trace.arguments_of(i)) for i, row in enumerate(zip(*values, strict=True))]
+
+
+def noted(trace: Any) -> dict[str, int]:
+    """How many events each health note of a `Trace` concerns, by code."""
+    out: dict[str, int] = {}
+    for note in trace.notes:
+        out[note.code] = out.get(note.code, 0) + note.count
+    return out

@@ -7,17 +7,16 @@ import os
 import secrets
 import signal
 import sys
-import tempfile
 import threading
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tracediff.errors import TracediffError
+from tracediff.temporary import temporary_folder
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import SIDES, LoadArguments, load_options
 from tracediff_cli.option_groups import GroupedCommand, Whole, option
@@ -166,8 +165,8 @@ def _token(given: str | None, none: bool, is_local: bool) -> str | None:
 @contextmanager
 def _page_that_opens(address: str) -> Iterator[str]:
     """The URL of a private file that leads to ``address``: other users see the command that starts a browser."""
-    with tempfile.TemporaryDirectory(prefix="tracediff-open-", ignore_cleanup_errors=True) as folder:  # of mode 700
-        page = Path(folder) / "dashboard.html"
+    with temporary_folder() as folder:
+        page = folder / "dashboard.html"
         target = html.escape(address)
         page.write_text(
             f'<!DOCTYPE html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>tracediff</title>'

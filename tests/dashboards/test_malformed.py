@@ -326,14 +326,14 @@ def test_an_error_of_a_user_is_a_line_in_every_callback(dashboard, requests):
         "chart-timeline.clickData": {"points": [{"id": "0:1"}]},
         "chart-timeline.relayoutData": {"xaxis.range": [20, 60]},
     }
-    told = 0
+    named = 0
     for body in requests.values():
         for value in (*body["inputs"], *body["state"]):
             value["value"] = values.get(f"{value['id']}.{value['property']}", value["value"])
         status, _, text = post(dashboard.url, body)
         assert status in (200, 204)
-        told += "no such set below the folder" in text
-    assert told == 5  # all that need the sets; reading and cancelling do not
+        named += "no such set below the folder" in text
+    assert named == 5  # all that need the sets; reading and cancelling do not
 
 
 def test_a_fault_of_a_callback_is_a_line(dashboard, requests, monkeypatch, caplog):

@@ -16,7 +16,7 @@ from tracediff.profile.selection import Selection
 
 GRAPH = "#chart-timeline .js-plotly-plot"
 LISTENS = f"() => document.querySelector('{GRAPH}')?._ev?.listeners('plotly_relayout').length > 0"
-"""Whether dash has connected the chart: what is zoomed before is not told to the server."""
+"""Whether dash has connected the chart: what is zoomed before does not reach the server."""
 NAMES = f"() => document.querySelector('{GRAPH}').data.flatMap(t => t.customdata)"
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
-from build_trace import rows
+from build_trace import noted, rows
 
-from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError, printable
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Trace
@@ -55,43 +52,5 @@ def counted(trace: Trace, content: bytes) -> None:
 def same_reading(whole: Trace, pieces: Trace) -> None:
     """What is read does not depend on where chunks end."""
     require(len(whole) == len(pieces), f"chunks: {len(whole)} and {len(pieces)} events")
-    require(_noted(whole) == _noted(pieces), f"chunks: {_noted(whole)} and {_noted(pieces)}")
+    require(noted(whole) == noted(pieces), f"chunks: {noted(whole)} and {noted(pieces)}")
     require(rows(whole) == rows(pieces), "chunks: other events")
-
-
-def _noted(trace: Trace) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for note in trace.notes:
-        found[note.code] = found.get(note.code, 0) + note.count
-    return found
-
-
-def closes(comparison: Comparison) -> None:
-    """Both accounts close exactly."""
-    step, gpu, host = comparison.step_time, comparison.gpu_time, comparison.host_time
-    require(step.residual == 0, f"residual of the step: {step.residual}")
-    require(sum(s.control for s in step.states) == step.control, "states of control")
-    require(sum(s.test for s in step.states) == step.test, "states of test")
-    parts = gpu.matched + gpu.placed + gpu.added + gpu.removed + gpu.unattributed
-    require(parts == gpu.delta, f"GPU account: {parts} of {gpu.delta}")
-    require(host.matched + host.placed + host.added + host.removed == host.delta, "host account")
-    require(all(sum(g.parts) == g.delta for g in gpu.groups), "parts of a group")
-
-
-def mirrors(forth: Comparison, back: Comparison) -> None:
-    """diff(a, b) = −diff(b, a)."""
-    require(_signed(forth, 1) == _signed(back, -1), "swapped sides differ")
-
-
-def _signed(comparison: Comparison, sign: int) -> dict[str, Any]:
-    gpu = comparison.gpu_time
-    added, removed = (gpu.added, gpu.removed) if sign > 0 else (-gpu.removed, -gpu.added)
-    return {
-        "scale": comparison.scale,
-        "step": sign * comparison.step_time.delta,
-        "states": {s.name: sign * s.delta for s in comparison.step_time.states if s.delta},
-        "gpu": sign * gpu.delta,
-        "added": added,
-        "removed": removed,
-        "ops": sorted((op.name, op.category, sign * op.delta) for op in comparison.ops if op.delta),
-    }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from build_trace import noted
 
 from tracediff.ingest.chunks import CHUNK
 from tracediff.ingest.read import read_trace
@@ -34,10 +35,4 @@ def read(scratch: Path) -> Callable[..., Trace]:
 def codes() -> Callable[[Trace], dict[str, int]]:
     """``codes(trace)``: how many events each health note concerns, by code."""
 
-    def by_code(trace: Trace) -> dict[str, int]:
-        out: dict[str, int] = {}
-        for note in trace.notes:
-            out[note.code] = out.get(note.code, 0) + note.count
-        return out
-
-    return by_code
+    return noted

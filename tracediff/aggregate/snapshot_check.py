@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from tracediff.ingest import categories as cat
-from tracediff.ingest.syntax import NOT_JSON
+from tracediff.ingest.operator_inputs import is_well_formed
 from tracediff.ingest.times import Int64
 from tracediff.profile.arrays.factorize import combined
 from tracediff.profile.model import CallTable, OpTable, Profile, WorkTable
@@ -25,8 +24,8 @@ NODE = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides")
 LARGEST_SUM = float(1 << 62)
 
 
-FORM_OF = {"shapes": list[list[int | list[int]]], "types": list[str], "strides": list[list[int | list[int]]]}
-"""Columns of a call table → what their texts are, as JSON."""
+ARGUMENT_OF = {"shapes": "Input Dims", "types": "Input type", "strides": "Input Strides"}
+"""Columns of a call table → the argument whose form their texts have."""
 
 
 def check(profile: Profile) -> None:
@@ -143,10 +142,13 @@ def _check_references(profile: Profile) -> None:
     _require_within("calls.kind", calls.kind, 0, len(KINDS))
     _require_within("calls.name", calls.name[phase], 0, len(PHASES))
     _require_within("calls.name", calls.name[~phase], 0, names)
-    for name, form in FORM_OF.items():
+    for name, argument in ARGUMENT_OF.items():
         _require_within(f"calls.{name}", getattr(calls, name), -1, texts)
         for code in np.unique(getattr(calls, name)).tolist():
-            require(code < 0 or _is_of(form, profile.texts[code]), f"calls.{name}: text {code} is no list of {name}")
+            require(
+                code < 0 or is_well_formed(argument, profile.texts[code]),
+                f"calls.{name}: text {code} is no list of {name}",
+            )
     _require_within("calls.step", calls.step, 0, steps)
     _require_within("calls.node", calls.node, 0, nodes)
     for table_name, table in _tables(profile).items():
@@ -159,14 +161,6 @@ def _check_references(profile: Profile) -> None:
         require((work.node[work.step < 0] == -1).all(), f"{table_name}.node: work of no step is in the call tree")
         require((work.order >= 0).all(), f"{table_name}.order is negative")
     _require_within("host_work.lane", profile.host_work.lane, 0, texts)
-
-
-def _is_of(form: object, text: str) -> bool:
-    try:
-        msgspec.json.decode(text, type=form)
-    except NOT_JSON:
-        return False
-    return True
 
 
 def _check_tree(profile: Profile) -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tracediff.errors import TracediffError
+from tracediff.ingest.source import without_waiting
 from tracediff.ingest.syntax import NOT_JSON
 
 S = TypeVar("S")
@@ -59,9 +60,8 @@ def read_whole(path: Path, most: int, remedy: str) -> bytes:
             ``most`` bytes.
     """
     try:
-        opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer must not block
-        with open(opened, "rb") as file:
-            if not stat.S_ISREG(os.fstat(opened).st_mode):
+        with open(path, "rb", opener=without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise TracediffError(str(path), "not a regular file", remedy)
             data = file.read(most + 1)
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.trace import Codes
 
 BETWEEN = ";\r\n"
-"""Stands between inputs that are written as text."""
+"""Separates inputs that are written as text."""
 TYPE_NAME = re.compile(r"(?!(?:null|true|false)$)[A-Za-z][A-Za-z0-9_:<> ]*|")
 SIZES = frozenset("0123456789,")
 MOST_DIMS = 64

@@ -197,7 +197,7 @@ class RegularFile(io.FileIO):
     """A regular file, and ``size`` bytes of it: as many as it had when it was opened, since it may grow without end."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "rb", opener=_without_waiting)
+        super().__init__(path, "rb", opener=without_waiting)
         status = os.fstat(self.fileno())
         if not stat.S_ISREG(status.st_mode):
             self.close()
@@ -209,8 +209,9 @@ class RegularFile(io.FileIO):
         return super().readinto(memoryview(buffer)[: max(self.size - self.tell(), 0)])
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a FIFO waits for a writer
+def without_waiting(path: str, flags: int) -> int:
+    """An opener for `open`, under which a pipe without a writer does not block."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 KINDS_OF_FILE = (
