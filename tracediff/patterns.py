@@ -6,6 +6,9 @@ A search begins anew at each character, so ``first.*second`` reads the rest of t
 
 from __future__ import annotations
 
+NAMES_KEPT = 1 << 18
+"""Names whose answers a function keeps: more than a pair of traces has, or each table would search them anew."""
+
 
 def followed(first: str, second: str, gap: str = r"\w") -> str:
     r"""A pattern found exactly where ``first``, any number of ``gap`` and ``second`` follow each other, but found from

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import lru_cache
+
+from tracediff.patterns import NAMES_KEPT
 
 KERNEL, MEMCPY, MEMSET = DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of the work on a device, whatever a vendor calls them."""
@@ -293,7 +296,8 @@ _ROLES = {
 }
 _MEMSET = _any_of(r.memset_events for r in SUPPORTED)
 _AWAITED_COPY = _any_of(r.awaited_copies for r in SUPPORTED)
-_COMMUNICATION = _any_of((p for r in RUNTIMES for p in r.communication), re.IGNORECASE)
+_COMMUNICATION = _any_of(_distinct(p for r in RUNTIMES for p in r.communication))
+"""In names in lower case, in which Python searches faster than ignoring case."""
 _SCOPES = frozenset(scope for r in RUNTIMES for scope in r.scopes)
 _PROCESSES = frozenset(name for r in RUNTIMES for name in r.processes)
 _DEVICES = _distinct((*(r.device for r in RUNTIMES if r is not CPU), "TPU", "HPU"))
@@ -321,9 +325,10 @@ def device_of_process(labels: Iterable[str]) -> str | None:
     return next((match[1] for label in labels if (match := _DEVICE.fullmatch(label))), None)
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def is_communication(kernel: str) -> bool:
     """Whether a kernel of this name moves data between ranks."""
-    return _COMMUNICATION.search(kernel) is not None and not _COMPILED.match(kernel)
+    return _COMMUNICATION.search(kernel.lower()) is not None and not _COMPILED.match(kernel)
 
 
 def is_synchronising(call: str) -> bool:

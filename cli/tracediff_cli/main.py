@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -16,6 +17,7 @@ def main() -> None:
 
 
 def _run() -> int:
+    gc.set_threshold(200_000, 50, 1000)  # millions of rows stay until the answer, and none of them is in a cycle
     import click
 
     from tracediff_cli.group import cli

@@ -363,6 +363,7 @@ def on_gpu(folder):
         (("owned", "ns", 0), 1, "the owners of a GPU state do not add up to it"),
         (("state_ns", 0, 0), 1, "the states of a step do not add up to it"),
         (("ops", "self_ns", 0), 10**9, "ops: self_ns > total_ns"),
+        (("ops", "self_ns", -1), 0, "ops: the self time of a GPU event is not its time"),
         (("ops", "total_ns", 0), 2**63 - 1, "needs more than 64 bits"),
         (("calls", "ordinal", 0), 2**63 - 1, "Expected `int` <= 9007199254740991"),
         (("step_numbers", 0), 1, "step_numbers has a duplicate"),

@@ -10,6 +10,7 @@ from properties import examples
 
 from tracediff.ingest.health import Notes
 from tracediff.ingest.read import read_trace
+from tracediff.profile.placement import nesting
 from tracediff.profile.placement.nesting import LANES, build_lane
 
 
@@ -60,6 +61,20 @@ def test_self_times_add_up_to_the_roots_whatever_overlaps(tmp_path, drawn):
     inner = built.parent >= 0
     assert (built.start[built.parent[inner]] <= built.start[inner]).all()
     assert (built.end[built.parent[inner]] >= built.end[inner]).all()
+
+
+@examples(300)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=12))
+def test_scopes_nest_as_if_they_were_opened_and_closed_one_by_one(drawn):
+    thread, start, dur = np.array(sorted(drawn, key=lambda s: (s[0], s[1], -s[2])), np.int64).T
+    for far in (0, 1 << 61):  # times so far apart that threads do not fit after each other
+        start[-1] += far
+        parent, end, depth = (np.zeros(len(start), np.int64) for _ in range(3))
+        for code in np.unique(thread):
+            first, last = np.searchsorted(thread, [code, code + 1]).tolist()
+            nesting._nest_crossing(first, last, start, start + dur, parent, end, depth)
+        found = nesting._nest(thread, start, start + dur)
+        assert [x.tolist() for x in found] == [x.tolist() for x in (parent, end, depth)]
 
 
 @traces.needs_traces

@@ -96,8 +96,9 @@ def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
 
 def _steps_of(profile: Profile, used: list[int], rank: int) -> Iterator[UsedStep]:
     foreign: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(GPU_STATES, 0))
+    own = set(used)
     for step, state, owner, ns in profile.owned.tolist():
-        if owner not in used:
+        if owner not in own:
             foreign[step][STATES[state]] += ns
     periods = profile.periods
     for s in used:

@@ -195,6 +195,7 @@ def _check_sums(profile: Profile) -> None:
         (np.maximum(kernels.step, -1), kernels.category, kernels.name, kernels.count, kernels.total_ns),
         [column[on_gpu] for column in (ops.step, ops.category, ops.name, ops.count, ops.total_ns)],
     )
+    require((ops.self_ns == ops.total_ns)[on_gpu].all(), "ops: the self time of a GPU event is not its time")
     is_operator = (ops.category == cat.CPU_OP) & (ops.step >= 0)
     operators = [column[is_operator] for column in (ops.step, ops.category, ops.name, ops.count, ops.self_ns)]
     name, category = calls.name[calls.node], np.full(len(calls.node), cat.CPU_OP)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.diff.matching.batch_ratio import shape_key
@@ -15,7 +16,7 @@ from tracediff.diff.matching.match import PLACED, TURNED, Match
 from tracediff.diff.matching.origins import Origins
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.match_names import table_name
+from tracediff.profile.kernels.match_names import match_name, table_name
 from tracediff.profile.work import UNMATCHED
 
 
@@ -46,7 +47,7 @@ class Group:
 
     Attributes:
         level: one of matching.match.LEVELS.
-        name: readable name of its largest member.
+        largest: raw name of its largest piece of work.
         family: what kind of work. phase: part of the step. module: path, None where unknown or several.
         control, test: members, the largest first.
         control_ops, test_ops: occurrences of the operator that all members share, None where they share none.
@@ -55,7 +56,7 @@ class Group:
     """
 
     level: str
-    name: str
+    largest: str
     family: str
     phase: str
     module: str | None
@@ -71,22 +72,32 @@ class Group:
         """Members of control and test."""
         return self.control, self.test
 
-    @property
+    @cached_property
+    def name(self) -> str:
+        """Readable name of its largest piece of work."""
+        return display_name(table_name(self.largest))
+
+    @cached_property
+    def match_names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Match names of the members of control and test."""
+        return frozenset(match_name(m.name) for m in self.control), frozenset(match_name(m.name) for m in self.test)
+
+    @cached_property
     def control_ns(self) -> int:
         """Time on the control side."""
         return sum(m.ns for m in self.control)
 
-    @property
+    @cached_property
     def test_ns(self) -> int:
         """Time on the test side."""
         return sum(m.ns for m in self.test)
 
-    @property
+    @cached_property
     def control_count(self) -> int:
         """Events on the control side."""
         return sum(m.count for m in self.control)
 
-    @property
+    @cached_property
     def test_count(self) -> int:
         """Events on the test side."""
         return sum(m.count for m in self.test)
@@ -216,7 +227,7 @@ def match_work(
             (TURNED.get(level, level), b, a, shared and (shared[1], shared[0])) for level, a, b, shared in matches
         ]
     groups = [_group(match, trees, scale) for match in matches]
-    groups.sort(key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
+    groups.sort(key=lambda g: (-abs(g.delta), g.largest, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
     return Matched(tuple(groups), (left_out[0], left_out[1]), pairing)
 
 
@@ -254,7 +265,7 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
     )
     return Group(
         level=level,
-        name=display_name(table_name(largest.work.name)),
+        largest=largest.work.name,
         family=family,
         phase=phases.pop() if len(phases) == 1 else "unknown",
         module=modules.pop() if len(modules) == 1 else None,

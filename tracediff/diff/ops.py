@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -29,7 +30,8 @@ class Op:
     """One operation on both sides, per step; counts and times are numerators over scale.
 
     Attributes:
-        name: readable. raw_name: as recorded (its most frequent spelling).
+        counted_as: name under which its spellings are counted; of calls of two vendors, one of each.
+        raw_name: as recorded (its most frequent spelling).
         device: cpu or gpu. category: of the trace. family: kind of work.
         *_total: every occurrence, recursion at each level. *_self: time in no child of the same lane.
         time_change: faster, slower, same, unclear, or untested with fewer than three runs per side or little time.
@@ -39,7 +41,7 @@ class Op:
         interval: 95 % interval of the relative change of its self time, None where untested.
     """
 
-    name: str
+    counted_as: str
     raw_name: str
     device: str
     category: str
@@ -56,6 +58,11 @@ class Op:
     relative: float | None = None
     counts_vary: bool = False
     interval: tuple[float, float] | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """Readable name."""
+        return display_name(self.counted_as)
 
     @property
     def delta(self) -> int:
@@ -106,7 +113,7 @@ def compare_ops(
             word, p, q, relative = "untested", None, None, None
         counts, totals, self_times = zip(control, test, strict=True)
         op = Op(
-            name=_pair_name(averages, calls, name) if paired else display_name(name),
+            counted_as=_pair_name(averages, calls, name) if paired else name,
             raw_name=raw,
             device=gpu_or_cpu(category),
             category=category,
@@ -150,7 +157,7 @@ def _pair_name(averages: tuple[OpAverage, OpAverage], calls: Mapping[str, str], 
 
 def is_pair(op: Op) -> bool:
     """Whether ``op`` is calls of two vendors that do the same."""
-    return op.category in CALL_CATEGORIES and PAIRED in op.name
+    return op.category in CALL_CATEGORIES and PAIRED in op.counted_as
 
 
 def by_name(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.match import PLACED
 from tracediff.diff.module_instances import every_instance
 from tracediff.diff.ops import GPU_WORK
 from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.match_names import match_name
 
 NAMED = 2
 """Kernels of a row that are named."""
@@ -25,8 +27,7 @@ class WorkChange:
         shapes: the inputs of that operator, empty where unknown. module: its path with ``[*]`` for instances, empty
             where unknown or several.
         family: what kind of work. level: how it was matched, the weakest of its groups.
-        control_kernels, test_kernels: short names of what ran, the longest time first; of operators without GPU work
-            empty.
+        control_names, test_names: match names of what ran, the longest time first; of operators without GPU work empty.
         groups: positions in the work's groups.
     """
 
@@ -34,8 +35,8 @@ class WorkChange:
     shapes: str
     module: str
     family: str
-    control_kernels: tuple[str, ...]
-    test_kernels: tuple[str, ...]
+    control_names: tuple[str, ...]
+    test_names: tuple[str, ...]
     control_count: int
     test_count: int
     control_ns: int
@@ -46,6 +47,16 @@ class WorkChange:
     def delta(self) -> int:
         """test − control time."""
         return self.test_ns - self.control_ns
+
+    @cached_property
+    def control_kernels(self) -> tuple[str, ...]:
+        """Short names of what ran on the control side, the longest time first."""
+        return tuple(dict.fromkeys(map(display_name, self.control_names)))
+
+    @cached_property
+    def test_kernels(self) -> tuple[str, ...]:
+        """Short names of what ran on the test side, the longest time first."""
+        return tuple(dict.fromkeys(map(display_name, self.test_names)))
 
     @property
     def kernels(self) -> str:
@@ -71,7 +82,13 @@ def work_changes(work: WorkTime) -> list[WorkChange]:
     for position, group in enumerate(work.groups):
         alike[_key(group)].append(position)
     rows = [_merged(work, positions) for positions in alike.values()]
-    return sorted(rows, key=lambda r: (-abs(r.delta), -max(r.control_ns, r.test_ns), r.name, r.module, r.shapes))
+    return sorted(rows, key=_place)
+
+
+def _place(row: WorkChange) -> tuple[object, ...]:
+    """The largest change first."""
+    names = row.operator, row.control_names, row.test_names, row.module, row.shapes
+    return -abs(row.delta), -max(row.control_ns, row.test_ns), *names
 
 
 def one_group(groups: Sequence[Group]) -> Group:
@@ -120,8 +137,8 @@ def _merged(work: WorkTime, positions: list[int]) -> WorkChange:
         shapes="" if placed else _shapes(first),
         module=modules.pop() if len(modules) == 1 else "",
         family=first.family,
-        control_kernels=tuple(_kernels(sides[0])),
-        test_kernels=tuple(_kernels(sides[1])),
+        control_names=tuple(_kernels(sides[0])),
+        test_names=tuple(_kernels(sides[1])),
         control_count=sum(g.control_count for g in groups),
         test_count=sum(g.test_count for g in groups),
         control_ns=sum(g.control_ns for g in groups),
@@ -135,11 +152,11 @@ def _members(groups: list[Group], side: int) -> list[Member]:
 
 
 def _kernels(members: list[Member] | tuple[Member, ...]) -> list[str]:
-    """Short names of GPU work, the longest time first."""
+    """Match names of GPU work, the longest time first."""
     times: dict[str, int] = defaultdict(int)
     for member in members:
         if member.category in GPU_WORK:
-            times[display_name(member.name)] += member.ns
+            times[match_name(member.name)] += member.ns
     return sorted(times, key=lambda name: (-times[name], name))
 
 

@@ -11,7 +11,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.arrays.factorize import grouped, numbered_texts
-from tracediff.profile.arrays.intervals import Intervals, union
+from tracediff.profile.arrays.paint import BARE, edges_of, paint
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import innermost_scopes
@@ -57,7 +57,8 @@ class StepAccount:
         ns: int64[steps, states]; each row sums to the step's period.
         owned: int64[k, 4] rows (step, state, owner, ns) of the GPU states: owner is the earliest step that launched an
             event that causes the state, NO_OWNER if only spilled or outside events cause it.
-        edges: int64[k + 1] ns. painted: int64[k] the state from each edge to the next.
+        edges: int64[k + 1] ns at which the state or the step changes. painted: int64[k] the state from each edge to the
+            next.
     """
 
     names: tuple[str, ...]
@@ -69,11 +70,17 @@ class StepAccount:
 
 @dataclass(frozen=True)
 class Layer:
-    """The intervals in which one state applies."""
+    """The intervals in which one state applies, unless an earlier layer's does.
+
+    Attributes:
+        state: position among the names of the states. start, end: int64[m] ns; empty and reversed ones add nothing.
+        owner: int64[m] position of the step that causes each; None for nobody's.
+    """
 
     state: int
-    owner: int
-    where: Intervals
+    start: Int64
+    end: Int64
+    owner: Int64 | None = None
 
 
 def step_account(
@@ -93,45 +100,47 @@ def step_account(
     layers = list(_gpu_layers(trace, gpu))
     layers += _host_layers(trace, gpu, annotations)
     layers += list(_op_layers(trace, steps, ops, names, families)) if not len(gpu.rows) else [_covered_by(trace, ops)]
-    low, high = int(completions[0]), int(completions[-1])
-    layers = [Layer(x.state, x.owner, x.where.clipped(low, high)) for x in layers]
-    edges = np.sort(np.concatenate([completions, *(e for x in layers for e in (x.where.start, x.where.end))]))
-    edges = edges[np.concatenate(([True], edges[1:] != edges[:-1]))]
-    painted = np.full(max(len(edges) - 1, 0), -1, np.int64)
-    for i, layer in enumerate(layers):
-        if len(layer.where.start):
-            first, last = np.searchsorted(edges, [layer.where.start[0], layer.where.end[-1]])
-            part = painted[first:last]
-            part[(part < 0) & layer.where.covers(edges[first:last])] = i
-    return _summed(names, layers, completions, edges, painted)
+    return _summed(names, completions, *_painted(layers, completions))
 
 
-def _summed(names: list[str], layers: list[Layer], completions: Int64, edges: Int64, painted: Int64) -> StepAccount:
-    states = np.array([x.state for x in layers] + [STATES.index("python")], np.int64)
-    owners = np.array([x.owner for x in layers] + [NO_OWNER], np.int64)
+def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int64]:
+    """(edges int64[k + 1] ns, state int64[k], owner int64[k]) of the instants between ``completions``."""
+    low, high = completions[0], completions[-1]
+    ranks = len(completions)  # an owner's, the earliest step's first; nobody's is last
+    starts, ends, order = [], [], []
+    for place, layer in enumerate(layers):
+        start, end = np.maximum(layer.start, low), np.minimum(layer.end, high)
+        lasting = np.flatnonzero(start < end)
+        owner = np.full(len(start), NO_OWNER, np.int64) if layer.owner is None else layer.owner
+        starts.append(start[lasting])
+        ends.append(end[lasting])
+        order.append(place * ranks + np.where(owner >= 0, owner, ranks - 1)[lasting])
+    edges = edges_of(completions, *starts, *ends)
+    painted = paint(edges, np.concatenate(starts), np.concatenate(ends), np.concatenate(order))
+    bare = painted == BARE
+    of_layer, owner = np.divmod(np.where(bare, ranks - 1, painted), ranks)
+    state = np.array([layer.state for layer in layers], np.int64)[of_layer]
+    return edges, np.where(bare, STATES.index("python"), state), np.where(owner < ranks - 1, owner, NO_OWNER)
+
+
+def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, owner: Int64) -> StepAccount:
     length = np.diff(edges)
     step = np.searchsorted(completions, edges[:-1], side="right") - 1
     ns = np.zeros((len(completions) - 1, len(names)), np.int64)
-    np.add.at(ns, (step, states[painted]), length)
-    on_gpu = np.flatnonzero((painted >= 0) & (states[painted] < len(GPU_STATES)))
-    keys, sums = grouped([step[on_gpu], states[painted[on_gpu]], owners[painted[on_gpu]]], [length[on_gpu]])
-    return StepAccount(tuple(names), ns, np.column_stack((*keys, *sums)), edges, states[painted])
+    np.add.at(ns, (step, state), length)
+    on_gpu = np.flatnonzero(state < len(GPU_STATES))
+    keys, sums = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
+    new = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(step, prepend=-1))
+    return StepAccount(tuple(names), ns, np.column_stack((*keys, *sums)), np.append(edges[new], edges[-1:]), state[new])
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
     communicates = trace.named(is_communication)[gpu.rows]
     kernel = trace.category[gpu.rows] == cat.KERNEL
     launch_end = np.where(gpu.launch >= 0, trace.ts[gpu.launch] + trace.dur[gpu.launch], gpu.start)
-    owner = np.where(gpu.step >= 0, gpu.step, NO_OWNER)
-    owners = [int(o) for o in np.unique(owner) if o >= 0] + [NO_OWNER]  # the earliest step first, nobody's last
-    kinds = (kernel & ~communicates, kernel & communicates, ~kernel)
-    for state, which in enumerate(kinds):
-        for o in owners:
-            some = which & (owner == o)
-            yield Layer(state, o, union(gpu.start[some], gpu.end[some]))
-    for o in owners:
-        some = owner == o
-        yield Layer(STATES.index("gpu_queued"), o, union(launch_end[some], gpu.start[some]))
+    for state, which in enumerate((kernel & ~communicates, kernel & communicates, ~kernel)):
+        yield Layer(state, gpu.start[which], gpu.end[which], gpu.step[which])
+    yield Layer(STATES.index("gpu_queued"), launch_end, gpu.start, gpu.step)
 
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
@@ -147,7 +156,7 @@ def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]
 
 
 def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
-    return Layer(STATES.index(state), NO_OWNER, union(trace.ts[rows], trace.ts[rows] + trace.dur[rows]))
+    return Layer(STATES.index(state), trace.ts[rows], trace.ts[rows] + trace.dur[rows])
 
 
 def _covered_by(trace: Trace, ops: Lane) -> Layer:
@@ -169,14 +178,15 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
             if state not in names:
                 names.append(state)
             some = np.flatnonzero(family_at[:-1] == code)
-            yield Layer(names.index(state), NO_OWNER, union(times[some], times[some + 1]))
+            yield Layer(names.index(state), times[some], times[some + 1])
 
 
 def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
     starts = np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION)
     step_threads = trace.pid.astype(np.int64)[starts] * (len(trace.ids) + 1) + trace.tid[starts]
-    firsts = {int(t): int(r) for t, r in zip(ops.thread[::-1].tolist(), ops.rows[::-1].tolist(), strict=True)}
+    threads, first = np.unique(ops.thread, return_index=True)
+    firsts = dict(zip(threads.tolist(), ops.rows[first].tolist(), strict=True))
 
     def place(thread: int) -> tuple[bool, bool, int, str]:
         tid = trace.ids[trace.tid[firsts[thread]]]

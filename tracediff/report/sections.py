@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tracediff.diff.comparison import Comparison
@@ -25,7 +25,7 @@ SMALL_STATE = 0.0005
 MOST = 0.8
 """Part of an operation's change from which its significance is that of a row."""
 ONE_SIDED = "added or removed"
-R = TypeVar("R", bound="Row")
+T = TypeVar("T")
 ALL_MODULES = Modules()
 
 
@@ -57,16 +57,16 @@ class WorkRow(Row):
     shapes: str = ""
 
 
-SORTS: dict[str, Callable[[Row], tuple[float | str, ...]]] = {
-    "change": lambda row: (-abs(row.delta_us),),
-    "slower": lambda row: (-row.delta_us,),
-    "faster": lambda row: (row.delta_us,),
-    "control": lambda row: (-row.control_us,),
-    "test": lambda row: (-row.test_us,),
-    "count": lambda row: (-abs(row.test_count - row.control_count),),
-    "name": lambda row: (row.name,),
+SORTS: dict[str, Callable[[Row], float]] = {
+    "change": lambda row: -abs(row.delta_us),
+    "slower": lambda row: -row.delta_us,
+    "faster": lambda row: row.delta_us,
+    "control": lambda row: -row.control_us,
+    "test": lambda row: -row.test_us,
+    "count": lambda row: -abs(row.test_count - row.control_count),
+    "name": lambda _: 0.0,
 }
-"""Orders of the tables of changes."""
+"""Orders of the tables of changes by their numbers; those equal in them are in order of name."""
 
 
 def step_rows(comparison: Comparison, small: float = SMALL_STATE) -> list[Row]:
@@ -127,45 +127,47 @@ def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> 
 def host_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[WorkRow], int]:
     """The ``top`` changes of self time on the host, and how many more there are."""
     us, number = comparison.us, comparison.number
-    rows = [
-        WorkRow(
-            op.name,
-            us(op.control_self),
-            us(op.test_self),
-            us(op.delta),
-            number(op.control_count),
-            number(op.test_count),
-            "" if op.time_change == "untested" else op.time_change,
-            kernels=op.name,
-        )
+
+    def numbers(op: Op) -> Row:
+        times = us(op.control_self), us(op.test_self), us(op.delta)
+        return Row("", *times, number(op.control_count), number(op.test_count))
+
+    def row(op: Op, of: Row) -> WorkRow:
+        word = "" if op.time_change == "untested" else op.time_change
+        return WorkRow(**vars(replace(of, name=op.name, word=word)), kernels=op.name)
+
+    ops = [
+        op
         for op in comparison.ops
         if op.category in HOST_WORK and (op.delta or op.control_count != op.test_count or sort != "change")
     ]
-    return _sorted(rows, sort)[:top], max(len(rows) - top, 0)
+    return _first(ops, numbers, row, sort, top), max(len(ops) - top, 0)
 
 
 def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[WorkRow], int]:
     """The ``top`` changes of matched work with its instances merged, and how many more there are."""
     us, number = comparison.us, comparison.number
     words = {op.name: op for op in comparison.ops if op.time_change != "untested"}
-    rows = [
-        WorkRow(
-            change.name,
-            us(change.control_ns),
-            us(change.test_ns),
-            us(change.delta),
-            number(change.control_count),
-            number(change.test_count),
-            _word(change, words),
+
+    def numbers(change: WorkChange) -> Row:
+        times = us(change.control_ns), us(change.test_ns), us(change.delta)
+        return Row("", *times, number(change.control_count), number(change.test_count))
+
+    def row(change: WorkChange, of: Row) -> WorkRow:
+        return WorkRow(
+            **vars(replace(of, name=change.name, word=_word(change, words))),
             operator=change.operator,
             kernels=change.kernels,
             module=change.module,
             shapes=change.shapes,
         )
+
+    found = [
+        change
         for change in comparison.work_changes
         if change.delta or change.control_count != change.test_count or sort != "change"
     ]
-    return _sorted(rows, sort)[:top], max(len(rows) - top, 0)
+    return _first(found, numbers, row, sort, top), max(len(found) - top, 0)
 
 
 def _word(change: WorkChange, tested: dict[str, Op]) -> str:
@@ -174,8 +176,17 @@ def _word(change: WorkChange, tested: dict[str, Op]) -> str:
     return op.time_change if op and change.delta * op.delta > 0 and abs(change.delta) >= MOST * abs(op.delta) else ""
 
 
-def _sorted(rows: Sequence[R], sort: str) -> list[R]:
-    return sorted(rows, key=lambda row: (*SORTS[sort](row), row.name))
+def _first(
+    items: Sequence[T], numbers: Callable[[T], Row], row: Callable[[T, Row], WorkRow], sort: str, top: int
+) -> list[WorkRow]:
+    """The first ``top`` rows of ``items`` in the order ``sort``: only those get a name that may be among them by their
+    ``numbers``, since names are costly where there are many.
+    """
+    rows = [numbers(item) for item in items]
+    places = [SORTS[sort](of) for of in rows]
+    last = max(sorted(places)[:top], default=0.0)
+    chosen = [row(item, of) for item, of, place in zip(items, rows, places, strict=True) if place <= last]
+    return sorted(chosen, key=lambda of: (SORTS[sort](of), of.name))[:top]
 
 
 BY_TITLES = {

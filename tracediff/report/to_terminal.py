@@ -113,9 +113,11 @@ def show(
     following = next_command(comparison, command) if usual else None
     last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
     room = SCREEN - ceil(len(last.rstrip()) / console.width)
-    while usual and screen.rows > LEAST_ROWS and len(console.render_lines(render(comparison, screen))) > room:
+    answer = render(comparison, screen)
+    while usual and screen.rows > LEAST_ROWS and len(console.render_lines(answer)) > room:
         screen = replace(screen, rows=screen.rows - 1)
-    print_screen(console, render(comparison, screen))
+        answer = render(comparison, screen)
+    print_screen(console, answer)
     console.file.write(last)
 
 

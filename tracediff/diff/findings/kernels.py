@@ -108,7 +108,7 @@ def counted(group: Group) -> tuple[tuple[Member, ...], tuple[Member, ...]] | Non
     extra = additional(group, 0), additional(group, 1)
     if any(extra) and 2 * abs(change_of(extra)) > abs(group.delta):
         return extra
-    if group.call is None and not set.intersection(*({match_name(m.name) for m in side} for side in group.sides)):
+    if group.call is None and group.match_names[0].isdisjoint(group.match_names[1]):
         return None  # other kernels of other operators: their numbers do not compare
     differs = group.counts[0] != group.counts[1] and 2 * abs(group.parts[0]) > abs(group.delta)
     return group.sides if differs else None
@@ -121,14 +121,15 @@ def change_of(sides: tuple[tuple[Member, ...], tuple[Member, ...]]) -> int:
 
 def additional(group: Group, side: int) -> tuple[Member, ...]:
     """The members of ``side`` that run beside those that the other side has, too; none where others replaced them."""
-    names, others = ({match_name(m.name) for m in members} for members in (group.sides[side], group.sides[1 - side]))
+    names, others = group.match_names[side], group.match_names[1 - side]
     return tuple(m for m in group.sides[side] if match_name(m.name) not in others) if others < names else ()
 
 
 def replaced(group: Group) -> bool:
     """Whether other kernels do this work than before."""
-    names = [{match_name(m.name) for m in side} for side in group.sides]
-    return names[0] != names[1] and not all(is_generated(m.name) for m in (*group.control, *group.test))
+    return group.match_names[0] != group.match_names[1] and not all(
+        is_generated(m.name) for m in (*group.control, *group.test)
+    )
 
 
 def throughout(comparison: Comparison) -> list[Finding]:
@@ -204,15 +205,15 @@ def _family(comparison: Comparison, family: str, whole: Part) -> list[Finding]:
         over = f" over {plural(len(names), 'name')}"
         return [_slower(comparison, kind, f"{family} {noun_of(comparison)}", whole, over, names)]
     return [
-        _slower(comparison, kinds.SLOWER_KERNEL if n.delta > 0 else kinds.FASTER_KERNEL, name, n, "", {})
+        _slower(comparison, kinds.SLOWER_KERNEL if n.delta > 0 else kinds.FASTER_KERNEL, display_name(name), n, "", {})
         for name, n in names.items()
         if _changed(comparison, n) and _passes_kernel(comparison, name, n.delta)
     ]
 
 
 def _names(comparison: Comparison, whole: Part) -> dict[str, Part]:
-    """The groups of ``whole`` by kernel name, the largest change first."""
-    return _parts_by(comparison, whole, lambda group: group.name)
+    """The groups of ``whole`` by match name, the largest change first."""
+    return _parts_by(comparison, whole, lambda group: match_name(group.largest))
 
 
 def _parts_by(comparison: Comparison, whole: Part, name_of: Callable[[Group], str]) -> dict[str, Part]:
@@ -233,7 +234,8 @@ def _passes_family(comparison: Comparison, family: str, delta: int) -> bool:
 
 
 def _passes_kernel(comparison: Comparison, name: str, delta: int) -> bool:
-    return passes(comparison, (op.time_change for op in comparison.ops if op.name == name), delta)
+    """Whether the change of the kernels of a match name passes the test of operations."""
+    return passes(comparison, (op.time_change for op in comparison.ops if match_name(op.counted_as) == name), delta)
 
 
 def _slower(
@@ -245,11 +247,7 @@ def _slower(
     times = change(us(found.control), us(found.test))
     title = f"{what} {became(found.control, found.test, several)}: {times} per step{over}"
     groups = [comparison.work.groups[i] for i in found.indices]
-    rows = (
-        [_evidence(comparison, name, n) for name, n in names.items() if n.delta * found.delta > 0][:SHOWN]
-        if names
-        else [of_group(comparison, g) for g in largest(groups)]
-    )
+    rows = _of_names(comparison, names, found) if names else [of_group(comparison, g) for g in largest(groups)]
     where = f"{_place(comparison, found)}{reaches(comparison)}"
     detail = f"{where}The same {noun_of(comparison)} run on both sides. {kinds.advice_of(kind)}"
     return Finding(
@@ -305,6 +303,12 @@ def of_group(comparison: Comparison, group: Group, name: str | None = None) -> E
     )
 
 
+def _of_names(comparison: Comparison, names: dict[str, Part], whole: Part) -> list[Evidence]:
+    """Evidence of the first of ``names`` that changed as ``whole`` did."""
+    alike = [name for name, found in names.items() if found.delta * whole.delta > 0][:SHOWN]
+    return [_evidence(comparison, display_name(name), names[name]) for name in alike]
+
+
 def _evidence(comparison: Comparison, name: str, found: Part) -> Evidence:
     groups = [comparison.work.groups[i] for i in found.indices]
     counts = sum(g.control_count for g in groups), sum(g.test_count for g in groups)
@@ -314,7 +318,7 @@ def _evidence(comparison: Comparison, name: str, found: Part) -> Evidence:
 
 def largest(groups: Iterable[Group]) -> list[Group]:
     """The groups that changed most."""
-    return sorted(groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.name))[:SHOWN]
+    return sorted(groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.largest))[:SHOWN]
 
 
 def modules(comparison: Comparison) -> list[Finding]:
@@ -356,7 +360,7 @@ def _module(comparison: Comparison, name: str, inside: Part, instances: int) -> 
         f"{reaches(comparison)}Most of the change of GPU work is in this module. Read what changed in it.",
         delta_us=us(inside.delta),
         weight_us=weight(comparison, inside.delta),
-        evidence=tuple(_evidence(comparison, n, p) for n, p in names.items() if p.delta * inside.delta > 0)[:SHOWN],
+        evidence=tuple(_of_names(comparison, names, inside)),
         covers=inside.indices,
     )
 
@@ -382,9 +386,8 @@ def swapped(comparison: Comparison) -> list[Finding]:
             detail = f"{replacement} than before. This does not explain the change of the step."
         else:
             continue
-        evidence = tuple(
-            _evidence(comparison, name, swap) for name, swap in _parts_by(comparison, whole, _swap_name).items()
-        )[:SHOWN]
+        swaps = list(_parts_by(comparison, whole, _swap_name).items())[:SHOWN]
+        evidence = tuple(_evidence(comparison, name, swap) for name, swap in swaps)
         found.append(
             Finding(
                 kind,

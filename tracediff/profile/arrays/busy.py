@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.intervals import union
+from tracediff.profile.arrays.paint import BARE, edges_of, paint
 
 
 def busy_ns(start: Int64, end: Int64, step: Int64, steps: int) -> Int64:
@@ -18,15 +18,8 @@ def busy_ns(start: Int64, end: Int64, step: Int64, steps: int) -> Int64:
     """
     out = np.zeros(steps, np.int64)
     mine = np.flatnonzero(step >= 0)
-    mine = mine[np.argsort(step[mine], kind="stable")]
-    borders = np.searchsorted(step[mine], np.arange(steps + 1))
-    earlier_start = np.minimum.accumulate(start[mine])
-    later = union(start[:0], end[:0])
-    for s in range(steps - 1, -1, -1):
-        step_events = mine[borders[s] : borders[s + 1]]
-        both = union(np.concatenate((later.start, start[step_events])), np.concatenate((later.end, end[step_events])))
-        out[s] = both.total - later.total
-        if borders[s]:
-            near = both.end > earlier_start[borders[s] - 1]  # the rest cannot meet an earlier step's events
-            later = union(both.start[near], both.end[near])
+    edges = edges_of(start[mine], end[mine])
+    earlier = paint(edges, start[mine], end[mine], -step[mine])  # the latest step in the lowest layer
+    busy = np.flatnonzero(earlier != BARE)
+    np.add.at(out, -earlier[busy], np.diff(edges)[busy])
     return out

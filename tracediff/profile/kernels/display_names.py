@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 
 from tracediff.errors import printable
+from tracediff.patterns import NAMES_KEPT
 from tracediff.profile.kernels.match_names import COPY, MEMSET, match_name
 from tracediff.runtimes import is_communication
 
@@ -101,6 +102,14 @@ LENGTH = re.compile(r"[1-9]\d{0,3}")
 IDENTIFIER = re.compile(r"^[\w.]+$")
 BEFORE_BRACKETS = re.compile(r"[^<(]*")
 OWN_PARAMETERS = re.compile(r"(?:Params|Args|Storage<\w+>)$")
+CLOSED_BY = {"<": ">", "(": ")", "{": "}", "[": "]"}
+BRACKET = re.compile(r"[<({\[\]})>]")
+SEPARATORS = {
+    " ": re.compile(r"[<({\[\]})> ]"),
+    ",": re.compile(r"[<({\[\]})>,]"),
+    "::": re.compile(r"[<({\[\]})>]|::"),
+}
+"""Brackets or the separator."""
 BREAK = re.compile(r"[,<(:]+")
 QUALIFIERS = re.compile(r"(?<![*&\s])(?<!\bconst)(?:\bconst\b|[*&\s])++$")
 """What a type ends in; begins only where none of these comes before, so that each is read once."""
@@ -110,7 +119,7 @@ FUNCTOR = re.compile(r"^(\w+)Functor\b")
 ARRAY_OF_POINTERS = re.compile(r"^(?:std::array|at::detail::Array)<char\*")
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=NAMES_KEPT)
 def display_name(raw: str) -> str:
     """A short form of ``raw`` for tables, made from its match name: stable against ids, addresses and counters; never
     empty, never of several lines.
@@ -152,31 +161,29 @@ def _identifier(name: str) -> str:
 def _balanced(text: str) -> bool:
     """Whether brackets close in order, and do not nest beyond what is parsed."""
     waiting: list[str] = []
-    for c in text.replace("->", ""):
-        if c in "<({[":
-            waiting.append({"<": ">", "(": ")", "{": "}", "[": "]"}[c])
+    for bracket in BRACKET.findall(text.replace("->", "")):
+        if bracket in CLOSED_BY:
+            waiting.append(CLOSED_BY[bracket])
             if len(waiting) > DEEPEST_PARSED:
                 return False
-        elif c in ">)}]" and (not waiting or waiting.pop() != c):
+        elif not waiting or waiting.pop() != bracket:
             return False
     return not waiting
 
 
 def _pieces(text: str, separator: str) -> list[str]:
-    """``text`` split at each ``separator`` outside all brackets."""
-    out, depth, start, i = [], 0, 0, 0
-    while i < len(text):
-        c = text[i]
-        if c in "<({[":
+    """``text`` split at each ``separator`` (one of SEPARATORS) outside all brackets."""
+    out, depth, start = [], 0, 0
+    for m in SEPARATORS[separator].finditer(text):
+        found, i = m[0], m.start()
+        if found in CLOSED_BY:
             depth += 1
-        elif c in ")}]" or (c == ">" and text[i - 1] != "-"):
+        elif found == separator:
+            if depth == 0:
+                out.append(text[start:i].strip())
+                start = m.end()
+        elif found != ">" or not text.endswith("-", 0, i):
             depth -= 1
-        elif depth == 0 and text.startswith(separator, i):
-            out.append(text[start:i].strip())
-            i += len(separator)
-            start = i
-            continue
-        i += 1
     return [*out, text[start:].strip()]
 
 
@@ -200,10 +207,11 @@ def _component(part: str) -> tuple[str, list[str] | None, str | None]:
 def _closing(text: str) -> int:
     """The position of the bracket that closes the one ``text`` begins with."""
     depth = 0
-    for i, c in enumerate(text):
-        if c in "<({[":
+    for m in BRACKET.finditer(text):
+        found, i = m[0], m.start()
+        if found in CLOSED_BY:
             depth += 1
-        elif c in ")}]" or (c == ">" and text[i - 1] != "-"):
+        elif found != ">" or not text.endswith("-", 0, i):
             depth -= 1
             if depth == 0:
                 return i

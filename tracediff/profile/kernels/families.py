@@ -10,7 +10,7 @@ from typing import Any
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.documents import read_toml
-from tracediff.patterns import followed
+from tracediff.patterns import NAMES_KEPT, followed
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_direction, is_communication, is_memset
 from tracediff.user_patterns import check_pattern, first_found
@@ -246,7 +246,7 @@ def _own_rules(subject: str, table: Any, form: str) -> list[tuple[str, str]]:
     return [(name.strip(), p) for p in patterns]
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=NAMES_KEPT)
 def _family(user_rules: tuple[tuple[str, str], ...], name: str, on_device: bool) -> str:
     communicates = is_communication(name) or (not on_device and bool(collective_of_scope(name)))
     if user_rules:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tracediff.patterns import followed
+from tracediff.patterns import NAMES_KEPT, followed
 
 ATTENTION = r"flash_(?:fwd|bwd)|fmha_cutlass"
 SGEMM = r"(?<![a-z])(?:fp16_)?[sdcz]gemm"
@@ -35,7 +35,7 @@ USES_NOT = re.compile(
 )
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=NAMES_KEPT)
 def uses_tensor_cores(name: str) -> bool | None:
     """Whether a kernel uses matrix units, by its name; None if the name does not tell (Triton, elementwise loops)."""
     if USES.search(name):

@@ -123,25 +123,63 @@ def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64
 def _nest(thread: Int64, start: Int64, recorded_end: Int64) -> tuple[Int64, Int64, Int64]:
     """(parent, end cut at the parent's, depth), each int64[n], of scopes sorted outer first."""
     n = len(start)
-    parent, end, depth = np.full(n, -1, np.int64), recorded_end.copy(), np.zeros(n, np.int64)
-    borders = np.concatenate(([0], np.flatnonzero(np.diff(thread)) + 1, [n])) if n else np.zeros(1, np.int64)
-    for first, last in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-        open_ends, open_at = [int(np.iinfo(np.int64).max)], [-1]
-        for block in range(first, last, BLOCK):  # blocks bound the Python objects alive at a time
-            stop = min(block + BLOCK, last)
-            parents, ends, depths = [], [], []
-            for i, s, e in zip(
-                range(block, stop), start[block:stop].tolist(), recorded_end[block:stop].tolist(), strict=True
-            ):
-                while open_ends[-1] <= s:
-                    open_ends.pop()
-                    open_at.pop()
-                parents.append(open_at[-1])
-                depths.append(len(open_at) - 1)
-                if e > open_ends[-1]:
-                    e = open_ends[-1]
-                ends.append(e)
-                open_ends.append(e)
-                open_at.append(i)
-            parent[block:stop], end[block:stop], depth[block:stop] = parents, ends, depths
+    if not n:
+        return start, recorded_end, thread
+    threads = np.concatenate(([0], np.flatnonzero(np.diff(thread)) + 1, [n]))
+    low = int(start.min())
+    span = int(recorded_end.max()) - low + 1
+    if span < (1 << 62) // len(threads):
+        apart = np.repeat(np.arange(len(threads) - 1), np.diff(threads)) * span  # one thread after the other
+        parent, depth = _nest_within(start - low + apart, recorded_end - low + apart)
+        beyond = np.flatnonzero((parent >= 0) & (recorded_end > recorded_end[parent]))
+        crossing = np.unique(np.searchsorted(threads, beyond, side="right") - 1).tolist()
+    else:
+        parent, depth = np.full(n, -1, np.int64), np.zeros(n, np.int64)
+        crossing = list(range(len(threads) - 1))
+    end = recorded_end.copy()
+    for k in crossing:
+        _nest_crossing(int(threads[k]), int(threads[k + 1]), start, recorded_end, parent, end, depth)
     return parent, end, depth
+
+
+def _nest_within(start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """(parent, depth) of scopes in order of their start, each of which ends before the one around it does.
+
+    Where one ends later, the first such scope of a thread has a parent that ends before it; what comes after is void.
+    """
+    n = len(start)
+    index = np.arange(n)
+    empty = np.concatenate(([0], np.cumsum(start == end)))
+    ended = np.searchsorted(np.sort(end), start, side="right")
+    ended -= empty[np.searchsorted(start, start, side="right")] - empty[:-1]  # empty ones that come only now or later
+    depth = index - ended
+    key = depth * n + index
+    order = np.argsort(key)
+    parent = order[np.searchsorted(key[order], key - n) - 1]  # the last one before, one level up
+    return np.where(depth > 0, parent, -1), depth
+
+
+def _nest_crossing(
+    first: int, last: int, start: Int64, recorded_end: Int64, parent: Int64, end: Int64, depth: Int64
+) -> None:
+    """Set parent, end and depth of the scopes ``first`` to ``last`` of one thread, some of which end after the one
+    around them.
+    """
+    open_ends, open_at = [int(np.iinfo(np.int64).max)], [-1]
+    for block in range(first, last, BLOCK):  # blocks bound the Python objects alive at a time
+        stop = min(block + BLOCK, last)
+        parents, ends, depths = [], [], []
+        for i, s, e in zip(
+            range(block, stop), start[block:stop].tolist(), recorded_end[block:stop].tolist(), strict=True
+        ):
+            while open_ends[-1] <= s:
+                open_ends.pop()
+                open_at.pop()
+            parents.append(open_at[-1])
+            depths.append(len(open_at) - 1)
+            if e > open_ends[-1]:
+                e = open_ends[-1]
+            ends.append(e)
+            open_ends.append(e)
+            open_at.append(i)
+        parent[block:stop], end[block:stop], depth[block:stop] = parents, ends, depths

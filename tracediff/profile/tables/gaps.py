@@ -9,6 +9,7 @@ import numpy as np
 from tracediff.ingest.times import Int64
 from tracediff.profile.arrays.factorize import combined
 from tracediff.profile.arrays.intervals import Intervals, union
+from tracediff.profile.arrays.paint import edges_of
 from tracediff.profile.context import Context
 from tracediff.profile.model import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents, gpu_names
@@ -74,8 +75,7 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     queued, collective = _collectives_next(context, gpu), _on_host(context)
     low, high = int(context.completions[0]), int(context.completions[-1])
     also = [x for among in (queued, collective) for x in (among.clipped(low, high).start, among.clipped(low, high).end)]
-    edges = np.sort(np.concatenate((account.edges, *also)), kind="stable")
-    edges = edges[np.concatenate(([True], edges[1:] != edges[:-1]))]
+    edges = edges_of(account.edges, *also)
     start, length = edges[:-1], np.diff(edges)
     state = account.painted[np.searchsorted(account.edges, start, side="right") - 1]
     waits = np.array([WAITS_IN[s] for s in STATES], np.int64)[state]
