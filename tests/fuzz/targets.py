@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -14,14 +15,16 @@ from accounts import assert_antisymmetric, assert_closes
 from odd_values import text
 
 from fuzz import mutate, seeds
-from fuzz.invariants import counted, one_line, same_reading
+from fuzz.invariants import counted, one_line, require, same_reading
 from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.gate.config import read_settings
-from tracediff.engine import load_sets
+from tracediff.engine import ARGUMENTS, load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import read_manifest
+from tracediff.ingest.native import SWITCH
 from tracediff.ingest.read import read_trace
+from tracediff.ingest.trace import Trace
 from tracediff.profile.kernels.families import read_rules
 from tracediff.report.to_json import to_json
 
@@ -204,8 +207,51 @@ def use_manifest(content: bytes, folder: Path, random: Random) -> None:
         compare_with_base(inner, folder, random)
 
 
+def make_layout(random: Random) -> bytes:
+    """A trace in one of the layouts that tools write, spoiled or damaged or neither."""
+    document = seeds.trace(random)
+    if random.random() < 0.6:
+        document = mutate.spoil(random, document)
+    content = text(document)
+    if random.random() < 0.5:
+        content = content.replace(b", ", random.choice((b",", b",\n    ", b" ,\t"))).replace(
+            b": ", random.choice((b":", b" : "))
+        )
+    return mutate.damage(random, content) if random.random() < 0.4 else content
+
+
+def use_readers(content: bytes, folder: Path, random: Random) -> None:
+    """Read it with the native reader and without."""
+    path = folder / "trace.json"
+    path.write_bytes(content)
+    only = random.choice((None, None, ARGUMENTS))
+    same_answer(
+        *(read_or_refused(path, random.choice((None, 200, 1000, 5000)), only, switch) for switch in ("0", "1")),
+    )
+
+
+def read_or_refused(path: Path, chunk: int | None, only: frozenset[str] | None, switch: str) -> Trace | str:
+    """The trace, or the line that refuses it; ``switch`` of the native reader."""
+    os.environ[SWITCH] = switch
+    try:
+        return read_trace(str(path), chunk, only)
+    except TracediffError as error:
+        return str(error)
+    finally:
+        del os.environ[SWITCH]
+
+
+def same_answer(python: Trace | str, native: Trace | str) -> None:
+    """The two readers agree."""
+    if isinstance(python, Trace) and isinstance(native, Trace):
+        same_reading(python, native)
+    else:
+        require(python == native, f"readers: {python if isinstance(python, str) else native}")
+
+
 TARGETS = {
     "trace": Target(make_trace, use_trace),
+    "layout": Target(make_layout, use_readers),
     "snapshot": Target(make_seed, use_snapshot),
     "manifest": Target(make_manifest, use_manifest),
     "settings": Target(partial(make_lines, whole=SETTINGS), use_settings),

@@ -9,7 +9,7 @@ none is lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -93,6 +93,12 @@ UNFIT_NAME = re.compile(r'["\\\x00-\x1f]')
 ABSENT = msgspec.Raw(b"")
 
 
+def kind_of(name: str) -> type:
+    """The type of a column of this name: int, float or str."""
+    name = OTHER_SPELLINGS.get(name, name)
+    return int if name in INTS else float if name in FLOATS else str
+
+
 class ArgumentDecoder:
     """Decodes the argument objects of one category in batches.
 
@@ -109,10 +115,13 @@ class ArgumentDecoder:
 
     def kind(self, name: str) -> type:
         """The type of a column of this name: int, float or str."""
-        if self.category in cat.CALLS and name in TEXT_ARGUMENTS:
-            return str
-        name = OTHER_SPELLINGS.get(name, name)
-        return int if name in INTS else float if name in FLOATS else str
+        return str if self.category in cat.CALLS and name in TEXT_ARGUMENTS else kind_of(name)
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Know the columns ``names``, as far as there may be more."""
+        new = [name for name in names if name not in self.names]
+        if new:
+            self._learn(new[: MOST_COLUMNS - len(self.names)])
 
     def columns(self, objects: Sequence[Any], notes: Notes) -> dict[str, Sequence[Any]]:
         """Argument name → its values in ``objects`` (raw JSON objects): numbers with MISSING or NaN, or raw JSON with
@@ -146,8 +155,7 @@ class ArgumentDecoder:
         found: dict[str, None] = {}
         for text in objects:
             found.update(dict.fromkeys(_object(text, Notes()) or ()))
-        new = [name for name in found if name not in self.names and not UNFIT_NAME.search(name)]
-        self._learn(new[: MOST_COLUMNS - len(self.names)])
+        self.learn(name for name in found if not UNFIT_NAME.search(name))
 
     def _learn(self, new: list[str]) -> None:
         self.names += new

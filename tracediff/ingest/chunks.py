@@ -47,6 +47,10 @@ END_OF_ROOT = re.compile(rb"\]\s*+(?![,}\]])")
 events is neither.
 """
 
+Plain = Callable[[bytes], tuple[Any, int]]
+"""Text → the decoded events that it begins with as far as they are plain, and where the next one begins; none, and 0,
+where the first is not.
+"""
 Decode = Callable[[bytes], Any]
 """A JSON list of events as text → the decoded events; raises one of NOT_JSON if the text is not a JSON list."""
 
@@ -74,6 +78,7 @@ class EventStream:
     decode: Decode
     notes: Notes
     chunk: int = CHUNK
+    plain: Plain | None = None
     key: bytes = b"traceEvents"
     head: bytes = b"{}"
     tail: bytes = b"{}"
@@ -94,6 +99,13 @@ class EventStream:
         while True:
             more = self.stream.read(size)
             buffer += more
+            if self.plain is not None:
+                events, used = self.plain(buffer)
+                if events:
+                    yield events
+                    self._position += used
+                    buffer, size = buffer[used:], self.chunk
+                    continue
             taken = self._take(buffer, final=not more)
             if taken is None and not more:
                 self._cut_off(buffer)

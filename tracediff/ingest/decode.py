@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -13,6 +14,7 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.arguments import ABSENT, FLOW_ID, ArgumentDecoder, int_column
 from tracediff.ingest.health import REPAIRED, UNREADABLE, Notes
+from tracediff.ingest.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
 from tracediff.ingest.syntax import NOT_JSON, repaired
 from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text, number
 from tracediff.ingest.unread import PROCESS_LABELS
@@ -20,6 +22,12 @@ from tracediff.runtimes import PLACES
 
 MOST_CATEGORIES = 256
 """Categories kept separate; events of further categories are counted in a health note and called ``other``."""
+
+
+MOST_OTHERS = 64
+"""Events of a chunk beside the plain ones, after which Python reads the rest of the chunk."""
+NEXT_EVENT = re.compile(rb"\s*+,\s*+(?=\{)|\s*+\]\s*+\Z")
+"""Behind an event: up to the next one, or to the end of the list."""
 
 
 class Event(msgspec.Struct, gc=False):
@@ -43,10 +51,19 @@ class TextEvent(Event, gc=False):
 
 
 class Codes(dict[Any, int]):
-    """Value → small code, given in order of first appearance."""
+    """Value → small code, given in order of first appearance.
+
+    Attributes:
+        new: the values that got their code after it was made, in order.
+    """
+
+    def __init__(self, known: Iterable[tuple[Any, int]] = ()) -> None:
+        super().__init__(known)
+        self.new: list[Any] = []
 
     def __missing__(self, value: Any) -> int:
         code = self[value] = len(self)
+        self.new.append(value)
         return code
 
     def encode(self, values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -60,11 +77,12 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass
 class Batch:
-    """Decoded events, the JSON list they came from, and notes on what was repaired."""
+    """Decoded events, the JSON list they came from, notes on what was repaired, and whether starts are text."""
 
     text: bytes
     events: list[Event]
     notes: Notes
+    times_as_text: bool
 
 
 @dataclass
@@ -87,10 +105,11 @@ class EventDecoder:
     categories: Codes = field(default_factory=lambda: Codes((c, i) for i, c in enumerate(cat.KNOWN)))
     ids: Codes = field(default_factory=Codes)
     phases: Codes = field(default_factory=Codes)
-    texts: Codes = field(default_factory=lambda: Codes({b"": 0}))
+    texts: Codes = field(default_factory=lambda: Codes([(b"", 0)]))
     argument_decoders: dict[int, ArgumentDecoder] = field(default_factory=dict)
     _stated: Codes = field(default_factory=Codes)
     _canonical: list[int] = field(default_factory=list)
+    _plain_arguments: dict[int, dict[str, None]] = field(default_factory=dict)
     _annotation_names: list[int] = field(default_factory=list)
     _names_seen: int = 0
     _times_as_text: bool = False
@@ -98,21 +117,46 @@ class EventDecoder:
     def __post_init__(self) -> None:
         self._events = msgspec.json.Decoder(list[Event])
         self._text_events = msgspec.json.Decoder(list[TextEvent])
+        self._plain = PlainReader(partial(_is_wanted, self.only)) if is_used() else None
 
-    def events(self, text: bytes) -> Batch:
-        """The events of ``text``, a JSON list.
+    def plain_events(self, text: bytes) -> tuple[list[Batch | Plain], int]:
+        """(the plain events that ``text`` begins with, where the first other one begins); see `PlainReader.scan`."""
+        plain, position, _ = self._plain.scan(text, 0, False) if self._plain else (None, 0, -1)
+        return [plain] if plain else [], position
+
+    def events(self, text: bytes) -> list[Batch | Plain]:
+        """The events of ``text``, a JSON list, in order.
 
         Raises:
             msgspec.DecodeError, RecursionError: ``text`` is not a JSON list.
         """
+        if self._plain is None:
+            return [self._any_events(text)]
+        found: list[Batch | Plain] = []
+        start = 1
+        for _ in range(MOST_OTHERS):
+            plain, start, behind = self._plain.scan(text, start, True)
+            found += [plain] if plain else []
+            if start == len(text):
+                return found
+            separator = NEXT_EVENT.match(text, behind) if behind >= 0 else None
+            if separator is None:
+                break
+            found.append(self._any_events(b"[%b]" % text[start:behind]))
+            start = separator.end()
+        if text[start : start + 1] != b"{":  # a list that ends, or is none
+            return [self._any_events(text)]
+        return [*found, self._any_events(b"[" + text[start:])]
+
+    def _any_events(self, text: bytes) -> Batch:
         decoder = self._text_events if self._times_as_text else self._events
         notes = Notes()
         try:
-            return Batch(text, cast(list[Event], decoder.decode(text)), notes)
+            return Batch(text, cast(list[Event], decoder.decode(text)), notes, self._times_as_text)
         except (msgspec.ValidationError, UnicodeDecodeError):
             items = msgspec.json.decode(text, type=list[msgspec.Raw])
             read = [self._carefully(bytes(item), notes) for item in items]
-            return Batch(text, [event for event in read if event is not None], notes)
+            return Batch(text, [event for event in read if event is not None], notes, self._times_as_text)
 
     def _carefully(self, text: bytes, notes: Notes) -> Event | None:
         """One event whose fields may have any type."""
@@ -139,14 +183,56 @@ class EventDecoder:
             notes.add("odd-fields", "events with fields of unexpected types were read as far as they go")
         return event
 
-    def part(self, batch: Batch) -> Part:
-        """The columns of one batch from `events`; unusable events are counted in the notes and left out."""
+    def part(self, found: Batch | Plain) -> Part:
+        """The columns of what `events` found; unusable events are counted in the notes and left out."""
+        return self._of_batch(found) if isinstance(found, Batch) else self._of_plain(found)
+
+    def _of_plain(self, plain: Plain) -> Part:
+        assert self._plain is not None  # who else found it?
+        codes, ids = self._plain.codes, self.ids.__getitem__
+        base: Columns = {
+            "ts": plain.ts,
+            "dur": plain.dur,
+            "name": codes(NAMES, plain.name, self.names.__getitem__, ""),
+            "pid": codes(IDS, plain.pid, ids),
+            "tid": codes(IDS, plain.tid, ids),
+            "phase": codes(PHASES, plain.phase, self.phases.__getitem__, ""),
+        }
+        base["category"] = self._categories(codes(CATEGORIES, plain.category, self._stated.__getitem__), base)
+        keep = self._timed(base)
+        category = base["category"]
+        place, rows, flow_ids = np.full(len(keep), -1, np.int64), {}, {}
+        kept_row = np.cumsum(keep) - 1
+        has_ids = (plain.id != MISSING) & (self.only is None or FLOW_ID in self.only)
+        for code in np.flatnonzero(np.bincount(category[keep])).tolist():
+            members = keep & (category == code)
+            mine = np.flatnonzero(members & plain.has)
+            if code >= cat.INSTANT and has_ids[members].any():
+                mine = np.flatnonzero(members)
+                flow_ids[code] = {FLOW_ID: plain.id[mine]}
+            if len(mine):
+                place[mine], rows[code] = np.arange(len(mine)), mine
+        columns = argument_columns(plain, self._plain, place, rows, category, self.texts.__getitem__)
+        for code, named in columns.items():
+            self._plain_arguments.setdefault(code, {}).update(dict.fromkeys(named))
+        arguments = {
+            code: (
+                kept_row[mine],
+                {k: v for k, v in columns[code].items() if self._keeps(code, k)} | flow_ids.get(code, {}),
+            )
+            for code, mine in rows.items()
+        }
+        return Part({k: v[keep] for k, v in base.items()} if not keep.all() else base, arguments)
+
+    def _of_batch(self, batch: Batch) -> Part:
+        if self._times_as_text and not batch.times_as_text:  # it was decoded before one that needs text
+            batch = self._any_events(batch.text)
         events = batch.events
         try:
             ts = self._starts(events)
         except Inexact:
             self._times_as_text = True
-            return self.part(self.events(batch.text))
+            return self._of_batch(self._any_events(batch.text))
         self.notes.update(batch.notes)
         base: Columns = {
             "ts": ts,
@@ -156,7 +242,7 @@ class EventDecoder:
             "tid": self.ids.encode([e.tid for e in events]),
             "phase": self.phases.encode([e.ph for e in events]),
         }
-        base["category"] = self._categories(events, base)
+        base["category"] = self._categories(self._stated.encode([e.cat for e in events]), base)
         keep = self._timed(base)
         if not keep.all():
             base = {k: v[keep] for k, v in base.items()}
@@ -191,20 +277,28 @@ class EventDecoder:
             out[is_recorded] = from_numbers([min(max(v, -beyond), beyond) for v in given])
         return out
 
-    def _categories(self, events: list[Event], base: Columns) -> np.ndarray[Any, np.dtype[np.int32]]:
-        stated = self._stated.encode([e.cat for e in events])
-        for new in islice(self._stated, len(self._canonical), None):
+    def _categories(
+        self, stated: np.ndarray[Any, np.dtype[np.int32]], base: Columns
+    ) -> np.ndarray[Any, np.dtype[np.int32]]:
+        for new in self._stated.new[len(self._canonical) :]:
             self._canonical.append(-1 if not new else self._category(cat.RENAMED.get(new, new)))
         out: np.ndarray[Any, np.dtype[np.int32]] = np.array(self._canonical, np.int32)[stated]
-        for row in np.flatnonzero(out < 0).tolist():
-            out[row] = self.categories[_unstated(events[row])]
+        unstated = np.flatnonzero(out < 0)
+        if len(unstated):
+            memory = base["name"][unstated] == self.names.get("[memory]", -1)
+            phases = np.where(memory, -1, base["phase"][unstated])
+            for phase in dict.fromkeys(phases.tolist()):
+                name = "cpu_instant_event" if phase < 0 else _of_phase(self.phases.new[phase])
+                out[unstated[phases == phase]] = self.categories[name]
         out[base["phase"] == self.phases.get("C", -1)] = cat.COUNTER  # whatever category they state
-        for new in islice(self.names, self._names_seen, None):
+        for new in self.names.new[self._names_seen :]:
             if new.startswith(cat.OLD_ANNOTATIONS):
                 self._annotation_names.append(self.names[new])
         self._names_seen = len(self.names)
         if self._annotation_names:
-            out[(out == cat.CPU_OP) & np.isin(base["name"], self._annotation_names)] = cat.ANNOTATION
+            is_annotation = np.zeros(len(self.names), bool)
+            is_annotation[self._annotation_names] = True
+            out[(out == cat.CPU_OP) & is_annotation[base["name"]]] = cat.ANNOTATION
         return out
 
     def _category(self, name: str) -> int:
@@ -270,6 +364,7 @@ class EventDecoder:
         decoder = self.argument_decoders.get(category)
         if decoder is None:
             decoder = self.argument_decoders[category] = ArgumentDecoder(category)
+        decoder.learn(self._plain_arguments.get(category, ()))
         out: dict[str, np.ndarray[Any, Any]] = {}
         for name, column in decoder.columns(objects, self.notes).items():
             if not self._keeps(category, name):
@@ -284,10 +379,14 @@ class EventDecoder:
         return out
 
 
-def _unstated(event: Event) -> str:
-    if event.name == "[memory]":
-        return "cpu_instant_event"
-    return cat.BY_PHASE.get(event.ph, "instant" if event.ph != "X" else "unknown")
+def _is_wanted(only: frozenset[str] | None, argument: str) -> bool:
+    """Whether complete events of any category keep an argument."""
+    return only is None or argument in only or argument in PLACES
+
+
+def _of_phase(phase: str) -> str:
+    """The category of an event that states none."""
+    return cat.BY_PHASE.get(phase, "instant" if phase != "X" else "unknown")
 
 
 def _flow_ids(ids: list[int | str | None]) -> Int64:

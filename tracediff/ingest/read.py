@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tracediff.ingest.chunks import CHUNK
 from tracediff.ingest.readers import FIRST_BYTES, reader_of
 from tracediff.ingest.source import OnRead, TraceFile, open_trace
 from tracediff.ingest.trace import Trace
@@ -10,7 +9,7 @@ from tracediff.ingest.trace import Trace
 
 def read_trace(
     file: TraceFile | str,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
     only: frozenset[str] | None = None,
     *,
     on_read: OnRead | None = None,
@@ -19,7 +18,7 @@ def read_trace(
 
     Args:
         file: a path or URL, or a `TraceFile` for a member of an archive.
-        chunk: bytes decoded at a time; the result does not depend on it.
+        chunk: bytes decoded at a time, None for as many as are read fastest; the result does not depend on it.
         only: names of the arguments to keep, None for all.
         on_read: called with the number of stored bytes read so far (`stored_sizes`).
 

@@ -14,11 +14,12 @@ import numpy as np
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import categories as cat
 from tracediff.ingest.arguments import text_of
-from tracediff.ingest.chunks import BLANK, EventStream
+from tracediff.ingest.chunks import BLANK, CHUNK, EventStream
 from tracediff.ingest.columns import Whole
 from tracediff.ingest.decode import EventDecoder
 from tracediff.ingest.health import Notes
 from tracediff.ingest.names import LONGEST_NAME, bounded
+from tracediff.ingest.native import PLAIN_CHUNK, is_used
 from tracediff.ingest.operator_inputs import read_inputs
 from tracediff.ingest.readers.reader import Reader
 from tracediff.ingest.source import TraceFile, Unpacked
@@ -41,16 +42,17 @@ def recognises(first: bytes) -> bool:
     return first.lstrip(BLANK)[:1] in (b"{", b"[", b"")
 
 
-def read(file: TraceFile, unpacked: Unpacked, chunk: int, only: frozenset[str] | None) -> Trace:
+def read(file: TraceFile, unpacked: Unpacked, chunk: int | None, only: frozenset[str] | None) -> Trace:
     """The events of a trace as torch.profiler writes it; see `Reader`."""
     notes = Notes()
     decoder = EventDecoder(notes, only)
     whole = Whole()
     with no_garbage_collection():
-        stream = EventStream(file, unpacked, decoder.events, notes, chunk)
+        size = chunk or (PLAIN_CHUNK if is_used() else CHUNK)
+        stream = EventStream(file, unpacked, decoder.events, notes, size, decoder.plain_events)
         for batch in stream.batches():
-            whole.add(decoder.part(batch))
-            del batch
+            while batch:
+                whole.add(decoder.part(batch.pop(0)))
     if not whole.length:
         raise _nothing(file, notes)
     return _assembled(file, _meta(stream, notes), notes, decoder, whole)

@@ -19,12 +19,12 @@ class Reader:
         suffixes: of such files, compressed ones included.
         recognises: whether a file that unpacks to these first bytes may be of the format.
         read: the events of a file; takes the file, its unpacked bytes from the first on, how many of them to decode at
-            a time, and the names of the arguments to keep (None for all). Raises NotATrace if the file contains no
-            events, and TracediffError if it is too damaged to read.
+            a time (None: as the reader likes), and the names of the arguments to keep (None for all). Raises NotATrace
+            if the file contains no events, and TracediffError if it is too damaged to read.
     """
 
     name: str
     files: str
     suffixes: tuple[str, ...]
     recognises: Callable[[bytes], bool]
-    read: Callable[[TraceFile, Unpacked, int, frozenset[str] | None], Trace]
+    read: Callable[[TraceFile, Unpacked, int | None, frozenset[str] | None], Trace]
