@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 SAMPLE := sample_traces/vit
 
-.PHONY: demo quick test thorough fuzz fuzz-guided kills traces lint package bench samples tables schemas screenshots clean
+.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint package bench samples tables schemas screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
@@ -20,9 +20,19 @@ quick: lint
 test: .venv/full
 	$(PYTEST) $(PARALLEL)
 
-# The whole suite with five times as many examples per property test.
+# The whole suite with five times as many examples per property test, and the tests of reading without the native reader.
 thorough: .venv/full
 	$(PYTEST) $(PARALLEL) --hypothesis-profile=thorough
+	TRACEDIFF_NATIVE=0 $(PYTEST) $(PARALLEL) tests/ingest
+
+# The native reader with the compiler's checks of memory and of undefined behaviour, over its tests and mutated traces.
+SANITIZED := build/sanitized
+sanitize: .venv/full
+	mkdir -p $(SANITIZED)
+	$(CC) -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -shared -fPIC \
+	  -I$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_paths()['include'])") native/scanner.c -o $(SANITIZED)/tracediff_native.abi3.so
+	LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=$(SANITIZED) \
+	  $(PYTEST) -p no:cacheprovider tests/ingest tests/fuzz
 
 # Kill every command that writes 150 times at random moments, and check what it leaves; takes an hour on two cores.
 kills: .venv/full
@@ -82,10 +92,11 @@ screenshots: .venv/dev
 clean:
 	rm -rf .venv .venv-wheel dist benchmarks/out
 
-.venv/core: pyproject.toml constraints.txt
+.venv/core: pyproject.toml constraints.txt $(wildcard native/*.[ch] native/pyproject.toml)
 	$(PYTHON) -m venv .venv
 	$(PIP) install -q --upgrade "pip>=25.1"
 	$(PIP) install -q -c constraints.txt -e .
+	$(PIP) install -q ./native 2>/dev/null || echo "Without a C compiler, traces are read in Python."
 	touch $@
 
 .venv/dev: .venv/core

@@ -50,8 +50,23 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _show_version(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        from tracediff.ingest.native import is_used
+
+        click.echo(f"tracediff, version {tracediff.__version__} ({'native' if is_used() else 'Python'} reader)")
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(tracediff.__version__, prog_name="tracediff")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and which reader of traces is in use.",
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error (as TRACEDIFF_DEBUG=1 does).")
 def cli(debug: bool) -> None:  # tracediff.ending reads it
     """Why did a PyTorch step get faster or slower?
