@@ -104,5 +104,5 @@ clean:
 	touch $@
 
 .venv/full: .venv/dev
-	$(PIP) install -q -c constraints.txt -e ".[collect,hta,onnx]"
+	$(PIP) install -q -c constraints.txt -e ".[collect,hta,onnx,scale]"
 	touch $@

@@ -23,6 +23,7 @@ from bench import Cost, command_line, measured
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent / "docs" / "scale.md"
+CHART = DOCUMENT.parent / "images" / "growth.png"
 START, END = "<!-- growth: written by growth.py --write -->", "<!-- end of growth -->"
 Event = dict[str, Any]
 ALLOWED = 1.1
@@ -126,7 +127,7 @@ DIMENSIONS = {
     "names": Dimension(with_names, (1_000, 3_000, 10_000, 30_000, 100_000)),
     "groups": Dimension(with_groups, (100, 300, 1_000, 3_000, 10_000)),
     "depth": Dimension(with_depth, (10, 30, 100, 300, 1_000)),
-    "ranks": Dimension(with_ranks, (4, 16, 64, 256, 1_024), is_number_of_files=True),
+    "ranks": Dimension(with_ranks, (16, 64, 256, 1_024, 2_048), is_number_of_files=True),
 }
 
 
@@ -175,9 +176,9 @@ def measure(dimension: Dimension, runs: int) -> list[Point]:
 def exponent(points: list[Point], start: Cost) -> float:
     """Slope of log CPU time over log size, by least squares, without the time of the start of the program.
 
-    Only sizes that cost at least half as much again as the start count: below that the difference is noise.
+    Only sizes that cost twice as much as the start count: below that the difference is noise.
     """
-    grown = [(p.size, p.cost.cpu - start.cpu) for p in points if p.cost.cpu > 1.5 * start.cpu]
+    grown = [(p.size, p.cost.cpu - start.cpu) for p in points if p.cost.cpu > 2 * start.cpu]
     if len(grown) < 2:
         return float("nan")
     sizes, seconds = zip(*grown, strict=True)
@@ -209,11 +210,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure how the cost of a comparison grows.")
     parser.add_argument("dimensions", nargs="*", choices=[*DIMENSIONS, []], help="what grows (default: all)")
     parser.add_argument("--runs", type=int, default=1, help="the best of this many runs counts (default: %(default)s)")
+    parser.add_argument("--write", action="store_true", help=f"write the table and the chart to {DOCUMENT.name}")
     args = parser.parse_args()
     start = start_cost(3)
-    print("\n".join(HEADER), flush=True)
+    lines, found = list(HEADER), {}
     for name in args.dimensions or DIMENSIONS:
-        print("\n".join(table(name, measure(DIMENSIONS[name], args.runs), start)), flush=True)
+        found[name] = measure(DIMENSIONS[name], args.runs)
+        lines += table(name, found[name], start)
+        print("\n".join(lines[-len(found[name]) :]), flush=True)
+    if args.write:
+        before, _, rest = DOCUMENT.read_text().partition(START)
+        after = rest.partition(END)[2]
+        DOCUMENT.write_text(before + "\n".join([START, *lines, END]) + after)
+        draw(found)
+
+
+def draw(found: dict[str, list[Point]]) -> None:
+    """CPU time against size, both relative to the smallest size, in logarithms: a line of slope 1 is linear."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for name, points in found.items():
+        sizes = [p.size / points[0].size for p in points]
+        figure.add_scatter(x=sizes, y=[p.cost.cpu for p in points], name=name, mode="lines+markers")
+    figure.update_xaxes(type="log", title="size, in multiples of the smallest")
+    figure.update_yaxes(type="log", title="CPU time of a comparison in s")
+    figure.update_layout(template="plotly_white", width=800, height=450, margin={"l": 60, "r": 20, "t": 20, "b": 50})
+    figure.write_image(CHART, scale=2)
 
 
 if __name__ == "__main__":

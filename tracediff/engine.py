@@ -1,24 +1,17 @@
-"""Reads files into profiles and profiles into sets, in this process or in several. Later stages see no events."""
+"""Reads files into profiles and profiles into sets. Later stages see no events."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
-import traceback
-from collections.abc import Callable, Iterable, MutableSequence, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.one_program import check_one_program
 from tracediff.aggregate.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.child import end_with_parent, leave_interrupts_to_parent, signals_held
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
@@ -33,7 +26,8 @@ from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model import Profile
 from tracediff.profile.selection import Selection
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
-from tracediff.progress import INTERVAL_S, Meter, OnProgress
+from tracediff.progress import Meter, OnProgress
+from tracediff.workers import Processes, in_executor
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Wanted = tuple[TraceFile, Selection, tuple[TraceFile, ...]]
@@ -106,7 +100,7 @@ def load_sets(
     found = _profiles(
         list(dict.fromkeys(wanted for of_set in to_read for wanted in of_set)),
         partial(_attempt, step_marker=options.step_marker, families=options.families, tables=tables),
-        options.jobs,
+        options,
         progress,
     )
     labels = labels_for(wheres)
@@ -124,7 +118,7 @@ def load_sets(
             "execution traces were found beside the traces: they give the shapes that a trace lacks",
             len(listed) - len(traces),
         )
-        profiles = _usable([found[wanted] for wanted in traces], notes, where)
+        profiles = _usable([found[wanted] for wanted in traces], notes, where, options.keep_going)
         arranged = arrange(chosen_set.label or label, profiles, chosen_set.selection, chosen_set.ranks, notes.list())
         check_one_program(arranged, where)
         arranged.manifest = _manifest(where)
@@ -182,15 +176,18 @@ def _manifest(where: Where) -> Manifest | None:
     return None
 
 
-def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Where) -> list[Profile]:
-    """The profiles. Of several files those that are not traces are skipped with a note; any other error is raised."""
+def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Where, keep_going: bool) -> list[Profile]:
+    """The profiles. Of several files those that are not traces are skipped with a note; any other error is raised, or
+    with ``keep_going`` noted.
+    """
     results = list(results)
     profiles = [r for r in results if isinstance(r, Profile)]
     for fault in results:
         if isinstance(fault, TracediffError):
-            if not isinstance(fault, NotATrace) or len(results) == 1:
+            if len(results) == 1 or not (keep_going or isinstance(fault, NotATrace)):
                 raise fault
-            notes.add("not-a-trace", f"skipped: {os.path.basename(fault.subject)} ({fault.reason})")
+            code = "not-a-trace" if isinstance(fault, NotATrace) else "not-read"
+            notes.add(code, f"skipped: {os.path.basename(fault.subject)} ({fault.reason})")
     if not profiles:
         raise TracediffError(
             str(where),
@@ -201,12 +198,14 @@ def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Wh
 
 
 def _profiles(
-    files: list[Wanted], attempt: Attempt, jobs: int | None, progress: OnProgress | None
+    files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
 ) -> dict[Wanted, Profile | TracediffError]:
     sizes = stored_sizes([file for file, _, _ in files])
-    jobs = min(jobs if jobs is not None else _default_jobs(sizes), len(files))
+    if options.executor is not None:
+        return dict(zip(files, in_executor(files, sizes, attempt, options.executor, progress), strict=True))
+    jobs = min(options.jobs if options.jobs is not None else _default_jobs(sizes), len(files))
     if jobs > 1:
-        return _in_processes(files, sizes, attempt, jobs, progress)
+        return dict(zip(files, Processes(files, sizes, attempt, progress).run(jobs), strict=True))
     meter = Meter(sizes, [0] * len(files), progress) if progress else None
     done = {}
     for k, wanted in enumerate(files):
@@ -214,78 +213,6 @@ def _profiles(
         if meter:
             meter.finish(k)
     return done
-
-
-def _in_processes(
-    files: list[Wanted], sizes: list[int], attempt: Attempt, jobs: int, progress: OnProgress | None
-) -> dict[Wanted, Profile | TracediffError]:
-    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    bytes_read = context.RawArray("q", len(files))  # int64; each entry has one writer, so it needs no lock
-    meter = Meter(sizes, bytes_read, progress) if progress else None
-    left = sorted(range(len(files)), key=lambda k: sizes[k])  # the largest first, from the end
-    done: dict[int, Profile | TracediffError] = {}
-    workers: dict[Connection, BaseProcess] = {}  # each has a pipe of its own, which ends when its process is killed
-    try:
-        with signals_held():
-            for _ in range(jobs):
-                ours, theirs = context.Pipe()
-                worker = context.Process(target=_work, args=(theirs, attempt, files, bytes_read), daemon=True)
-                worker.start()
-                theirs.close()
-                workers[ours] = worker
-        reading = {pipe: _next(pipe, left) for pipe in workers}
-        while reading:
-            ready = wait(list(reading), INTERVAL_S if meter else None)
-            for pipe in [pipe for pipe in reading if pipe in ready]:
-                k = reading.pop(pipe)
-                done[k] = _received(pipe, files[k])
-                if left:
-                    reading[pipe] = _next(pipe, left)
-                if meter:
-                    meter.finish(k)
-            if meter and not ready:
-                meter.report()
-    finally:
-        for pipe, worker in workers.items():
-            worker.kill()  # it has nothing to clean up, and Ctrl-C must not wait for gigabytes
-            worker.join()
-            pipe.close()
-    return {file: done[k] for k, file in enumerate(files)}
-
-
-def _next(pipe: Connection, left: list[int]) -> int:
-    """Have the worker at ``pipe`` read the next file; returns its position."""
-    k = left.pop()
-    with suppress(OSError):  # it was killed, which the end of the pipe tells
-        pipe.send(k)
-    return k
-
-
-def _received(pipe: Connection, wanted: Wanted) -> Profile | TracediffError:
-    try:
-        result = pipe.recv()
-    except (EOFError, OSError):
-        reason, remedy = "the process that read it was killed", "it may have run out of memory: try --jobs 1, or --rank"
-        raise TracediffError(str(wanted[0]), reason, remedy) from None
-    if isinstance(result, Profile | TracediffError):
-        return result
-    raise result
-
-
-def _work(pipe: Connection, attempt: Attempt, files: list[Wanted], bytes_read: MutableSequence[int]) -> None:
-    """Run in a process: read the files whose positions come through ``pipe``, and send back what became of them."""
-    end_with_parent()
-    leave_interrupts_to_parent()
-    while True:
-        try:
-            k = pipe.recv()
-        except EOFError:  # the process that started it has ended
-            return
-        try:
-            pipe.send(attempt(files[k], partial(bytes_read.__setitem__, k)))
-        except Exception as error:
-            error.add_note(traceback.format_exc())  # which does not pass the pipe
-            pipe.send(error)
 
 
 def _attempt(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.selection import Selection
@@ -34,6 +35,8 @@ class LoadOptions:
         tables: names of tables to build (`tracediff.profile.tables.NAMES`), ``all`` for every table; snapshots have the
             tables that they were written with.
         jobs: processes that read files; None for one per core, or a single one for small files.
+        executor: reads the files instead: a `concurrent.futures.Executor` or a Dask ``Client``.
+        keep_going: whether files that cannot be read are left out with a health note.
     """
 
     sets: tuple[SetOptions, ...] = ()
@@ -41,3 +44,5 @@ class LoadOptions:
     families: Families = DEFAULT
     tables: tuple[str, ...] = ()
     jobs: int | None = None
+    executor: Any = None
+    keep_going: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ class LoadArguments:
     Attributes:
         sides: allowed prefixes of values; empty if the command has no control and test.
         labels, ranks, steps, skips: values in the order given, with their prefixes. tables: names, or ``all``.
-        step_marker, families, jobs: None for the default.
+        step_marker, families, jobs, executor: None for the default.
     """
 
     sides: tuple[str, ...]
@@ -39,6 +40,8 @@ class LoadArguments:
     families: str | None
     tables: tuple[str, ...]
     jobs: int | None
+    executor: str | None
+    keep_going: bool
 
     def load(self, wheres: Sequence[str]) -> list[TraceSet]:
         """Load the sets at the paths ``wheres``, with progress on a terminal.
@@ -47,10 +50,12 @@ class LoadArguments:
             TracediffError: as for `options` and `tracediff.engine.load_sets`.
         """
         from tracediff.engine import load_sets
+        from tracediff.workers import executor_of
 
         options = self.options(len(wheres))
-        with reading_progress() as on_progress:
-            return load_sets(wheres, options, progress=on_progress)
+        chosen = executor_of(self.executor) if self.executor else nullcontext()
+        with chosen as executor, reading_progress() as on_progress:
+            return load_sets(wheres, replace(options, executor=executor), progress=on_progress)
 
     def with_tables(self, *names: str) -> LoadArguments:
         """A copy with these tables."""
@@ -76,7 +81,7 @@ class LoadArguments:
             for label, set_ranks, step, skip in zip(self._labels(count), ranks, steps, skips, strict=True)
         )
         rules = read_rules(self.families) if self.families is not None else DEFAULT
-        return LoadOptions(sets, self.step_marker, rules, self.tables, self.jobs)
+        return LoadOptions(sets, self.step_marker, rules, self.tables, self.jobs, keep_going=self.keep_going)
 
     def _by_set(self, name: str, values: Sequence[str], count: int) -> list[list[str]]:
         """The values of each set; a value without a prefix applies to every set."""
@@ -176,6 +181,18 @@ def load_options(
             metavar="N",
             help="Read files in N processes [default: one per core; 1 for less than 4 MiB].",
         )
+        @option(
+            "--executor",
+            group=SETS,
+            metavar="dask[://HOST:PORT]",
+            help="Read files on the workers of a Dask cluster, which see the same paths or URLs.",
+        )
+        @option(
+            "--keep-going",
+            group=SETS,
+            is_flag=True,
+            help="Leave out files that cannot be read, and count them in the health of the traces.",
+        )
         @wraps(command)
         def with_loading(
             labels: tuple[str, ...],
@@ -186,9 +203,13 @@ def load_options(
             families: str | None,
             tables: tuple[str, ...],
             jobs: int | None,
+            executor: str | None,
+            keep_going: bool,
             **others: Any,
         ) -> Any:
-            loading = LoadArguments(sides, labels, ranks, steps, skips, step_marker, families, tables, jobs)
+            loading = LoadArguments(
+                sides, labels, ranks, steps, skips, step_marker, families, tables, jobs, executor, keep_going
+            )
             return command(loading=loading, **others)
 
         return with_loading

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.aggregate.traceset import TraceSet
@@ -38,6 +39,7 @@ def load(
     families: str | os.PathLike[str] | None = None,
     tables: Sequence[str] = (),
     jobs: int | None = None,
+    executor: Any = None,
 ) -> TraceSet:
     """Read a set of traces.
 
@@ -51,6 +53,7 @@ def load(
         families: a TOML file of rules of your own that tell what kind of work a name is (docs/families.md).
         tables: further tables to make, such as "launches" (docs/analysis.md); "all" for every one.
         jobs: processes to read with; by default the number of cores for large files.
+        executor: reads the files instead: a `concurrent.futures.Executor` or a Dask ``Client`` (docs/scale.md).
 
     Raises:
         TracediffError: nothing there, not a trace, no step left, or an unknown table.
@@ -58,7 +61,7 @@ def load(
     selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
     wanted = frozenset(ranks) if ranks is not None else None
     rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
-    options = LoadOptions((SetOptions(label, wanted, selection),), step_marker, rules, tuple(tables), jobs)
+    options = LoadOptions((SetOptions(label, wanted, selection),), step_marker, rules, tuple(tables), jobs, executor)
     return load_sets([path], options)[0]
 
 
@@ -75,17 +78,19 @@ def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: 
     return write_snapshot(_loaded([traces], tables)[0], path)
 
 
-def analyze(traces: TraceSet | Where, *, tables: Sequence[str] = (), jobs: int | None = None) -> SetAnalysis:
+def analyze(
+    traces: TraceSet | Where, *, tables: Sequence[str] = (), jobs: int | None = None, executor: Any = None
+) -> SetAnalysis:
     """Analyse one set in depth.
 
     Args:
         traces: what `load` returned (with its tables), or whatever it takes.
-        tables, jobs: as for `load`; of a set that is loaded already, tables that it was loaded with.
+        tables, jobs, executor: as for `load`; of a set that is loaded already, tables that it was loaded with.
 
     Raises:
         TracediffError: as for `load`; or the set was loaded without one of ``tables``.
     """
-    return SetAnalysis(analyze_set(_loaded([traces], tables, jobs)[0]))
+    return SetAnalysis(analyze_set(_loaded([traces], tables, jobs, executor)[0]))
 
 
 def compare(
@@ -99,6 +104,7 @@ def compare(
     force: bool = False,
     tables: Sequence[str] = (),
     jobs: int | None = None,
+    executor: Any = None,
 ) -> Diff:
     """Compare two sets of traces.
 
@@ -109,7 +115,7 @@ def compare(
         equivalence_band: relative change within which the sides count as the same.
         noise_floor: relative change of an operator below which it is never flagged.
         force: compute even what the preflight refuses.
-        tables, jobs: as for `load`; of a set that is loaded already, tables that it was loaded with.
+        tables, jobs, executor: as for `load`; of a set that is loaded already, tables that it was loaded with.
 
     Raises:
         TracediffError: as for `load`; or a set was loaded without one of ``tables``.
@@ -119,7 +125,7 @@ def compare(
         >>> print(diff.verdict.sentence)
         >>> diff.step_time  # a DataFrame, µs per step
     """
-    a, b = _loaded([control, test], tables, jobs)
+    a, b = _loaded([control, test], tables, jobs, executor)
     return Diff(compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor)))
 
 
@@ -163,27 +169,30 @@ def matrix(
     paired: bool = False,
     assume_run_cv: float | None = None,
     jobs: int | None = None,
+    executor: Any = None,
 ) -> Matrix:
     """Compare many sets with one control; p-values are corrected for the number of comparisons (Holm).
 
     Args:
         control, others: what `load` returned, or whatever it takes.
         pairwise: compare every set with every other instead.
-        paired, assume_run_cv: as for `compare`. jobs: as for `load`.
+        paired, assume_run_cv: as for `compare`. jobs, executor: as for `load`.
 
     Raises:
         TracediffError: as for `load`.
     """
-    sets = _loaded([control, *others], (), jobs)
+    sets = _loaded([control, *others], (), jobs, executor)
     judging = Judging(paired, assume_run_cv)
     return Matrix(every_pair(sets, judging) if pairwise else against_control(sets[0], sets[1:], judging))
 
 
-def _loaded(wheres: Sequence[TraceSet | Where], tables: Sequence[str], jobs: int | None = None) -> list[TraceSet]:
+def _loaded(
+    wheres: Sequence[TraceSet | Where], tables: Sequence[str], jobs: int | None = None, executor: Any = None
+) -> list[TraceSet]:
     """The sets, all files that are still to be read side by side."""
     unread = [where for where in wheres if not isinstance(where, TraceSet)]
     given = {k: _with_tables(where, tables) for k, where in enumerate(wheres) if isinstance(where, TraceSet)}
-    read = iter(load_sets(unread, LoadOptions(tables=tuple(tables), jobs=jobs)) if unread else [])
+    read = iter(load_sets(unread, LoadOptions(tables=tuple(tables), jobs=jobs, executor=executor)) if unread else [])
     return [given[k] if k in given else next(read) for k in range(len(wheres))]
 
 

@@ -1,0 +1,225 @@
+"""Where files are read: in processes of this machine, or by the workers of an executor. A worker that is killed loses
+nothing: what it read is read again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import traceback
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from tracediff.child import end_with_parent, leave_interrupts_to_parent, signals_held
+from tracediff.errors import TracediffError
+from tracediff.progress import INTERVAL_S, Meter, OnProgress
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Attempt = Callable[[Item, Callable[[int], None] | None], Result]
+"""What is done with an item; it tells the function that it gets how many bytes it has read so far."""
+
+MOST_TRIES = 3
+"""Workers that may be killed while they have the same file."""
+DASK = "dask"
+CONNECT_S = 20
+"""Seconds to wait for a scheduler."""
+KILLED = "each process that read it was killed"
+KILLED_REMEDY = "it may have run out of memory: try --jobs 1, or --rank"
+
+
+@dataclass
+class Processes(Generic[Item, Result]):
+    """Processes of this machine that each have a pipe of their own, which ends when they do.
+
+    Attributes:
+        items: what there is to do. sizes: its bytes. attempt: what is done with each; its errors are results.
+    """
+
+    items: Sequence[Item]
+    sizes: Sequence[int]
+    attempt: Attempt[Item, Result]
+    progress: OnProgress | None = None
+    _workers: dict[Connection, BaseProcess] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        self._bytes_read = self._context.RawArray("q", len(self.items))  # each entry has one writer: it needs no lock
+        self._meter = Meter(self.sizes, self._bytes_read, self.progress) if self.progress else None
+        self._left = sorted(range(len(self.items)), key=lambda k: self.sizes[k])  # the largest first, from the end
+        self._tries = [0] * len(self.items)
+
+    def run(self, jobs: int) -> list[Result | TracediffError]:
+        """The results in order, from ``jobs`` processes at a time.
+
+        Raises:
+            Exception: any that ``attempt`` raised.
+        """
+        done: dict[int, Result | TracediffError] = {}
+        doing: dict[Connection, int] = {}
+        try:
+            for _ in range(jobs):
+                self._begin(doing)
+            while doing:
+                ready = wait(list(doing), INTERVAL_S if self._meter else None)
+                for pipe in [pipe for pipe in doing if pipe in ready]:
+                    self._take(pipe, doing, done)
+                if self._meter and not ready:
+                    self._meter.report()
+        finally:
+            for pipe in list(self._workers):
+                self._end(pipe)
+        return [done[k] for k in range(len(self.items))]
+
+    def _begin(self, doing: dict[Connection, int]) -> None:
+        """Start a process, and give it the next item."""
+        with signals_held():
+            ours, theirs = self._context.Pipe()
+            arguments = theirs, self.attempt, self.items, self._bytes_read
+            worker = self._context.Process(target=_work, args=arguments, daemon=True)
+            worker.start()
+            theirs.close()
+            self._workers[ours] = worker
+        self._give(ours, doing)
+
+    def _give(self, pipe: Connection, doing: dict[Connection, int]) -> None:
+        if self._left:
+            doing[pipe] = k = self._left.pop()
+            with suppress(OSError):  # it was killed, which the end of the pipe tells
+                pipe.send(k)
+
+    def _take(self, pipe: Connection, doing: dict[Connection, int], done: dict[int, Result | TracediffError]) -> None:
+        """What became of the item of the process at ``pipe``."""
+        k = doing.pop(pipe)
+        try:
+            result = pipe.recv()
+        except (EOFError, OSError):
+            self._end(pipe)
+            self._tries[k] += 1
+            if self._tries[k] < MOST_TRIES:
+                self._left.append(k)
+                self._bytes_read[k] = 0
+                self._begin(doing)
+                return
+            done[k] = killed(self.items[k])
+            self._begin(doing)
+        else:
+            if isinstance(result, Exception) and not isinstance(result, TracediffError):
+                raise result
+            done[k] = result
+            self._give(pipe, doing)
+        if self._meter:
+            self._meter.finish(k)
+
+    def _end(self, pipe: Connection) -> None:
+        worker = self._workers.pop(pipe)
+        worker.kill()  # it has nothing to clean up, and Ctrl-C must not wait for gigabytes
+        worker.join()
+        pipe.close()
+
+
+def killed(item: object) -> TracediffError:
+    """The error of an item that no worker survived."""
+    return TracediffError(str(item[0] if isinstance(item, tuple) else item), KILLED, KILLED_REMEDY)
+
+
+def _work(
+    pipe: Connection, attempt: Attempt[Item, Result], items: Sequence[Item], bytes_read: MutableSequence[int]
+) -> None:
+    """Run in a process: do the items whose positions come through ``pipe``, and send back what became of them."""
+    end_with_parent()
+    leave_interrupts_to_parent()
+    while True:
+        try:
+            k = pipe.recv()
+        except EOFError:  # the process that started it has ended
+            return
+
+        def read(size: int, at: int = k) -> None:
+            bytes_read[at] = size
+
+        try:
+            pipe.send(attempt(items[k], read))
+        except Exception as error:
+            error.add_note(traceback.format_exc())  # which does not pass the pipe
+            pipe.send(error)
+
+
+def in_executor(
+    items: Sequence[Item],
+    sizes: Sequence[int],
+    attempt: Attempt[Item, Result],
+    executor: Any,
+    progress: OnProgress | None = None,
+) -> list[Result | TracediffError]:
+    """The results in order, of a `concurrent.futures.Executor` or a Dask ``Client``, whose workers see the same files.
+
+    Dask gives the items of a worker that was lost to others, as often as its ``allowed-failures`` says.
+
+    Raises:
+        Exception: any that ``attempt`` raised.
+    """
+    meter = Meter(sizes, [0] * len(items), progress) if progress else None
+    finished: SimpleQueue[int] = SimpleQueue()
+    unkept = {"pure": False} if type(executor).__module__.startswith("distributed") else {}
+    futures = {k: executor.submit(attempt, item, None, **unkept) for k, item in enumerate(items)}
+    for k, future in futures.items():
+        future.add_done_callback(lambda _, k=k: finished.put(k))
+    done: dict[int, Result | TracediffError] = {}
+    try:
+        while futures:
+            try:
+                k = finished.get(timeout=INTERVAL_S)
+            except Empty:
+                if meter:
+                    meter.report()
+                continue
+            done[k] = _result(futures.pop(k), items[k])
+            if meter:
+                meter.finish(k)
+    finally:
+        for future in futures.values():
+            future.cancel()
+    return [done[k] for k in range(len(items))]
+
+
+def _result(future: Any, item: object) -> Any:
+    try:
+        return future.result()
+    except BrokenExecutor:
+        return killed(item)
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            return killed(item)
+        raise
+
+
+@contextmanager
+def executor_of(name: str) -> Iterator[Any]:
+    """The executor that ``--executor`` names: ``dask`` for the scheduler that Dask is configured for (or processes of
+    this machine), ``dask://host:port`` for another one.
+
+    Raises:
+        TracediffError: no such executor, Dask is not installed, or the scheduler does not answer.
+    """
+    kind, _, address = name.partition("://")
+    if kind != DASK or ("://" in name and not address):
+        raise TracediffError("--executor", f"unknown executor {name}", "give dask, or dask://HOST:PORT")
+    try:
+        from distributed import Client
+    except ImportError:
+        remedy = "pip install 'torch-tracediff[scale]'"
+        raise TracediffError("--executor", "Dask is not installed", remedy) from None
+    try:
+        client = Client(f"tcp://{address}" if address else None, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        reason = f"no Dask scheduler answers at {address or 'the configured address'} ({error})"
+        raise TracediffError("--executor", reason, "start one, or give its HOST:PORT") from None
+    with client:
+        yield client
