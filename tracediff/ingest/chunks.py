@@ -47,7 +47,7 @@ END_OF_ROOT = re.compile(rb"\]\s*+(?![,}\]])")
 events is neither.
 """
 
-Plain = Callable[[bytes], tuple[Any, int]]
+ReadPlain = Callable[[bytes], tuple[Any, int]]
 """Text → the decoded events that it begins with as far as they are plain, and where the next one begins; none, and 0,
 where the first is not.
 """
@@ -78,7 +78,7 @@ class EventStream:
     decode: Decode
     notes: Notes
     chunk: int = CHUNK
-    plain: Plain | None = None
+    read_plain: ReadPlain | None = None
     key: bytes = b"traceEvents"
     head: bytes = b"{}"
     tail: bytes = b"{}"
@@ -99,8 +99,8 @@ class EventStream:
         while True:
             more = self.stream.read(size)
             buffer += more
-            if self.plain is not None:
-                events, used = self.plain(buffer)
+            if self.read_plain is not None:
+                events, used = self.read_plain(buffer)
                 if events:
                     yield events
                     self._position += used

@@ -1,4 +1,4 @@
-"""One chunk of JSON events → one part of the columns."""
+"""One chunk of JSON events → parts of the columns."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-import msgspec
 import numpy as np
 
 from tracediff.ingest import categories as cat
-from tracediff.ingest.arguments import ABSENT, FLOW_ID, ArgumentDecoder, int_column
-from tracediff.ingest.health import REPAIRED, UNREADABLE, Notes
+from tracediff.ingest.arguments import FLOW_ID, ArgumentDecoder, int_column
+from tracediff.ingest.events import Batch, Event, read_events
+from tracediff.ingest.health import Notes
 from tracediff.ingest.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
-from tracediff.ingest.syntax import NOT_JSON, repaired
-from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text, number
+from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text
 from tracediff.ingest.unread import PROCESS_LABELS
 from tracediff.runtimes import PLACES
 
@@ -28,26 +27,6 @@ MOST_OTHERS = 64
 """Events of a chunk beside the plain ones, after which Python reads the rest of the chunk."""
 NEXT_EVENT = re.compile(rb"\s*+,\s*+(?=\{)|\s*+\]\s*+\Z")
 """Behind an event: up to the next one, or to the end of the list."""
-
-
-class Event(msgspec.Struct, gc=False):
-    """The fields read from every event; its arguments stay raw until its category is known."""
-
-    ph: str = ""
-    cat: str | None = None
-    name: str = ""
-    pid: int | str | None = None
-    tid: int | str | None = None
-    ts: int | float | None = None
-    dur: int | float | None = MISSING
-    id: int | str | None = None
-    args: msgspec.Raw = ABSENT
-
-
-class TextEvent(Event, gc=False):
-    """An event with its start as text: for clocks that a float64 cannot represent to the nanosecond."""
-
-    ts: msgspec.Raw = ABSENT  # type: ignore[assignment]  # narrows what JSON is accepted, on purpose
 
 
 class Codes(dict[Any, int]):
@@ -73,16 +52,6 @@ class Codes(dict[Any, int]):
 
 Columns = dict[str, np.ndarray[Any, Any]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
-
-
-@dataclass
-class Batch:
-    """Decoded events, the JSON list they came from, notes on what was repaired, and whether starts are text."""
-
-    text: bytes
-    events: list[Event]
-    notes: Notes
-    times_as_text: bool
 
 
 @dataclass
@@ -115,8 +84,6 @@ class EventDecoder:
     _times_as_text: bool = False
 
     def __post_init__(self) -> None:
-        self._events = msgspec.json.Decoder(list[Event])
-        self._text_events = msgspec.json.Decoder(list[TextEvent])
         self._plain = PlainReader(partial(_is_wanted, self.only)) if is_used() else None
 
     def plain_events(self, text: bytes) -> tuple[list[Batch | Plain], int]:
@@ -131,7 +98,7 @@ class EventDecoder:
             msgspec.DecodeError, RecursionError: ``text`` is not a JSON list.
         """
         if self._plain is None:
-            return [self._any_events(text)]
+            return [self._read(text)]
         found: list[Batch | Plain] = []
         start = 1
         for _ in range(MOST_OTHERS):
@@ -142,46 +109,14 @@ class EventDecoder:
             separator = NEXT_EVENT.match(text, behind) if behind >= 0 else None
             if separator is None:
                 break
-            found.append(self._any_events(b"[%b]" % text[start:behind]))
+            found.append(self._read(b"[%b]" % text[start:behind]))
             start = separator.end()
         if text[start : start + 1] != b"{":  # a list that ends, or is none
-            return [self._any_events(text)]
-        return [*found, self._any_events(b"[" + text[start:])]
+            return [self._read(text)]
+        return [*found, self._read(b"[" + text[start:])]
 
-    def _any_events(self, text: bytes) -> Batch:
-        decoder = self._text_events if self._times_as_text else self._events
-        notes = Notes()
-        try:
-            return Batch(text, cast(list[Event], decoder.decode(text)), notes, self._times_as_text)
-        except (msgspec.ValidationError, UnicodeDecodeError):
-            items = msgspec.json.decode(text, type=list[msgspec.Raw])
-            read = [self._carefully(bytes(item), notes) for item in items]
-            return Batch(text, [event for event in read if event is not None], notes, self._times_as_text)
-
-    def _carefully(self, text: bytes, notes: Notes) -> Event | None:
-        """One event whose fields may have any type."""
-        if not text.startswith(b"{"):
-            notes.add("damaged", "entries of the list of events that are not objects were dropped")
-            return None
-        kind = TextEvent if self._times_as_text else Event
-        try:
-            return msgspec.json.decode(text, type=kind)
-        except NOT_JSON:
-            pass
-        try:
-            event = _converted(text, kind)
-        except NOT_JSON:
-            fixed = repaired(text)
-            if fixed is None:
-                notes.add("damaged", UNREADABLE)
-                return None
-            notes.add("repaired", REPAIRED)
-            return _converted(fixed, kind)
-        try:
-            msgspec.json.decode(text, type=TextEvent)  # a start is no odd field, however it is written
-        except NOT_JSON:
-            notes.add("odd-fields", "events with fields of unexpected types were read as far as they go")
-        return event
+    def _read(self, text: bytes) -> Batch:
+        return read_events(text, self._times_as_text)
 
     def part(self, found: Batch | Plain) -> Part:
         """The columns of what `events` found; unusable events are counted in the notes and left out."""
@@ -226,13 +161,13 @@ class EventDecoder:
 
     def _of_batch(self, batch: Batch) -> Part:
         if self._times_as_text and not batch.times_as_text:  # it was decoded before one that needs text
-            batch = self._any_events(batch.text)
+            batch = self._read(batch.text)
         events = batch.events
         try:
             ts = self._starts(events)
         except Inexact:
             self._times_as_text = True
-            return self._of_batch(self._any_events(batch.text))
+            return self._of_batch(self._read(batch.text))
         self.notes.update(batch.notes)
         base: Columns = {
             "ts": ts,
@@ -405,42 +340,3 @@ def _spread(column: np.ndarray[Any, Any], has_arguments: np.ndarray[Any, np.dtyp
     out = np.full(len(has_arguments), missing, column.dtype)
     out[has_arguments] = column
     return out
-
-
-def _converted(text: bytes, kind: type[Event]) -> Event:
-    """The event of a JSON object, with each field as far as it can be read.
-
-    Raises:
-        one of NOT_JSON: it is not an object, or a text in it is not valid.
-    """
-    fields = {name: bytes(raw) for name, raw in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()}
-
-    def value(name: str) -> Any:
-        raw = fields.get(name, b"null")
-        try:
-            return msgspec.json.decode(raw)
-        except NOT_JSON:
-            if raw.startswith(b'"'):
-                raise
-            return raw.decode(errors="replace")  # a number beyond float64, or nested too deep
-
-    def text_of(name: str) -> str:
-        found = value(name)
-        return found if isinstance(found, str) else "" if found is None else fields[name].decode()
-
-    def identity(name: str) -> int | str | None:
-        found = value(name)
-        return found if found is None or isinstance(found, int | str) else text_of(name)
-
-    start = fields.get("ts", b"")
-    return kind(
-        ph=text_of("ph"),
-        cat=text_of("cat") or None,
-        name=text_of("name"),
-        pid=identity("pid"),
-        tid=identity("tid"),
-        ts=cast(Any, msgspec.Raw(start) if kind is TextEvent else number(start)),
-        dur=number(fields.get("dur", b"")),
-        id=identity("id"),
-        args=msgspec.Raw(fields["args"]) if "args" in fields else ABSENT,
-    )
