@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 from accounts import assert_antisymmetric, assert_closes
+from build_trace import PROCESS, document, op, step
 from odd_values import text
 
 from fuzz import mutate, seeds
@@ -249,8 +250,34 @@ def same_answer(python: Trace | str, native: Trace | str) -> None:
         require(python == native, f"readers: {python if isinstance(python, str) else native}")
 
 
+def node(number: int, name: str) -> dict[str, object]:
+    """An operator of an execution trace."""
+    inputs = {"shapes": [[8, 16], [16, 4]], "types": ["Tensor(float)", "Int"], "strides": [[16, 1], [4, 1]]}
+    return {"id": number, "name": name, "inputs": inputs, "attrs": [{"name": "rf_id", "type": "u", "value": number}]}
+
+
+def make_execution(random: Random) -> bytes:
+    """An execution trace of the operators of `use_execution`, spoiled or damaged or both."""
+    nodes = [node(k, f"aten::op{k % 3}") for k in range(1, random.randint(2, 12))]
+    whole = {"schema": "1.1.1-chakra.0.0.4", "pid": PROCESS, "nodes": nodes, "finish_ts": 9}
+    way = random.random()
+    content = text(mutate.spoil(random, whole) if way < 0.8 else whole)
+    return mutate.damage(random, content) if way > 0.7 else content
+
+
+def use_execution(content: bytes, folder: Path, _random: Random) -> None:
+    """Load a folder with it and a trace without shapes."""
+    inner = folder / "both"
+    inner.mkdir(exist_ok=True)
+    ops = [op(f"aten::op{k % 3}", 10 * k, 5, **{"Record function id": k}) for k in range(1, 12)]
+    (inner / "trace.json").write_bytes(text(document([step(1, 0, 200), *ops])))
+    (inner / "et.json").write_bytes(content)
+    load_sets([str(inner)])
+
+
 TARGETS = {
     "trace": Target(make_trace, use_trace),
+    "execution": Target(make_execution, use_execution),
     "layout": Target(make_layout, use_readers),
     "snapshot": Target(make_seed, use_snapshot),
     "manifest": Target(make_manifest, use_manifest),
