@@ -18,7 +18,7 @@ from tracediff.load_options import LoadOptions
 from tracediff.progress import READING, Meter
 
 ROOT = Path(__file__).resolve().parents[1]
-TEXT = json.dumps(document([step(1, 0, 60_000), *(op(f"op{k % 40}", 2 * k, 1) for k in range(25_000))])).encode()
+TEXT = json.dumps(document([step(1, 0, 240_000), *(op(f"op{k % 40}", 2 * k, 1) for k in range(100_000))])).encode()
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("name", ["a", "b.zip"])
 def test_bytes_are_those_on_disk_and_only_grow(folder, name, jobs, monkeypatch):
     monkeypatch.setattr("tracediff.progress.INTERVAL_S", 0.0)
-    monkeypatch.setattr("tracediff.engine.INTERVAL_S", 0.001)
+    monkeypatch.setattr("tracediff.workers.INTERVAL_S", 0.001)
     seen = []
     load_sets([folder / name], LoadOptions(jobs=jobs), progress=seen.append)
     total = sum(path.stat().st_size for path in (folder / "a").iterdir())

@@ -355,7 +355,7 @@ def test_ten_thousand_operations_stay_below_the_limit(comparison):
     def operation(k, category):
         name = f"void at::native::kernel_{k}<{'float, ' * 150}int>(int)"
         return Op(
-            name=f"kernel_{k}",
+            counted_as=f"kernel_{k}",
             raw_name=name,
             device="gpu",
             category=category,

@@ -361,7 +361,7 @@ def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(
     comparison = compared(tmp_path, events(), events(2))
     op = next(o for o in comparison.ops if o.category == "kernel")
     many = replace(
-        comparison, ops=tuple(replace(op, name=f"k{k}", raw_name=f"k{k}", control_self=1000 * k) for k in range(12_000))
+        comparison, ops=tuple(replace(op, counted_as=f"k{k}", raw_name=f"k{k}", control_self=1000 * k) for k in range(12_000))
     )
     page = visit(written(tmp_path, many)).page
     assert page.inner_text("#ops .found").strip().startswith("10,000 of 12,000")
@@ -378,10 +378,10 @@ def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
     name = "漢<" * 400
     group = comparison.work.groups[0]
     crowd = replace(group, control=group.control * 40, test=group.test * 40, call=name)
-    groups = tuple(replace(crowd, name=f"{name}{k}", module=f"{k}{name}") for k in range(9_000))
+    groups = tuple(replace(crowd, largest=f"{name}{k}", module=f"{k}{name}") for k in range(9_000))
     ops = tuple(
         Op(
-            name=f"{k}{name}",
+            counted_as=f"{k}{name}",
             raw_name=f"{name}{k}",
             device="gpu",
             category="kernel",
