@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from tracediff.engine import ARGUMENTS
+from tracediff.aggregate.snapshot import write_snapshot
+from tracediff.engine import ARGUMENTS, load_sets
 from tracediff.ingest.decode import EventDecoder, Plain
 from tracediff.ingest.health import Notes
 from tracediff.ingest.native import SWITCH, PlainReader
@@ -146,3 +147,14 @@ def test_odd_calls_are_errors():
     with pytest.raises(ZeroDivisionError):
         failing.scan(b'[{"args": {"a": 1}}]', 1, True)
     assert np.array_equal(failing.scan(b'[{"ts": 1}]', 1, True)[0].ts, [1000])
+
+
+@traces.needs_traces
+@pytest.mark.parametrize("name", ["timesformer_h100", "tinylm_compile", "oldformat_listroot"])
+def test_a_snapshot_is_the_same_to_the_byte(name, tmp_path, monkeypatch):
+    written = []
+    for switch in ("0", "1"):
+        monkeypatch.setitem(os.environ, SWITCH, switch)
+        write_snapshot(load_sets([str(traces.trace(name))])[0], path := tmp_path / f"{switch}.tdprof.gz")
+        written.append(path.read_bytes())
+    assert written[0] == written[1]

@@ -361,7 +361,8 @@ def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(
     comparison = compared(tmp_path, events(), events(2))
     op = next(o for o in comparison.ops if o.category == "kernel")
     many = replace(
-        comparison, ops=tuple(replace(op, counted_as=f"k{k}", raw_name=f"k{k}", control_self=1000 * k) for k in range(12_000))
+        comparison,
+        ops=tuple(replace(op, counted_as=f"k{k}", raw_name=f"k{k}", control_self=1000 * k) for k in range(12_000)),
     )
     page = visit(written(tmp_path, many)).page
     assert page.inner_text("#ops .found").strip().startswith("10,000 of 12,000")

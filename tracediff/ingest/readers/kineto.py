@@ -132,12 +132,13 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
 
 
 def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Notes) -> list[str]:
-    """The strings behind the codes of raw JSON values; equal strings get one code."""
-    codes: dict[str, int] = {}
-    moved = np.array(
-        [codes.setdefault(text_of(value, notes), len(codes)) for value in raw[1:]] + [-1], np.int32
-    )  # code 0 stood for an absent value
-    texts = list(codes)
+    """The strings behind the codes of raw JSON values, in order of text, whichever reader met them first; equal strings
+    get one code.
+    """
+    found = [text_of(value, notes) for value in raw[1:]]  # code 0 stands for an absent value
+    texts = sorted(set(found))
+    place = {text: code for code, text in enumerate(texts)}
+    moved = np.array([*(place[text] for text in found), -1], np.int32)
     for category in arguments.values():
         for name, column in category.texts.items():
             column[:] = moved[column]

@@ -12,7 +12,7 @@ from tracediff.profile.arrays.factorize import numbered_texts
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model import TableRows
-from tracediff.profile.placement.innermost import NOTHING, Painting, cut, overlaid, painted, pieces
+from tracediff.profile.placement.innermost import NOTHING, Painting, Pieces, cut, overlaid, painted, pieces
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.step_states import GPU_STATES, thread_order
 from tracediff.profile.tables.schema import Column, TableSchema, summed
@@ -99,18 +99,19 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     threads = thread_order(context.trace, context.steps, ops)
     is_step = np.isin(annotations.start, context.steps.start) & (annotations.depth == 0)
     own = int(annotations.thread[is_step][0]) if is_step.any() else (threads[0] if threads else -1)
-    host = NOTHING
+    host, of_ops = NOTHING, pieces(ops)
     for thread in list(dict.fromkeys((own, *threads)))[: 1 + OTHER_THREADS]:
-        host = overlaid(host, _innermost(ops, ops.thread == thread))
-    functions = _innermost(python, python.thread == own)
+        host = overlaid(host, _innermost(ops, of_ops, ops.thread == thread))
+    functions = _innermost(python, pieces(python), python.thread == own)
     host = overlaid(host, functions)
-    return overlaid(host, _innermost(annotations, (annotations.thread == own) & ~is_step)), functions, own
+    shown = (annotations.thread == own) & ~is_step
+    return overlaid(host, _innermost(annotations, pieces(annotations), shown)), functions, own
 
 
-def _innermost(lane: Lane, shown: Chosen) -> Painting:
-    """The innermost of the scopes ``shown`` of ``lane``, which are of one thread."""
-    begin, end, position = pieces(lane)
-    some = shown[position]
+def _innermost(lane: Lane, of_lane: Pieces, shown: Chosen) -> Painting:
+    """The innermost of the scopes ``shown`` of ``lane``, which are of one thread; ``of_lane`` are its pieces."""
+    begin, end, position = of_lane
+    some = np.flatnonzero(shown[position])
     return painted(begin[some], end[some], lane.rows[position[some]])
 
 
