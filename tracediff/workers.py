@@ -8,7 +8,6 @@ import multiprocessing
 import sys
 import traceback
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
-from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -30,6 +29,8 @@ MOST_TRIES = 3
 DASK = "dask"
 CONNECT_S = 20
 """Seconds to wait for a scheduler."""
+KILLED_BY = ("BrokenExecutor", "KilledWorker")
+"""What an executor of the standard library, and Dask, raise where a worker did not survive."""
 KILLED = "each process that read it was killed"
 KILLED_REMEDY = "it may have run out of memory: try --jobs 1, or --rank"
 
@@ -192,10 +193,8 @@ def in_executor(
 def _result(future: Any, item: object) -> Any:
     try:
         return future.result()
-    except BrokenExecutor:
-        return killed(item)
     except Exception as error:
-        if type(error).__name__ == "KilledWorker":
+        if any(kind.__name__ in KILLED_BY for kind in type(error).__mro__):
             return killed(item)
         raise
 

@@ -124,7 +124,7 @@ def to_rich(table: Table) -> RenderableType:
 def screen_console() -> Console:
     """The standard output; in a pipe without a width of its own nothing is cut or wrapped."""
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=UNLIMITED) if piped else Console()
+    return Console(width=UNLIMITED if piped else None, emoji=False)
 
 
 def print_screen(console: Console, screen: RenderableType) -> None:
