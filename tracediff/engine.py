@@ -88,7 +88,7 @@ def load_sets(
     notes_of_sets = [Notes() for _ in wheres]
     files = [find_traces(where, notes) for where, notes in zip(wheres, notes_of_sets, strict=True)]
     chosen = options.sets or (SetOptions(),) * len(wheres)
-    snapshots = [_snapshot(listed) for listed in files]
+    snapshots = [_snapshots(listed) for listed in files]
     restored = [
         read_snapshot(snapshot, chosen_set.selection, chosen_set.ranks, options.families) if snapshot else None
         for snapshot, chosen_set in zip(snapshots, chosen, strict=True)
@@ -109,7 +109,9 @@ def load_sets(
         wheres, files, to_read, chosen, labels, restored, notes_of_sets, strict=True
     ):
         if snapshot_set:
-            snapshot_set.label = chosen_set.label or snapshot_set.label
+            snapshot_set.label = chosen_set.label or (snapshot_set.label if len(listed) == 1 else label)
+            if len(listed) > 1:
+                check_one_program(snapshot_set, where)
             snapshot_set.tables = (ALL, *options.tables)
             sets.append(snapshot_set)
             continue
@@ -145,20 +147,18 @@ def _to_read(files: list[TraceFile], selection: Selection) -> list[Wanted]:
     return [(f, selection, tuple(beside.get(f.folders, ()))) for f in traces]
 
 
-def _snapshot(files: list[TraceFile]) -> TraceFile | None:
-    """The snapshot if ``files`` is one; None for traces.
+def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
+    """``files`` if they are snapshots; none for traces.
 
     Raises:
-        TracediffError: a snapshot among other files.
+        TracediffError: snapshots among other files.
     """
     if len(files) == 1:
-        return files[0] if is_snapshot(files[0]) else None
-    for file in files:
-        if file.name.endswith(SUFFIX):
-            raise TracediffError(
-                str(file), "a snapshot cannot be combined with other files", "give it as a set of its own"
-            )
-    return None
+        return files if is_snapshot(files[0]) else []
+    found = [file for file in files if file.name.endswith(SUFFIX)]
+    if found and len(found) < len(files):
+        raise TracediffError(str(found[0]), "a snapshot cannot be combined with traces", "give it as a set of its own")
+    return found
 
 
 def _make_labels_distinct(sets: list[TraceSet], names: list[str | None]) -> None:

@@ -224,7 +224,7 @@ def test_a_snapshot_is_known_by_its_content_and_is_a_set_by_itself(tmp_path):
     assert load_sets([[str(other)]])[0].label == "set"
     assert not is_snapshot(TraceFile(str(tmp_path / "set" / "run1" / "rank0.json")))
     assert not is_snapshot(TraceFile(str(tmp_path / "missing.json")))
-    with pytest.raises(TracediffError, match="cannot be combined with other files; give it as a set of its own"):
+    with pytest.raises(TracediffError, match="cannot be combined with traces; give it as a set of its own"):
         load_sets([[str(path), str(tmp_path / "set")]])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -132,12 +133,13 @@ def write_snapshot(traces: TraceSet, path: str | os.PathLike[str]) -> int:
 
 
 def read_snapshot(
-    file: TraceFile,
+    files: TraceFile | Sequence[TraceFile],
     selection: Selection | None = None,
     ranks: frozenset[int] | None = None,
     families: Families = DEFAULT,
 ) -> TraceSet:
-    """The set that ``file`` is a snapshot of, under the label that it has there.
+    """The set that a file is a snapshot of, under the label that it has there; of several files, each of which has
+    other ranks or runs, the set of all of them.
 
     Args:
         selection: which steps are used; by default those chosen when it was made.
@@ -145,37 +147,64 @@ def read_snapshot(
         families: rules for names; the states of a set without a GPU are named by those of the time of the snapshot.
 
     Raises:
-        TracediffError: it cannot be read, is not a snapshot, is damaged or of another version; or no rank or step
-            is left.
+        TracediffError: one cannot be read, is not a snapshot, is damaged or of another version; two have the same rank
+            of a run, or other steps chosen; or no rank or step is left.
     """
-    found = _decoded(file, _bytes(file))
-    try:
-        _check_selection(found.selection)
-        runs = _runs(found, file)
-    except ValueError as error:
-        raise _damaged(file, error) from None
+    files = [files] if isinstance(files, TraceFile) else list(files)
+    parts = [_part(file) for file in files]
+    first = parts[0][0]
+    used = selection or Selection()
+    is_asked = used != Selection()
+    if not is_asked and isinstance(first.selection, Selection):
+        used = first.selection
+    runs, notes = _joined(files, parts, is_asked), Notes()
     kept = [
         Run(run.name, {rank: files for rank, files in run.ranks.items() if ranks is None or rank in ranks})
         for run in runs
     ]
-    used = selection or Selection()
-    if used == Selection() and isinstance(found.selection, Selection):
-        used = found.selection
     traces = TraceSet(
-        label=found.label,
+        label=first.label,
         runs=[run for run in kept if run.ranks],
         selection=used,
         notes=(),
-        manifest=found.manifest,
+        manifest=first.manifest,
         families=families,
     )
-    notes = Notes()
-    for note in (*found.notes, *(n for p in traces.profiles for n in p.notes)):
+    for note in (*(n for found, _ in parts for n in found.notes), *(n for p in traces.profiles for n in p.notes)):
         notes.add(note.code, note.message, note.count)
     traces.runs = usable_runs(traces.runs, traces.selection, ranks, notes)
     traces.notes = tuple(notes.list())
     check_usable(traces, ranks, {rank for run in runs for rank in run.ranks})
     return traces
+
+
+def _part(file: TraceFile) -> tuple[Snapshot, list[Run]]:
+    found = _decoded(file, _bytes(file))
+    try:
+        _check_selection(found.selection)
+        return found, _runs(found, file)
+    except ValueError as error:
+        raise _damaged(file, error) from None
+
+
+def _joined(files: Sequence[TraceFile], parts: Sequence[tuple[Snapshot, list[Run]]], is_asked: bool) -> list[Run]:
+    """The runs of all parts, by name.
+
+    Args:
+        is_asked: whether steps are asked for, so that those chosen in the parts do not matter.
+    """
+    joined: dict[str, Run] = {}
+    for file, (found, runs) in zip(files, parts, strict=True):
+        if not is_asked and found.selection != parts[0][0].selection:
+            reason = f"its steps are chosen in another way than those of {files[0].name}"
+            raise TracediffError(str(file), reason, "choose them with --skip-first or --step")
+        for run in runs:
+            mine = joined.setdefault(run.name, Run(run.name)).ranks
+            if shared := mine.keys() & run.ranks.keys():
+                reason = f"another snapshot has rank {min(shared)} of {run.name}, too"
+                raise TracediffError(str(file), reason, "give snapshots of other ranks, or of folders run1, run2, …")
+            mine.update(run.ranks)
+    return [Run(run.name, dict(sorted(run.ranks.items()))) for run in joined.values()]
 
 
 def _chosen(selection: Selection) -> Selection | msgspec.UnsetType:
