@@ -1,5 +1,6 @@
 """A worker that is killed loses nothing, and whoever reads the files, the answer is the same."""
 
+import json
 import os
 import signal
 import sys
@@ -89,6 +90,18 @@ def test_files_that_cannot_be_read_are_left_out_on_request(pair):
         load_sets([pair[1] / "rank2.json.gz"], LoadOptions(keep_going=True))
 
 
+def test_a_file_that_is_named_as_a_trace_and_is_none_is_an_error(pair):
+    (pair[1] / "notes.json").write_text('{"a": 1}')
+    (pair[1] / "worker6.1.pt.trace.json.gz").write_bytes(b"\x01junk" * 99)
+    with pytest.raises(TracediffError, match=r"worker6\.1\.pt\.trace\.json\.gz"):
+        load_sets(pair)
+    _, after = load_sets(pair, LoadOptions(keep_going=True))
+    assert {n.code: n.count for n in after.notes if n.code in ("not-read", "not-a-trace")} == {
+        "not-read": 1,
+        "not-a-trace": 1,
+    }
+
+
 def test_any_executor_gives_the_same_answer(pair):
     expected = answer(pair, jobs=1)
     seen = []
@@ -103,6 +116,12 @@ def test_any_executor_gives_the_same_answer(pair):
 
 def fails(item, _):
     raise ZeroDivisionError(item)
+
+
+@pytest.mark.parametrize("executor", ["dask", ThreadPoolExecutor, 5])
+def test_what_is_no_executor_is_one_line(pair, executor):
+    with pytest.raises(TracediffError, match="has no submit; pass an executor"):
+        load_sets(pair, LoadOptions(executor=executor))
 
 
 def test_an_error_of_ours_is_not_hidden():
@@ -124,6 +143,7 @@ def _killed(parent, *_):
 
 @pytest.mark.dask
 def test_a_real_cluster_gives_the_same_answer_and_survives_a_killed_worker(pair, tmp_path):
+    import dask
     from distributed import LocalCluster
 
     expected = answer(pair, jobs=1)
@@ -134,6 +154,14 @@ def test_a_real_cluster_gives_the_same_answer_and_survives_a_killed_worker(pair,
         )
         assert result.exit_code == 0
         assert (tmp_path / "d.json").read_text() == expected
+        assert f"Reading with Dask at tcp://{address}, 2 workers" in result.stderr
+        scheduler = tmp_path / "scheduler.json"
+        with dask.config.set({"scheduler-file": str(scheduler)}):
+            with pytest.raises(TracediffError, match="no scheduler file"), executor_of("dask"):
+                pass
+            scheduler.write_text(json.dumps({"address": cluster.scheduler_address}))
+            with executor_of("dask") as client:
+                assert client.scheduler.address == cluster.scheduler_address
         with executor_of(f"dask://{address}") as client:
             victim = next(iter(client.run(os.getpid).values()))
             found = in_executor(list(range(40)), [1] * 40, partial(_squared, victim), client)
@@ -147,7 +175,18 @@ def _squared(victim, number, _):
 
 
 @pytest.mark.dask
-@pytest.mark.parametrize("name", ["slurm", "dask://", "dask://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "slurm",
+        "",
+        "dask://",
+        "dask://127.0.0.1",
+        "dask://tcp://127.0.0.1:1",
+        "dask://127.0.0.1:1",
+        "dask://127.0.0.1:99999",
+    ],
+)
 def test_an_executor_that_is_not_there_is_one_line(name, monkeypatch):
     monkeypatch.setattr("tracediff.workers.CONNECT_S", 1)
     with pytest.raises(TracediffError, match=r"^--executor: "), executor_of(name):

@@ -34,6 +34,8 @@ Wanted = tuple[TraceFile, Selection, tuple[TraceFile, ...]]
 """A file, its selected steps, and the execution traces beside it."""
 Attempt = Callable[[Wanted, OnRead | None], Profile | TracediffError]
 
+TRACE_NAME = ".pt.trace.json"
+"""In the names that torch.profiler gives its files: such a file that is no trace is damaged."""
 WORTH_A_PROCESS = 4 << 20
 """Total bytes on disk from which files are read in several processes."""
 
@@ -177,16 +179,17 @@ def _manifest(where: Where) -> Manifest | None:
 
 
 def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Where, keep_going: bool) -> list[Profile]:
-    """The profiles. Of several files those that are not traces are skipped with a note; any other error is raised, or
-    with ``keep_going`` noted.
+    """The profiles. Of several files those that are not traces, nor named as traces, are skipped with a note; any other
+    error is raised, or with ``keep_going`` noted.
     """
     results = list(results)
     profiles = [r for r in results if isinstance(r, Profile)]
     for fault in results:
         if isinstance(fault, TracediffError):
-            if len(results) == 1 or not (keep_going or isinstance(fault, NotATrace)):
+            is_other = isinstance(fault, NotATrace) and TRACE_NAME not in fault.subject
+            if len(results) == 1 or not (keep_going or is_other):
                 raise fault
-            code = "not-a-trace" if isinstance(fault, NotATrace) else "not-read"
+            code = "not-a-trace" if is_other else "not-read"
             notes.add(code, f"skipped: {os.path.basename(fault.subject)} ({fault.reason})")
     if not profiles:
         raise TracediffError(

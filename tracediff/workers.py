@@ -5,6 +5,9 @@ nothing: what it read is read again.
 from __future__ import annotations
 
 import multiprocessing
+import os
+import re
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
@@ -16,7 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from tracediff.child import end_with_parent, leave_interrupts_to_parent, signals_held
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, quoted
+from tracediff.formatting import plural
 from tracediff.progress import INTERVAL_S, Meter, OnProgress
 
 Item = TypeVar("Item")
@@ -26,12 +30,14 @@ Attempt = Callable[[Item, Callable[[int], None] | None], Result]
 
 MOST_TRIES = 3
 """Workers that may be killed while they have the same file."""
-DASK = "dask"
+OPTION = "--executor"
+ADDRESS = re.compile(r"dask(?:://(?P<host>[\w.-]+):(?P<port>\d{1,5}))?")
 CONNECT_S = 20
 """Seconds to wait for a scheduler."""
 KILLED_BY = ("BrokenExecutor", "KilledWorker")
 """What an executor of the standard library, and Dask, raise where a worker did not survive."""
 KILLED = "each process that read it was killed"
+OF_EXECUTOR = "it may have run out of memory; where processes are spawned, guard the script: if __name__ == '__main__'"
 KILLED_REMEDY = "it may have run out of memory: try --jobs 1, or --rank"
 
 
@@ -125,9 +131,9 @@ class Processes(Generic[Item, Result]):
         pipe.close()
 
 
-def killed(item: object) -> TracediffError:
+def killed(item: object, remedy: str = KILLED_REMEDY) -> TracediffError:
     """The error of an item that no worker survived."""
-    return TracediffError(str(item[0] if isinstance(item, tuple) else item), KILLED, KILLED_REMEDY)
+    return TracediffError(str(item[0] if isinstance(item, tuple) else item), KILLED, remedy)
 
 
 def _work(
@@ -164,8 +170,11 @@ def in_executor(
     Dask gives the items of a worker that was lost to others, as often as its ``allowed-failures`` says.
 
     Raises:
-        Exception: any that ``attempt`` raised.
+        TracediffError: it is no executor. Exception: any that ``attempt`` raised.
     """
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+        remedy = "pass an executor of concurrent.futures, or a Dask Client"
+        raise TracediffError("executor", f"{quoted(str(executor))} has no submit", remedy)
     meter = Meter(sizes, [0] * len(items), progress) if progress else None
     finished: SimpleQueue[int] = SimpleQueue()
     unkept = {"pure": False} if type(executor).__module__.startswith("distributed") else {}
@@ -195,30 +204,54 @@ def _result(future: Any, item: object) -> Any:
         return future.result()
     except Exception as error:
         if any(kind.__name__ in KILLED_BY for kind in type(error).__mro__):
-            return killed(item)
+            return killed(item, OF_EXECUTOR)
         raise
 
 
 @contextmanager
 def executor_of(name: str) -> Iterator[Any]:
-    """The executor that ``--executor`` names: ``dask`` for the scheduler that Dask is configured for (or processes of
-    this machine), ``dask://host:port`` for another one.
+    """The executor that ``--executor`` names: ``dask://HOST:PORT`` for a scheduler, ``dask`` for the one that Dask is
+    configured for (an address or a scheduler file), or else for processes of this machine.
 
     Raises:
         TracediffError: no such executor, Dask is not installed, or the scheduler does not answer.
     """
-    kind, _, address = name.partition("://")
-    if kind != DASK or ("://" in name and not address):
-        raise TracediffError("--executor", f"unknown executor {name}", "give dask, or dask://HOST:PORT")
+    if not (asked := ADDRESS.fullmatch(name)):
+        raise TracediffError(OPTION, f"unknown executor {quoted(name)}", "give dask, or dask://HOST:PORT")
     try:
+        import dask
         from distributed import Client
     except ImportError:
-        remedy = "pip install 'torch-tracediff[scale]'"
-        raise TracediffError("--executor", "Dask is not installed", remedy) from None
+        raise TracediffError(OPTION, "Dask is not installed", "pip install 'torch-tracediff[scale]'") from None
+    file = None if asked["host"] else dask.config.get("scheduler-file", None)
+    address = f"tcp://{asked['host']}:{asked['port']}" if asked["host"] else dask.config.get("scheduler-address", None)
+    if asked["host"]:
+        _check_answers(asked["host"], int(asked["port"]))
+    if file and not os.path.isfile(file):
+        raise TracediffError(OPTION, f"no scheduler file {quoted(file)}", "start the scheduler first, or unset it")
+    own = {} if address or file else {"dashboard_address": None, "threads_per_worker": 1}
     try:
-        client = Client(f"tcp://{address}" if address else None, timeout=CONNECT_S, set_as_default=False)
+        client = Client(address, timeout=CONNECT_S, set_as_default=False, scheduler_file=file, **own)
     except (OSError, ValueError) as error:
-        reason = f"no Dask scheduler answers at {address or 'the configured address'} ({error})"
-        raise TracediffError("--executor", reason, "start one, or give its HOST:PORT") from None
+        raise _no_answer(address or file or "", error) from None
     with client:
         yield client
+
+
+def _check_answers(host: str, port: int) -> None:
+    try:
+        socket.create_connection((host, port), CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise _no_answer(f"{host}:{port}", error) from None
+
+
+def _no_answer(address: str, error: Exception) -> TracediffError:
+    reason = f"no Dask scheduler answers at {address} ({error})"
+    return TracediffError(OPTION, reason, "start one, or give its HOST:PORT")
+
+
+def described(client: Any) -> str:
+    """Where a Dask client has its work done, and by how many."""
+    workers = len(client.scheduler_info(n_workers=-1)["workers"])
+    waiting = "" if workers else ": waiting for one"
+    return f"Dask at {client.scheduler.address}, {plural(workers, 'worker')}{waiting}"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from tracediff.errors import TracediffError, quoted, whole_number
 from tracediff_cli.option_groups import SETS, Whole, option
 from tracediff_cli.progress import reading_progress
@@ -50,12 +52,15 @@ class LoadArguments:
             TracediffError: as for `options` and `tracediff.engine.load_sets`.
         """
         from tracediff.engine import load_sets
-        from tracediff.workers import executor_of
+        from tracediff.report.escape import log_line
+        from tracediff.workers import described, executor_of
 
         options = self.options(len(wheres))
-        chosen = executor_of(self.executor) if self.executor else nullcontext()
-        with chosen as executor, reading_progress() as on_progress:
-            return load_sets(wheres, replace(options, executor=executor), progress=on_progress)
+        with executor_of(self.executor) if self.executor is not None else nullcontext() as executor:
+            if executor is not None:
+                click.echo(log_line(f"Reading with {described(executor)}"), err=True)
+            with reading_progress() as on_progress:
+                return load_sets(wheres, replace(options, executor=executor), progress=on_progress)
 
     def with_tables(self, *names: str) -> LoadArguments:
         """A copy with these tables."""
@@ -185,7 +190,8 @@ def load_options(
             "--executor",
             group=SETS,
             metavar="dask[://HOST:PORT]",
-            help="Read files on the workers of a Dask cluster, which see the same paths or URLs.",
+            help="Read files on the workers of a Dask cluster, which see the same paths or URLs; without an address "
+            "the one that Dask is configured for, or on this machine.",
         )
         @option(
             "--keep-going",

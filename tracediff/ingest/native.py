@@ -26,8 +26,8 @@ try:
 except ImportError:
     tracediff_native = None
 
-SWITCH = "TRACEDIFF_NATIVE"
-"""Environment variable: 0 turns the native reader off."""
+SWITCH, OFF = "TRACEDIFF_NATIVE", ("0", "no", "off", "false")
+"""Environment variable, and its values that turn the native reader off."""
 PLAIN_CHUNK = 1 << 21
 """Bytes that the native reader reads fastest at a time."""
 INTEGER, DECIMAL, TEXT, INTEGER_OR_TEXT, KEPT = range(5)
@@ -40,7 +40,7 @@ Numbering = Callable[[Any], int]
 
 def is_used() -> bool:
     """Whether the native reader is installed and not turned off."""
-    return tracediff_native is not None and os.environ.get(SWITCH, "1") != "0"
+    return tracediff_native is not None and os.environ.get(SWITCH, "").lower() not in OFF
 
 
 @dataclass

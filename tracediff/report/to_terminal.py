@@ -130,7 +130,11 @@ def _health_line(comparison: Comparison) -> list[RenderableType]:
     """The health notes that no finding repeats."""
     found = {finding.code for finding in comparison.findings}
     notes = [note for note in sections.health(comparison) if note[0] not in found]
-    return _in_a_line("Health", [f"{a:,} → {b:,} {SHORT.split(message)[0]}" for _, message, a, b in notes])
+    sums: dict[str, tuple[int, int]] = {}
+    for _, message, a, b in notes:
+        short = SHORT.split(message)[0]
+        sums[short] = a + sums.get(short, (0, 0))[0], b + sums.get(short, (0, 0))[1]
+    return _in_a_line("Health", [f"{a:,} → {b:,} {short}" for short, (a, b) in sums.items()])
 
 
 def _in_a_line(title: str, texts: list[str]) -> list[RenderableType]:
