@@ -13,6 +13,7 @@ import pytest
 from build_trace import document, op, step
 
 from tracediff.engine import load_sets
+from tracediff.formatting import byte_unit
 from tracediff.ingest.source import TraceFile, stored_sizes
 from tracediff.load_options import LoadOptions
 from tracediff.progress import READING, Meter
@@ -119,8 +120,8 @@ def on_terminal(quiet_s, *arguments):
 @pytest.mark.slow
 def test_a_terminal_shows_bytes_and_nothing_of_a_short_read(folder):
     out, err = on_terminal(0, "analyze", folder / "a")
-    total = sum(path.stat().st_size for path in (folder / "a").iterdir()) / 1e6
-    assert f"of {total:.2f} MB" in err
+    total = sum(path.stat().st_size for path in (folder / "a").iterdir())
+    assert f"of {byte_unit([total]).text(total)}" in err
     assert "left" in err
     assert "\x1b" not in out
     assert on_terminal(3600, "analyze", folder / "a") == (out, "")
