@@ -249,18 +249,11 @@ static Text after_arguments(Scanner *self, Event *event, Text p, Text end)
             self->arguments[before].next = (int32_t)(argument - self->arguments);
         before = (int32_t)(argument - self->arguments);
         self->predicted = argument->next;
-        p = after_blanks(p + 1);
-        if (*p != ':')
+        p = at_value(p);
+        if (!p || !(p = after_argument(self, event, argument, p, end)) || !(p = at_next(p, '}')))
             return NULL;
-        p = after_argument(self, event, argument, after_blanks(p + 1), end);
-        if (!p)
-            return NULL;
-        p = after_blanks(p);
         if (*p == '}')
             return p + 1;
-        if (*p != ',')
-            return NULL;
-        p = after_blanks(p + 1);
     }
 }
 
@@ -368,18 +361,11 @@ static Text after_event(Scanner *self, Event *event, Text p, Text end)
         if (field != FIELDS && seen & 1u << field)
             return NULL;
         seen |= 1u << field;
-        p = after_blanks(p + 1);
-        if (*p != ':')
+        p = at_value(p);
+        if (!p || !(p = after_field(self, field, event, p, end)) || !(p = at_next(p, '}')))
             return NULL;
-        p = after_field(self, field, event, after_blanks(p + 1), end);
-        if (!p)
-            return NULL;
-        p = after_blanks(p);
         if (*p == '}')
             return p + 1;
-        if (*p != ',')
-            return NULL;
-        p = after_blanks(p + 1);
     }
 }
 

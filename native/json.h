@@ -180,6 +180,25 @@ static inline Text after_literal(Text p, const char *literal)
     return strncmp((const char *)p, literal, n) ? NULL : p + n;
 }
 
+/* At the value of the key whose closing quote is at p. */
+static inline Text at_value(Text p)
+{
+    p = after_blanks(p + 1);
+    return *p == ':' ? after_blanks(p + 1) : NULL;
+}
+
+/* Of what follows an item that ends at p: at the next item, or at the bracket that closes all of them. */
+static inline Text at_next(Text p, unsigned char close)
+{
+    p = after_blanks(p);
+    if (*p == close)
+        return p;
+    if (*p != ',')
+        return NULL;
+    p = after_blanks(p + 1);
+    return *p == close ? NULL : p;
+}
+
 /* Behind the value at p, whatever it is. */
 static Text after_value(Text p, Text end, int depth)
 {
@@ -208,22 +227,14 @@ static Text after_value(Text p, Text end, int depth)
         return p + 1;
     for (;;) {
         if (close == '}') {
-            if (*p != '"' || !(p = string_end(p + 1, end)))
+            if (*p != '"' || !(p = string_end(p + 1, end)) || !(p = at_value(p)))
                 return NULL;
-            p = after_blanks(p + 1);
-            if (*p != ':')
-                return NULL;
-            p = after_blanks(p + 1);
         }
         p = after_value(p, end, depth + 1);
-        if (!p)
+        if (!p || !(p = at_next(p, close)))
             return NULL;
-        p = after_blanks(p);
         if (*p == close)
             return p + 1;
-        if (*p != ',')
-            return NULL;
-        p = after_blanks(p + 1);
     }
 }
 

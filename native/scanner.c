@@ -124,8 +124,9 @@ static PyMethodDef METHODS[] = {
      "scan(text: bytes, start: int, is_list: bool): the plain events from a position on.\n\n"
      "Returns (events, position, behind, times, codes, has_arguments, arguments). The position is the length of text\n"
      "if text is a JSON list and all of it was read, else that of the first event that was not: it is not plain, or no\n"
-     "further one begins behind it. Behind it, or -1, the first position after that event of a list. times: int64 (ts, dur, id), times in ns; codes: int32 (name, pid, tid, ph, cat), places in pieces(),\n"
-     "-1 where absent; has_arguments: int8; arguments: number -> (int32 rows, values)."},
+     "further one begins behind it. Behind it, or -1, the first position after that event of a list. times: int64\n"
+     "(ts, dur, id), times in ns; codes: int32 (name, pid, tid, ph, cat), places in pieces(), -1 where absent;\n"
+     "has_arguments: int8; arguments: number -> (int32 rows, values)."},
     {"pieces", (PyCFunction)scanner_pieces, METH_NOARGS,
      "Lists of the bytes that codes stand for: names, ids, phases, categories, text arguments. They grow."},
     {NULL, NULL, 0, NULL},

@@ -25,8 +25,8 @@ typedef struct {
     uint32_t mask;
     int32_t count;
     int32_t likely[LIKELY]; /* the piece that was looked up last, by what it begins and ends with */
-    Piece *pieces;       /* room for as many as half of the slots */
-    PyObject *list;      /* of bytes: what each number stands for */
+    Piece *pieces;          /* room for as many as half of the slots */
+    PyObject *list;         /* of bytes: what each number stands for */
 } Texts;
 
 static int texts_init(Texts *texts)
@@ -65,16 +65,17 @@ static inline uint64_t hash_of(Text p, Py_ssize_t size, uint64_t seed)
     return hash ^ hash >> 29;
 }
 
+/* Twice as much room; -1 with an error set, since without it the next piece would not fit. */
 static int texts_grow(Texts *texts)
 {
     uint32_t mask = 2 * texts->mask + 1;
     Piece *pieces = PyMem_Realloc(texts->pieces, ((size_t)mask / 2 + 2) * sizeof(Piece));
     if (!pieces)
-        return -1;
+        return PyErr_NoMemory(), -1;
     texts->pieces = pieces;
     Slot *slots = PyMem_Malloc(((size_t)mask + 1) * sizeof(Slot));
     if (!slots)
-        return -1;
+        return PyErr_NoMemory(), -1;
     memset(slots, 0xff, ((size_t)mask + 1) * sizeof(Slot));
     for (uint32_t i = 0; i <= texts->mask; i++) {
         if (texts->slots[i].number < 0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -52,15 +52,10 @@ class LoadArguments:
             TracediffError: as for `options` and `tracediff.engine.load_sets`.
         """
         from tracediff.engine import load_sets
-        from tracediff.report.escape import log_line
-        from tracediff.workers import described, executor_of
 
         options = self.options(len(wheres))
-        with executor_of(self.executor) if self.executor is not None else nullcontext() as executor:
-            if executor is not None:
-                click.echo(log_line(f"Reading with {described(executor)}"), err=True)
-            with reading_progress() as on_progress:
-                return load_sets(wheres, replace(options, executor=executor), progress=on_progress)
+        with _executor(self.executor) as executor, reading_progress() as on_progress:
+            return load_sets(wheres, replace(options, executor=executor), progress=on_progress)
 
     def with_tables(self, *names: str) -> LoadArguments:
         """A copy with these tables."""
@@ -221,6 +216,20 @@ def load_options(
         return with_loading
 
     return decorate
+
+
+@contextmanager
+def _executor(name: str | None) -> Iterator[Any]:
+    """The executor of this name, announced on standard error; None without one."""
+    if name is None:
+        yield None
+        return
+    from tracediff.report.escape import log_line
+    from tracediff.workers import described, executor_of
+
+    with executor_of(name) as executor:
+        click.echo(log_line(f"Reading with {described(executor)}"), err=True)
+        yield executor
 
 
 def _selection(steps: Sequence[str], skips: Sequence[str]) -> Selection:

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracediff.ingest.decode import Part
-from tracediff.ingest.times import MISSING
-from tracediff.ingest.trace import Arguments
-
-ABSENT: dict[Any, Any] = {np.int64: MISSING, np.float64: float("nan"), np.int32: -1}
-"""The value of an argument that an event lacks, by the type of its column."""
+from tracediff.ingest.trace import ABSENT_OF, Arguments
 
 
 @dataclass
@@ -26,7 +22,7 @@ class Column:
         """Append ``part``, after as many absent values as make the column end at ``rows``."""
         gap = rows - len(part) - len(self.data) // np.dtype(self.kind).itemsize
         if gap:
-            self.data += np.full(gap, ABSENT[self.kind], self.kind).data
+            self.data += np.full(gap, ABSENT_OF[self.kind], self.kind).data
         self.data += part.data
 
     def array(self, rows: int) -> Any:

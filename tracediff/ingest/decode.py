@@ -16,6 +16,7 @@ from tracediff.ingest.events import Batch, Event, read_events
 from tracediff.ingest.health import Notes
 from tracediff.ingest.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
 from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text
+from tracediff.ingest.trace import ABSENT_OF
 from tracediff.ingest.unread import PROCESS_LABELS
 from tracediff.runtimes import PLACES
 
@@ -336,7 +337,6 @@ def _flow_ids(ids: list[int | str | None]) -> Int64:
 
 def _spread(column: np.ndarray[Any, Any], has_arguments: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, Any]:
     """``column`` with room for the events that carry no arguments."""
-    missing: Any = float("nan") if column.dtype == np.float64 else MISSING if column.dtype == np.int64 else -1
-    out = np.full(len(has_arguments), missing, column.dtype)
+    out = np.full(len(has_arguments), ABSENT_OF[column.dtype.type], column.dtype)
     out[has_arguments] = column
     return out

@@ -18,7 +18,7 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.arguments import MOST_COLUMNS, OTHER_SPELLINGS, UNFIT_NAME, kind_of
 from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Codes
+from tracediff.ingest.trace import ABSENT_OF, Codes
 from tracediff.runtimes import CALL_CATEGORIES, TEXT_ARGUMENTS
 
 try:
@@ -172,8 +172,7 @@ def argument_columns(
                 mine = reader.codes(TEXTS, mine, text_code) - np.int32(1)
             elif kind == INTEGER_OR_TEXT:
                 mine = reader.integers(mine)
-            missing: Any = {np.int64: MISSING, np.float64: float("nan"), np.int32: -1}[mine.dtype.type]
-            column = np.full(len(rows[code]), missing, mine.dtype)
+            column = np.full(len(rows[code]), ABSENT_OF[mine.dtype.type], mine.dtype)
             column[places[some]] = mine
             out[code][reader.names[number]] = column
     return {code: _respelled(columns) for code, columns in out.items()}

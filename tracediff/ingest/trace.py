@@ -15,6 +15,8 @@ from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import LARGEST_US, MISSING, Int64
 
 Codes = NDArray[np.int32]
+ABSENT_OF: dict[Any, Any] = {np.int64: MISSING, np.float64: float("nan"), np.int32: -1}
+"""The value of an argument that an event lacks, by the type of its column."""
 
 
 Number = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
