@@ -27,7 +27,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "cli")])}
 README = HERE / "README.md"
-START, END = "<!-- measured: written by bench.py --write -->", "<!-- end of measured -->"
 SLOWER = "gemm"
 SMALL = ("transformer_h100_run1/a.pt.trace.json", "transformer_h100_run2/b.pt.trace.json")
 PACKAGES = {"ours": ("numpy", "msgspec", "pysimdjson"), "HTA": ("traceinsight", "pandas", "numpy")}
@@ -353,13 +352,14 @@ def _versions(python: str, packages: Sequence[str]) -> str:
     return done.stdout.strip() or "an interpreter that does not start"
 
 
-def write_readme(text: str) -> None:
-    """Put ``text`` between the markers of README.md."""
-    before, start, rest = README.read_text().partition(START)
-    _, end, after = rest.partition(END)
-    if not start or not end:
-        raise SystemExit(f"{README}: the markers are missing; restore {START} and {END}")
-    README.write_text(f"{before}{START}\n{text}\n{END}{after}")
+def write_section(document: Path, name: str, command: str, lines: Sequence[str]) -> None:
+    """Put ``lines`` between the markers of the section ``name``, which ``command`` writes."""
+    start, end = f"<!-- {name}: written by {command} -->", f"<!-- end of {name} -->"
+    before, found, rest = document.read_text().partition(start)
+    _, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise SystemExit(f"{document}: the markers are missing; restore {start} and {end}")
+    document.write_text("\n".join([before + start, *lines, end + after]))
 
 
 def main() -> None:
@@ -395,7 +395,7 @@ def main() -> None:
     text = "\n".join([HEADER, *map(str, rows), "", machine(args.hta_python)])
     print(text)
     if args.write:
-        write_readme(text)
+        write_section(README, "measured", "bench.py --write", [text])
 
 
 if __name__ == "__main__":

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench import Cost, command_line, measured
+from bench import Cost, command_line, measured, write_section
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent / "docs" / "scale.md"
 CHART = DOCUMENT.parent / "images" / "growth.png"
-START, END = "<!-- growth: written by growth.py --write -->", "<!-- end of growth -->"
 Event = dict[str, Any]
 ALLOWED = 1.1
 """Largest exponent of time."""
@@ -219,9 +218,7 @@ def main() -> None:
         lines += table(name, found[name], start)
         print("\n".join(lines[-len(found[name]) :]), flush=True)
     if args.write:
-        before, _, rest = DOCUMENT.read_text().partition(START)
-        after = rest.partition(END)[2]
-        DOCUMENT.write_text(before + "\n".join([START, *lines, END]) + after)
+        write_section(DOCUMENT, "growth", "growth.py --write", lines)
         draw(found)
 
 

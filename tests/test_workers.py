@@ -126,13 +126,13 @@ def test_what_is_no_executor_is_one_line(pair, executor):
 
 def test_an_error_of_ours_is_not_hidden():
     with ThreadPoolExecutor(1) as threads, pytest.raises(ZeroDivisionError):
-        in_executor(["a", "b"], [1, 1], fails, threads)
+        list(in_executor(["a", "b"], [1, 1], fails, threads))
 
 
 @linux
 def test_a_broken_pool_is_an_error_that_names_a_file():
     with ProcessPoolExecutor(1) as pool:
-        (found,) = in_executor([("trace.json",)], [1], partial(_killed, os.getpid()), pool)
+        ((_, found),) = in_executor([("trace.json",)], [1], partial(_killed, os.getpid()), pool)
     assert str(found).startswith("trace.json: each process that read it was killed")
 
 
@@ -164,8 +164,8 @@ def test_a_real_cluster_gives_the_same_answer_and_survives_a_killed_worker(pair,
                 assert client.scheduler.address == cluster.scheduler_address
         with executor_of(f"dask://{address}") as client:
             victim = next(iter(client.run(os.getpid).values()))
-            found = in_executor(list(range(40)), [1] * 40, partial(_squared, victim), client)
-            assert found == [k * k for k in range(40)]
+            found = dict(in_executor(list(range(40)), [1] * 40, partial(_squared, victim), client))
+            assert found == {k: k * k for k in range(40)}
 
 
 def _squared(victim, number, _):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.one_program import check_one_program
+from tracediff.aggregate.shared_columns import SharedColumns
 from tracediff.aggregate.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
@@ -203,19 +204,29 @@ def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Wh
 def _profiles(
     files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
 ) -> dict[Wanted, Profile | TracediffError]:
+    shared = SharedColumns()
+    return {
+        files[k]: shared.of(result) if isinstance(result, Profile) else result
+        for k, result in _as_they_come(files, attempt, options, progress)
+    }
+
+
+def _as_they_come(
+    files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
+) -> Iterator[tuple[int, Profile | TracediffError]]:
+    """(position, what became of it) of each file."""
     sizes = stored_sizes([file for file, _, _ in files])
-    if options.executor is not None:
-        return dict(zip(files, in_executor(files, sizes, attempt, options.executor, progress), strict=True))
     jobs = min(options.jobs if options.jobs is not None else _default_jobs(sizes), len(files))
-    if jobs > 1:
-        return dict(zip(files, Processes(files, sizes, attempt, progress).run(jobs), strict=True))
-    meter = Meter(sizes, [0] * len(files), progress) if progress else None
-    done = {}
-    for k, wanted in enumerate(files):
-        done[wanted] = attempt(wanted, partial(meter.read, k) if meter else None)
-        if meter:
-            meter.finish(k)
-    return done
+    if options.executor is not None:
+        yield from in_executor(files, sizes, attempt, options.executor, progress)
+    elif jobs > 1:
+        yield from Processes(files, sizes, attempt, progress).run(jobs)
+    else:
+        meter = Meter(sizes, [0] * len(files), progress) if progress else None
+        for k, wanted in enumerate(files):
+            yield k, attempt(wanted, partial(meter.read, k) if meter else None)
+            if meter:
+                meter.finish(k)
 
 
 def _attempt(

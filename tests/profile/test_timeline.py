@@ -48,7 +48,7 @@ def one_step():
 
 
 def test_rows_are_the_state_then_streams_then_threads_level_by_level(tmp_path):
-    timeline = profile_of(tmp_path, one_step()).timeline
+    timeline = profile_of(tmp_path, one_step()).timeline.unpacked()
     assert (timeline.step, timeline.start, timeline.end, timeline.left_out) == (1, 0, 100_000, 0)
     marks = drawn(timeline)
     assert [m[:5] for m in marks if m[0] != "state"] == [
@@ -76,7 +76,7 @@ def states_shown(timeline):
 def test_short_events_become_one_mark_that_counts_them(tmp_path):
     events = [step(1, 0, 80_000), op("aten::long", 40_000, 20_000)]
     events += [op(f"aten::short{k % 2}", k, 0.5 + k % 2 / 10) for k in range(50)]
-    (short, long) = [m for m in drawn(profile_of(tmp_path, events).timeline) if m[0] == "thread 100 ops"]
+    (short, long) = [m for m in drawn(profile_of(tmp_path, events).timeline.unpacked()) if m[0] == "thread 100 ops"]
     assert short == ("thread 100 ops", "op", "aten::short1", 0, 49_600, 50, 27_500)
     assert long[2:] == ("aten::long", 40_000_000, 60_000_000, 1, 20_000_000)
 
@@ -102,7 +102,7 @@ def test_the_typical_step_is_the_used_one_nearest_to_the_median(tmp_path):
 @given(events=trace_events(), order=st.randoms(use_true_random=False))
 def test_marks_hold_every_event_and_the_order_of_the_file_does_not_matter(tmp_path, events, order):
     profile = profile_of(tmp_path, events)
-    timeline = profile.timeline
+    timeline = profile.timeline.unpacked()
     position = profile.step_numbers.tolist().index(timeline.step)
     account = {name.partition(":")[0] if name not in KINDS else name: 0 for name in profile.state_names}
     for name, ns in zip(profile.state_names, profile.state_ns[position].tolist(), strict=True):
@@ -113,7 +113,7 @@ def test_marks_hold_every_event_and_the_order_of_the_file_does_not_matter(tmp_pa
     assert (timeline.marks.busy <= (timeline.marks.end - timeline.marks.start) * timeline.marks.count).all()
     shuffled = list(events)
     order.shuffle(shuffled)
-    again = profile_of(tmp_path, shuffled).timeline
+    again = profile_of(tmp_path, shuffled).timeline.unpacked()
     assert Counter((m[0], *m[3:]) for m in drawn(again)) == Counter((m[0], *m[3:]) for m in drawn(timeline))
 
 
@@ -126,7 +126,7 @@ def test_memory_is_what_the_allocator_had_given_out(tmp_path):
         memory(20, -100, 400),
         memory(30, 8, 8, device=1),
     ]
-    first, second = profile_of(tmp_path, events).timeline.memory
+    first, second = profile_of(tmp_path, events).timeline.unpacked().memory
     assert (first.device, first.time.tolist(), first.allocated.tolist(), first.from_zero) == (
         "GPU 0",
         [0, 10_000, 20_000],
@@ -140,14 +140,14 @@ def test_old_traces_tell_changes_only(tmp_path):
     events = [step(1, 0, 100), op("aten::empty", 1, 2), memory(10, 400, 0), memory(20, -100, 0)]
     for event in events[2:]:
         del event["args"]["Total Allocated"]
-    (host,) = profile_of(tmp_path, events).timeline.memory
+    (host,) = profile_of(tmp_path, events).timeline.unpacked().memory
     assert (host.allocated.tolist(), host.from_zero) == ([400, 300], False)
 
 
 def test_of_many_allocations_the_largest_amounts_are_kept(tmp_path):
     amounts = np.random.default_rng(7).integers(1, 10_000, 20_000).tolist()
     events = [step(1, 0, 20_000), op("aten::empty", 1, 2), *(memory(k, 1, amount) for k, amount in enumerate(amounts))]
-    (curve,) = profile_of(tmp_path, events).timeline.memory
+    (curve,) = profile_of(tmp_path, events).timeline.unpacked().memory
     assert len(curve.time) <= MOST_SAMPLES + 2
     assert max(curve.allocated) == max(amounts)
     assert curve.allocated[-1] == amounts[-1]
@@ -171,7 +171,7 @@ def test_a_snapshot_has_no_timeline_and_the_chart_says_so(tmp_path):
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
 def test_timelines_of_real_traces_are_bounded_and_add_up(path):
     profile = profile_file(TraceFile(str(path)))
-    timeline = profile.timeline
+    timeline = profile.timeline.unpacked()
     position = profile.step_numbers.tolist().index(timeline.step)
     assert len(timeline.marks.row) <= MOST_MARKS
     assert sum(states_shown(timeline).values()) == timeline.end - timeline.start == profile.periods[position]

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from math import lcm
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tracediff.aggregate.alike import Weighted, alike
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.profile.model import Profile
@@ -122,7 +124,7 @@ def step_average(traces: TraceSet) -> StepAverage:
     return StepAverage(denominator, period, foreign, average.states, runs)
 
 
-def weighted_files(traces: TraceSet) -> tuple[int, list[tuple[Profile, list[int], int]]]:
+def weighted_files(traces: TraceSet) -> tuple[int, Weighted]:
     """(denominator, [(profile, positions of its used steps, weight of a step)]): weights of mean over steps, ranks and
     runs.
     """
@@ -149,8 +151,9 @@ def kernel_average(traces: TraceSet) -> KernelAverage:
     denominator, weighted = weighted_files(traces)
     average = KernelAverage(denominator)
     for profile, used, weight in weighted:
-        table = profile.kernels
         average.busy += weight * int(profile.busy_ns[used].sum())
+    for group in alike(weighted, [profile.kernels for profile, _, _ in weighted], [()] * len(weighted)):
+        table = group.table
         for total, step in ((average.outside, -1), (average.spilled, -2)):
             rows = table.step == step
             total[0] += int(table.count[rows].sum())
@@ -162,9 +165,10 @@ def op_average(traces: TraceSet) -> OpAverage:
     """All operations of ``traces`` per step: counts, total and self times (the mean rank's)."""
     denominator, weighted = weighted_files(traces)
     average = OpAverage(denominator)
-    for profile, used, weight in weighted:
-        table = profile.ops
-        rows = np.flatnonzero(np.isin(table.step, used))
+    profiles = [profile for profile, _, _ in weighted]
+    for group in alike(weighted, [p.ops for p in profiles], [(p.names, p.categories) for p in profiles]):
+        profile, table, weight = group.profile, group.table, group.weight
+        rows = np.flatnonzero(np.isin(table.step, group.used))
         columns = (table.category, table.name, table.count, table.total_ns, table.self_ns)
         for category, name, count, total, self_ns in zip(*(c[rows].tolist() for c in columns), strict=True):
             entry = average.ops.setdefault((profile.categories[category], profile.names[name]), [0, 0, 0])
@@ -183,23 +187,30 @@ def host_us(traces: TraceSet) -> float:
 def communication_us(traces: TraceSet) -> dict[int, float]:
     """Rank → time of its communication kernels per used step, in µs; empty where no rank has any."""
     out: dict[int, list[float]] = defaultdict(list)
+    rows_of: dict[tuple[object, ...], NDArray[np.intp]] = {}
     for run in traces.runs:
         for rank, files in run.ranks.items():
             total = steps = 0
             for profile in files:
-                used = np.flatnonzero(traces.selection.used(profile))
+                used = traces.selection.used(profile)
                 table = profile.kernels
-                spoken = np.array([is_communication(name) for name in profile.names], bool)
-                rows = (
-                    np.isin(table.step, used)
-                    & spoken[table.name]
-                    & (np.array(profile.categories, object)[table.category] == KERNEL)
-                )
-                total += int(table.total_ns[rows].sum())
-                steps += len(used)
+                decisive = table.step, table.name, table.category, profile.names, profile.categories
+                key = (*map(id, decisive), used.tobytes())
+                if key not in rows_of:
+                    rows_of[key] = _communication_rows(profile, np.flatnonzero(used))
+                total += int(table.total_ns[rows_of[key]].sum())
+                steps += int(used.sum())
             out[rank].append(total / max(steps, 1) / 1000)
     means = {rank: sum(runs) / len(runs) for rank, runs in sorted(out.items())}
     return means if any(means.values()) else {}
+
+
+def _communication_rows(profile: Profile, used: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Rows of the communication kernels in ``used`` steps."""
+    table = profile.kernels
+    spoken = np.array([is_communication(name) for name in profile.names], bool)
+    is_kernel = np.array(profile.categories, object)[table.category] == KERNEL
+    return np.flatnonzero(np.isin(table.step, used) & spoken[table.name] & is_kernel)
 
 
 def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:

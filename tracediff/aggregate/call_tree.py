@@ -8,10 +8,11 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
+from tracediff.aggregate.alike import Alike, Weighted, alike
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.model import Profile, WorkTable
+from tracediff.profile.model import CallTable, Profile, WorkTable
 from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE
 from tracediff.profile.placement.module_paths import module_labels
 from tracediff.profile.placement.scopes import PHASES
@@ -137,9 +138,7 @@ class CallTree:
         return self.calls[node].name if node >= 0 and self.calls[node].kind == "op" else None
 
 
-def merge(
-    weighted: Sequence[tuple[Profile, list[int], int]], denominator: int, tables: Sequence[WorkTable]
-) -> CallTree:
+def merge(weighted: Weighted, denominator: int, tables: Sequence[WorkTable]) -> CallTree:
     """The tree of all profiles of a set.
 
     Args:
@@ -147,41 +146,30 @@ def merge(
         denominator: of the averages.
         tables: the work of each profile.
     """
-    tree = CallTree(denominator)
+    tree = CallTree(denominator, places=[[] for _ in weighted])
     known: dict[Key, int] = {}
     works: dict[Key, Work] = {}
-    for (profile, used, weight), table in zip(weighted, tables, strict=True):
-        tree.places.append(_merge_nodes(tree, known, profile, used, weight))
-        _merge_work(tree, works, profile, table=table, places=tree.places[-1], used=used, weight=weight)
+    profiles = [profile for profile, _, _ in weighted]
+    for calls in alike(weighted, [p.calls for p in profiles], [(p.names, p.texts) for p in profiles]):
+        places = _merge_nodes(tree, known, calls)
+        for file in calls.files:
+            tree.places[file] = places
+    meanings = [(p.names, p.texts, p.categories, places) for p, places in zip(profiles, tree.places, strict=True)]
+    for work in alike(weighted, tables, meanings):
+        _merge_work(tree, works, work)
     _label(tree)
     return tree
 
 
-def _merge_nodes(tree: CallTree, known: dict[Key, int], profile: Profile, used: list[int], weight: int) -> list[int]:
-    """The position in ``tree`` of each node of ``profile`` that the used steps hold or that leads to one; −1 of
-    others.
-    """
-    table = profile.calls
-    rows = np.isin(table.step, used)
+def _merge_nodes(tree: CallTree, known: dict[Key, int], alike_calls: Alike[CallTable]) -> list[int]:
+    """The position in ``tree`` of each node that the used steps hold or that leads to one; −1 of others."""
+    profile, table, weight = alike_calls.profile, alike_calls.table, alike_calls.weight
+    rows = np.isin(table.step, alike_calls.used)
     sums = np.zeros((3, len(table.parent)), np.int64)
     for total, column in zip(sums, (table.count, table.total_ns, table.self_ns), strict=True):
         np.add.at(total, table.node[rows], column[rows])
-    columns = zip(
-        *(
-            c.tolist()
-            for c in (
-                table.parent,
-                table.kind,
-                table.name,
-                table.shapes,
-                table.ordinal,
-                table.types,
-                table.strides,
-                *sums,
-            )
-        ),
-        strict=True,
-    )
+    recorded = (table.parent, table.kind, table.name, table.shapes, table.ordinal, table.types, table.strides)
+    columns = zip(*(column.tolist() for column in (*recorded, *sums)), strict=True)
     nodes: list[int] = []
     for parent, kind, name, shapes, ordinal, types, strides, count, total, self_ns in columns:
         if kind == OP and not count:
@@ -223,25 +211,16 @@ def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> 
     ]
 
 
-def _merge_work(
-    tree: CallTree,
-    works: dict[Key, Work],
-    profile: Profile,
-    *,
-    table: WorkTable,
-    places: list[int],
-    used: list[int],
-    weight: int,
-) -> None:
-    rows = np.flatnonzero(np.isin(table.step, used))
+def _merge_work(tree: CallTree, works: dict[Key, Work], alike_work: Alike[WorkTable]) -> None:
+    profile, table, weight, file = alike_work.profile, alike_work.table, alike_work.weight, alike_work.files[0]
+    rows = np.flatnonzero(np.isin(table.step, alike_work.used))
     keys = [c[rows] for c in (table.node, table.category, table.name, table.launch_shape, table.ordinal)]
     sums, (count, ns) = grouped(keys, [table.count[rows], table.total_ns[rows]])
     order = table.order[rows][_earliest(keys, table.order[rows])]
     first = rows[_earliest(keys, table.first_ns[rows], table.step[rows])]
     columns = (order, table.first_ns[first], table.lane[first], count, ns)
-    file = len(tree.places) - 1
     for key, place, start, lane, n, total in zip(
-        work_keys(profile, places, sums), *(c.tolist() for c in columns), strict=True
+        work_keys(profile, tree.places[file], sums), *(c.tolist() for c in columns), strict=True
     ):
         work = works.get(key)
         if work is None:

@@ -59,6 +59,8 @@ def _difference(rank: int, profiles: list[Profile]) -> str | None:
     """What tells that the files of one rank are of different programs."""
     if len({p.origin.gpus for p in profiles if p.has_gpu and any(p.origin.gpus)}) > 1:
         return f"different GPUs of rank {rank}"
+    if len(profiles) == 1:
+        return None
     first, *others = (_calls(p) for p in profiles)
     in_common = min((len(first & other) / max(len(first | other), 1) for other in others), default=1.0)
     return f"rank {rank}: {percent(in_common)} of the calls in common" if in_common < IN_COMMON else None

@@ -9,7 +9,7 @@ import numpy as np
 from tracediff.aggregate.averages import UsedStep
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.source import TraceFile
-from tracediff.profile.model import Timeline
+from tracediff.profile.model import PackedTimeline, Timeline
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,21 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
     It is one of ``steps`` where any file kept the events of such a one.
     """
     median = float(np.median([step.period_ns for run in steps.values() for step in run] or [0]))
-    found = [
-        TypicalStep(run.name, rank, profile.origin.file, profile.timeline)
+    used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
+    found = (
+        (run.name, rank, profile.origin.file, profile.timeline)
         for run in traces.runs
         for rank, files in run.ranks.items()
         for profile in files
         if profile.timeline is not None
-    ]
-    used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
-    return min(
-        found,
-        key=lambda t: ((t.run, t.rank, t.timeline.step) not in used, abs(t.timeline.end - t.timeline.start - median)),
-        default=None,
     )
+
+    def oddness(place: tuple[str, int, TraceFile, PackedTimeline]) -> tuple[bool, float]:
+        run, rank, _, timeline = place
+        return (run, rank, timeline.step) not in used, abs(timeline.end - timeline.start - median)
+
+    nearest = min(found, key=oddness, default=None)
+    if nearest is None:
+        return None
+    run, rank, file, timeline = nearest
+    return TypicalStep(run, rank, file, timeline.unpacked())

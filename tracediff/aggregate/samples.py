@@ -45,32 +45,34 @@ class Samples:
 def op_samples(traces: TraceSet) -> Samples:
     """Self time by (category, table name)."""
 
-    def rows(profile: Profile) -> tuple[list[Hashable], Int64, Int64, Int64, Int64]:
+    def sampled(profile: Profile) -> Sampled:
         table = profile.ops
-        keys, code = _keys(
-            table.category, table.name, lambda c, n: (profile.categories[c], table_name(profile.names[n]))
-        )
-        return keys, code, table.step, table.self_ns, table.count
 
-    return _samples(traces, rows)
+        def keys() -> tuple[list[Hashable], Int64]:
+            return _keys(table.category, table.name, lambda c, n: (profile.categories[c], table_name(profile.names[n])))
+
+        decisive = (table.category, table.name, profile.names, profile.categories)
+        return Sampled(table.step, table.self_ns, table.count, keys, decisive)
+
+    return _samples(traces, sampled)
 
 
 def family_samples(traces: TraceSet, gpu: bool, family_of: Callable[[str, str | None], str]) -> Samples:
     """Work by family: GPU events, or without ``gpu`` the self time of operators."""
 
-    def rows(profile: Profile) -> tuple[list[Hashable], Int64, Int64, Int64, Int64]:
-        table = profile.kernels if gpu else profile.host_work
-        calls = profile.calls
-        inside = (
-            (table.node >= 0) & (calls.kind[table.node] == OP) if len(calls.kind) else np.zeros(len(table.node), bool)
-        )
-        op = np.where(inside, calls.name[table.node] if len(calls.name) else -1, -1)
-        keys, code = _keys(
-            table.name, op, lambda n, o: family_of(profile.names[n], profile.names[o] if o >= 0 else None)
-        )
-        return keys, code, table.step, table.total_ns, table.count
+    def sampled(profile: Profile) -> Sampled:
+        table, calls = profile.kernels if gpu else profile.host_work, profile.calls
 
-    return _samples(traces, rows)
+        def keys() -> tuple[list[Hashable], Int64]:
+            known = len(calls.kind) > 0
+            inside = (table.node >= 0) & (calls.kind[table.node] == OP) if known else np.zeros(len(table.node), bool)
+            op = np.where(inside, calls.name[table.node] if known else -1, -1)
+            return _keys(table.name, op, lambda n, o: family_of(profile.names[n], profile.names[o] if o >= 0 else None))
+
+        decisive = (table.name, table.node, calls.kind, calls.name, profile.names)
+        return Sampled(table.step, table.total_ns, table.count, keys, decisive)
+
+    return _samples(traces, sampled)
 
 
 def _keys(a: Int64, b: Int64, key: Callable[[int, int], Hashable]) -> tuple[list[Hashable], Int64]:
@@ -81,42 +83,93 @@ def _keys(a: Int64, b: Int64, key: Callable[[int, int], Hashable]) -> tuple[list
     return list(keys), np.array(of_code, np.int64)[code]
 
 
-Rows = Callable[[Profile], tuple[list[Hashable], Int64, Int64, Int64, Int64]]
-"""Profile → (keys, key of each row, step, ns, count)."""
+@dataclass(frozen=True)
+class Sampled:
+    """What is sampled of one file, n rows.
+
+    Attributes:
+        step, ns, count: int64[n].
+        keys: computes the keys, and int64[n] which of them each row has. decisive: what they depend on.
+    """
+
+    step: Int64
+    ns: Int64
+    count: Int64
+    keys: Callable[[], tuple[list[Hashable], Int64]]
+    decisive: tuple[object, ...]
 
 
-def _samples(traces: TraceSet, rows: Rows) -> Samples:
+@dataclass
+class Grid:
+    """Keys by used steps, of ranks whose files have the same rows.
+
+    Attributes:
+        keys: those that occur. varies: bool[keys] whether its count differs between steps.
+        rows: of each file, those in used steps. cell: of all files' rows, its place among keys × steps.
+        medians: float64[keys] sum over ranks of the median over steps, in ns; whole or half ones, hence exact.
+    """
+
+    keys: list[Hashable]
+    varies: NDArray[np.bool_]
+    steps: int
+    rows: list[NDArray[np.intp]]
+    cell: NDArray[np.intp]
+    medians: Floats
+
+    def add(self, files: list[Sampled]) -> None:
+        """Add the medians of another rank."""
+        ns = np.concatenate([part.ns[rows] for part, rows in zip(files, self.rows, strict=True)])
+        by_step = np.sort(_summed(self.cell, ns, len(self.keys), self.steps), axis=1)
+        self.medians += (by_step[:, (self.steps - 1) // 2] + by_step[:, self.steps // 2]) / 2
+
+
+def _samples(traces: TraceSet, sampled: Callable[[Profile], Sampled]) -> Samples:
     samples = Samples(len(traces.runs))
     for r, run in enumerate(traces.runs):
+        grids: dict[tuple[object, ...], Grid] = {}
         for files in run.ranks.values():
-            for key, ns, varies in _medians(traces, files, rows):
-                samples.values.setdefault(key, np.zeros(samples.runs))[r] += ns / len(run.ranks) / 1000
+            parts = [sampled(profile) for profile in files]
+            used = [np.flatnonzero(traces.selection.used(profile)) for profile in files]
+            key = (
+                *(id(column) for part in parts for column in (part.step, part.count, *part.decisive)),
+                *(positions.tobytes() for positions in used),
+            )
+            if key not in grids:
+                grids[key] = _grid(parts, used)
+            grids[key].add(parts)
+        for grid in grids.values():
+            for k, ns, varies in zip(grid.keys, grid.medians.tolist(), grid.varies.tolist(), strict=True):
+                samples.values.setdefault(k, np.zeros(samples.runs))[r] += ns / len(run.ranks) / 1000
                 if varies:
-                    samples.varying.add(key)
+                    samples.varying.add(k)
     return samples
 
 
-def _medians(traces: TraceSet, files: list[Profile], rows: Rows) -> Iterator[tuple[Hashable, float, bool]]:
-    """(key, median ns over the used steps of one rank, whether its count varies from step to step)."""
+def _grid(files: list[Sampled], used: list[NDArray[np.intp]]) -> Grid:
+    """The empty grid of one rank's files with their ``used`` steps."""
     place: dict[Hashable, int] = {}
-    blocks, steps = [], 0
-    for profile in files:
-        used = np.flatnonzero(traces.selection.used(profile))
-        keys, code, step, ns, count = rows(profile)
-        held = np.isin(step, used)
-        row = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)[code[held]]
-        blocks.append((row, steps + np.searchsorted(used, step[held]), ns[held], count[held]))
-        steps += len(used)
-    sums = np.zeros((2, len(place), steps))
-    for row, column, *values in blocks:
-        for table, amount in zip(sums, values, strict=True):
-            np.add.at(table, (row, column), amount)
-    times, counts = sums
-    occurs, varies = np.count_nonzero(counts, axis=1), np.count_nonzero(counts != counts[:, :1], axis=1)
-    median = np.median(times, axis=1) if steps else np.zeros(len(place))
-    for key, k in place.items():
-        if occurs[k]:
-            yield key, float(median[k]), bool(varies[k])
+    held, cells, counts = [], [], []
+    steps, before = sum(map(len, used)), 0
+    for part, positions in zip(files, used, strict=True):
+        keys, code = part.keys()
+        rows = np.flatnonzero(np.isin(part.step, positions))
+        places = np.full(len(keys), -1)
+        for k in np.unique(code[rows]).tolist():
+            places[k] = place.setdefault(keys[k], len(place))
+        held.append(rows)
+        cells.append(places[code[rows]] * steps + before + np.searchsorted(positions, part.step[rows]))
+        counts.append(part.count[rows])
+        before += len(positions)
+    cell = np.concatenate(cells)
+    by_step = _summed(cell, np.concatenate(counts), len(place), steps)
+    varies = (by_step != by_step[:, :1]).any(axis=1)
+    return Grid(list(place), varies, steps, held, cell, np.zeros(len(place)))
+
+
+def _summed(cell: NDArray[np.intp], values: Int64, keys: int, steps: int) -> Floats:
+    """float64[keys, steps]: the sums of ``values``, exact below 2⁵³."""
+    sums: Floats = np.bincount(cell, weights=values, minlength=keys * steps).astype(np.float64)
+    return sums.reshape(keys, steps)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import msgspec
 
 from tracediff.aggregate.assemble import check_usable
 from tracediff.aggregate.completeness import CODES, usable_runs
+from tracediff.aggregate.shared_columns import SharedColumns
 from tracediff.aggregate.snapshot_check import require
 from tracediff.aggregate.snapshot_columns import PackedProfile, pack, unpack
 from tracediff.aggregate.traceset import Run, TraceSet
@@ -151,7 +152,8 @@ def read_snapshot(
             of a run, or other steps chosen; or no rank or step is left.
     """
     files = [files] if isinstance(files, TraceFile) else list(files)
-    parts = [_part(file) for file in files]
+    shared = SharedColumns()
+    parts = [_part(file, shared) for file in files]
     first = parts[0][0]
     used = selection or Selection()
     is_asked = used != Selection()
@@ -178,11 +180,15 @@ def read_snapshot(
     return traces
 
 
-def _part(file: TraceFile) -> tuple[Snapshot, list[Run]]:
+def _part(file: TraceFile, shared: SharedColumns) -> tuple[Snapshot, list[Run]]:
+    """(what ``file`` holds but for its runs, its runs)."""
     found = _decoded(file, _bytes(file))
     try:
         _check_selection(found.selection)
-        return found, _runs(found, file)
+        runs = _runs(found, file)
+        for run in runs:
+            run.ranks = {rank: [shared.of(profile) for profile in files] for rank, files in run.ranks.items()}
+        return msgspec.structs.replace(found, runs=[]), runs
     except ValueError as error:
         raise _damaged(file, error) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracediff.aggregate.alike import alike
 from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.collective_skew import collective_waits
 from tracediff.aggregate.set_table import SetTable
@@ -45,11 +46,10 @@ def table_average(traces: TraceSet, name: str) -> tuple[int, dict[tuple[str, ...
     """
     denominator, weighted = weighted_files(traces)
     sums: dict[tuple[str, ...], list[int]] = {}
-    for profile, used, weight in weighted:
-        table = profile.table(name)
-        if table is None:
-            continue
-        rows = np.isin(table.step, used)
+    held = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
+    for group in alike([of_file for of_file, _ in held], [table for _, table in held], [()] * len(held)):
+        table, weight = group.table, group.weight
+        rows = np.isin(table.step, group.used)
         (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
         for key, *values in zip(keys.tolist(), *(c.tolist() for c in columns), strict=True):
             entry = sums.setdefault(table.keys[key], [0] * len(values))

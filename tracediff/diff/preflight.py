@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracediff.aggregate.alike import alike
+from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.unread import shortened, unread_devices
 
@@ -195,12 +197,15 @@ def is_compiling(name: str) -> bool:
 def _compiling(side: TraceSet) -> str:
     found = set()
     total = period = 0
-    for profile in side.profiles:
-        used = side.selection.used(profile)
-        phases = np.array([is_compiling(name) for name in profile.names], bool)
-        rows = np.isin(profile.ops.step, np.flatnonzero(used)) & phases[profile.ops.name]
-        total, period = total + int(profile.ops.self_ns[rows].sum()), period + int(profile.periods[used].sum())
-        found |= {profile.names[n] for n in np.unique(profile.ops.name[rows]).tolist()}
+    _, weighted = weighted_files(side)
+    for group in alike(weighted, [p.ops for p, _, _ in weighted], [(p.names,) for p, _, _ in weighted]):
+        names, table = group.profile.names, group.table
+        phases = np.array([is_compiling(name) for name in names], bool)
+        rows = np.isin(table.step, group.used) & phases[table.name]
+        total += int(table.self_ns[rows].sum())
+        found |= {names[n] for n in np.unique(table.name[rows]).tolist()}
+    for profile, used, _ in weighted:
+        period += int(profile.periods[used].sum())
     if total < COMPILING_PART * period:
         return ""
     return ", ".join(sorted(found)[:2])

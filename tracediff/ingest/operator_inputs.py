@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -47,6 +48,7 @@ FORMS: dict[str, Callable[[Any], bool]] = {
 """Argument → whether a JSON value has the form that the profiler gives it: for each input sizes, strides or a type."""
 
 
+@lru_cache(maxsize=4096)  # ranks of one program have the same ones
 def is_well_formed(argument: str, text: str) -> bool:
     """Whether ``text`` is what the profiler writes for the argument; of arguments that are no inputs any text is."""
     check = FORMS.get(argument)

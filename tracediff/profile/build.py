@@ -17,7 +17,7 @@ from tracediff.profile.arrays.busy import busy_ns
 from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.context import build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
-from tracediff.profile.model import CallTable, OpTable, Origin, Profile
+from tracediff.profile.model import CallTable, OpTable, Origin, PackedTimeline, Profile
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.steps import Steps
@@ -105,7 +105,7 @@ def build_profile(
         collectives=communication,
     )
     shown = (selection or Selection()).typical(profile)
-    return replace(profile, timeline=build_timeline(context, shown))
+    return replace(profile, timeline=PackedTimeline.of(build_timeline(context, shown)))
 
 
 def _origin(trace: Trace, gpu: GpuEvents) -> Origin:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
@@ -176,6 +178,31 @@ class Timeline:
 
 
 @dataclass(frozen=True)
+class PackedTimeline:
+    """A timeline as it is kept: of the many files of a set, one step is shown.
+
+    Attributes:
+        step, start, end: see `Timeline`. data: the timeline, pickled and compressed.
+    """
+
+    step: int
+    start: int
+    end: int
+    data: bytes
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> PackedTimeline:
+        """``timeline``, packed."""
+        data = zlib.compress(pickle.dumps(timeline, pickle.HIGHEST_PROTOCOL), zlib.Z_BEST_SPEED)
+        return cls(timeline.step, timeline.start, timeline.end, data)
+
+    def unpacked(self) -> Timeline:
+        """The timeline."""
+        timeline: Timeline = pickle.loads(zlib.decompress(self.data))
+        return timeline
+
+
+@dataclass(frozen=True)
 class TableRows:
     """One further table (`tables`): r rows by (step, key).
 
@@ -280,7 +307,7 @@ class Profile:
     events: dict[str, int] = field(default_factory=dict)
     tables: dict[str, TableRows] = field(default_factory=dict)
     collectives: Collectives | None = None
-    timeline: Timeline | None = None
+    timeline: PackedTimeline | None = None
 
     @property
     def periods(self) -> Int64:
