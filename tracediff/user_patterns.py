@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, quoted
 
 SECONDS, SECONDS_PER_NAME = 1.0, 0.001
 """Time that the searches of one process may take: the former, and the latter for each name."""
@@ -54,7 +54,7 @@ def check_pattern(pattern: str, subject: str, remedy: str) -> None:
             re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         why = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise TracediffError(subject, f"{pattern!r} is not a regular expression ({why})", remedy) from None
+        raise TracediffError(subject, f"{quoted(pattern)} is not a regular expression ({why})", remedy) from None
 
 
 def first_found(patterns: tuple[str, ...], name: str, subject: str, flags: re.RegexFlag = re.NOFLAG) -> int | None:
@@ -72,7 +72,7 @@ def first_found(patterns: tuple[str, ...], name: str, subject: str, flags: re.Re
         pattern = patterns[TOO_SLOW - answer]
         raise TracediffError(
             subject,
-            f"the pattern {pattern!r} takes too long to search in names",
+            f"the pattern {quoted(pattern)} takes too long to search in names",
             "write it without repetitions within repetitions, such as (a+)+",
         )
     return None if answer == NONE else answer

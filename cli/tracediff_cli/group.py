@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 import tracediff
-from tracediff.errors import did_you_mean
+from tracediff.errors import did_you_mean, quoted
 
 COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
@@ -42,7 +42,7 @@ class LazyGroup(click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             hint = did_you_mean(name, COMMANDS, f"available commands: {', '.join(COMMANDS)}")
-            raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
+            raise click.UsageError(f"unknown command {quoted(name)}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature

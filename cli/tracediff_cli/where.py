@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tracediff.aggregate.snapshot import is_snapshot
-from tracediff.errors import NotATrace, TracediffError, printable
+from tracediff.errors import NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import time_unit
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.find import Found, longest_events
@@ -36,7 +36,9 @@ def list_events(paths: tuple[str, str], name: str, limit: int) -> None:
     with reading_progress() as on_progress:
         events_by_side = _longest(files, name, limit, on_progress or (lambda _: None))
     if not any(events_by_side):
-        raise TracediffError("--where", f"no event is called {name!r}", "find the name with --top 100 or in --json")
+        raise TracediffError(
+            "--where", f"no event is called {quoted(name)}", "find the name with --top 100 or in --json"
+        )
     for label, events in zip(labels_for(paths), events_by_side, strict=True):
         title = f"{label}: longest events called {name}" if events else f"{label}: no event called {name}"
         table = [_table(events)] if events else []

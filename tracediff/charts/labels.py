@@ -12,7 +12,7 @@ from textwrap import wrap
 from tracediff.aggregate.side import Side
 from tracediff.analysis.analysis import Analysis
 from tracediff.diff.comparison import Comparison
-from tracediff.errors import TracediffError, printable
+from tracediff.errors import TracediffError, printable, quoted
 
 LONGEST_LABEL = 28
 """Characters of a name beside its bar; the whole name is in the hover."""
@@ -120,5 +120,5 @@ def choice(argument: str, value: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     if value not in names:
-        raise TracediffError(argument, f"unknown value {value!r}", f"choose from {', '.join(names)}")
+        raise TracediffError(argument, f"unknown value {quoted(value)}", f"choose from {', '.join(names)}")
     return value

@@ -39,7 +39,7 @@ class Selection:
             raise TracediffError("--step", f"not a step or a range of steps: {quoted(text)}", "write 12 or 5..10")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise TracediffError("--step", f"the range {text!r} ends before it begins", f"write {last}..{first}")
+            raise TracediffError("--step", f"the range {quoted(text)} ends before it begins", f"write {last}..{first}")
         return cls(first=first, last=last)
 
     def used(self, profile: Profile) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from tracediff import charts
 from tracediff.charts.theme import NO_BUTTONS, caption, height_of
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, quoted
 from tracediff.report.page.render import render
 from tracediff.write import make_folder, write_bytes, write_text
 
@@ -96,7 +96,7 @@ def check_formats(formats: Sequence[str], option: str = "--chart-format") -> Non
         if image_format not in (*IMAGE_FORMATS, FRAGMENT):
             raise TracediffError(
                 option,
-                f"unknown format {image_format!r}",
+                f"unknown format {quoted(image_format)}",
                 f"choose from {', '.join((*IMAGE_FORMATS, FRAGMENT))}",
             )
     images = [image_format for image_format in formats if image_format != FRAGMENT]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
-from tracediff.errors import TracediffError, printable
+from tracediff.errors import TracediffError, printable, quoted
 from tracediff.formatting import change, count, plural, time
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -36,7 +36,7 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
     found = [g for g in comparison.work.groups if any(_called(m, name) for m in (*g.control, *g.test))]
     if not found:
         raise TracediffError(
-            "--explain", f"no kernel or operator is called {name!r}", "list the names with --by kernel or --json"
+            "--explain", f"no kernel or operator is called {quoted(name)}", "list the names with --by kernel or --json"
         )
     found.sort(key=lambda g: (-(g.control_ns + g.test_ns), g.name))
     us = comparison.us

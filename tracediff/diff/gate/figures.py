@@ -13,7 +13,7 @@ from tracediff.diff.gate.limits import NAMED, Limit
 from tracediff.diff.gate.sample_size import Interval, spread_of_interval, spread_of_step
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
-from tracediff.errors import TracediffError, did_you_mean
+from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.ingest.manifest import Manifest
 from tracediff.profile.step_states import STATES
 from tracediff.runtimes import KERNEL
@@ -128,7 +128,7 @@ def _unknown(limit: Limit, what: str, names: Sequence[str]) -> TracediffError:
     listed = shorten(", ".join(dict.fromkeys(names)), LONGEST, placeholder=" …")
     there_are = f"there are {listed}" if listed else "there are none"
     remedy = f"did you mean {containing[0]}?" if containing else did_you_mean(part, names, there_are)
-    return TracediffError(f"limit on {limit.subject!r}", f"neither side has such {what}", remedy)
+    return TracediffError(f"limit on {quoted(limit.subject)}", f"neither side has such {what}", remedy)
 
 
 def _matches(op: Op, pattern: str) -> bool:

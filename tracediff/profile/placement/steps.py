@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracediff.errors import NotATrace, TracediffError
+from tracediff.errors import NotATrace, TracediffError, quoted
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
@@ -97,7 +97,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
     rows = rows[trace.named_among(rows, lambda name: first_found((marker,), name, "--step-marker") is not None)]
     if not len(rows):
         remedy = "find the annotation of the loop with `tracediff compare … --where NAME`"
-        raise TracediffError(str(trace.file), f"no annotation matches the step marker {marker!r}", remedy)
+        raise TracediffError(str(trace.file), f"no annotation matches the step marker {quoted(marker)}", remedy)
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
     return _steps(trace, rows, np.arange(len(rows), dtype=np.int64))
 
