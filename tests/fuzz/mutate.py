@@ -35,6 +35,17 @@ def spoil(random: Random, document: Document) -> Any:
     return out
 
 
+def shifted(random: Random, document: Document) -> Document:
+    """``document``, still valid, with events at other times and in another order; it is changed."""
+    for event in document["traceEvents"]:
+        if event["ph"] == "X":
+            start, length = event["ts"] + random.choice((0, random.randint(-60, 60))), event["dur"]
+            event["ts"] = round(max(0, start + random.choice((0, 0, random.random()))), 3)
+            event["dur"] = max(0, length + random.choice((0, 0, random.randint(-80, 80))))
+    random.shuffle(document["traceEvents"])
+    return document
+
+
 def damage(random: Random, content: bytes) -> bytes:
     """``content`` with some bytes changed, lost, doubled or added, or cut off."""
     for _ in range(random.choice((1, 1, 2, 5))):

@@ -17,7 +17,16 @@ from fuzz.targets import TARGETS, try_input
 
 SECONDS, MOST_MEMORY = 5, 4 << 30
 """CPU time that an input may take, a hundred times what most do; bytes that a process may."""
-WEIGHTS = {"trace": 12, "layout": 6, "execution": 3, "snapshot": 4, "manifest": 2, "settings": 1, "rules": 1}
+WEIGHTS = {
+    "trace": 12,
+    "layout": 6,
+    "account": 3,
+    "execution": 3,
+    "snapshot": 4,
+    "manifest": 2,
+    "settings": 1,
+    "rules": 1,
+}
 
 
 class TooSlow(BaseException):

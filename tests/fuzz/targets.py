@@ -11,6 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 
+import profile_reference
 from accounts import assert_antisymmetric, assert_closes
 from build_trace import PROCESS, document, op, step
 from odd_values import text
@@ -20,11 +21,12 @@ from fuzz.invariants import counted, one_line, require, same_reading
 from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.gate.config import read_settings
-from tracediff.engine import ARGUMENTS, load_sets
+from tracediff.engine import ARGUMENTS, load_sets, profile_file
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import read_manifest
 from tracediff.ingest.native import SWITCH
 from tracediff.ingest.read import read_trace
+from tracediff.ingest.source import TraceFile
 from tracediff.ingest.trace import Trace
 from tracediff.profile.kernels.families import read_rules
 from tracediff.report.to_json import to_json
@@ -275,10 +277,32 @@ def use_execution(content: bytes, folder: Path, _random: Random) -> None:
     load_sets([str(inner)])
 
 
+def use_account(content: bytes, folder: Path, random: Random) -> None:
+    """Shift and shuffle the events of a valid trace; its step account is that of the slow reference. Python where
+    scopes of a thread overlap, which no profiler records, is the one state that the two divide differently.
+    """
+    chosen = Random(content)
+    path = folder / "trace.json"
+    path.write_bytes(text(mutate.shifted(chosen, seeds.trace(chosen))))
+    profile = profile_file(TraceFile(str(path)))
+    numbers, periods, states = profile_reference.account(path)
+    require((profile.step_numbers.tolist(), profile.periods.tolist()) == (numbers, periods), "other steps")
+    if not any(note.code == "overlapping-scopes" for note in profile.notes):
+        mine = [dict(zip(profile.state_names, row, strict=True)) for row in profile.state_ns.tolist()]
+        require(
+            [_lasting(s) for s in mine] == [_lasting(s) for s in states], f"states {mine}, by the reference {states}"
+        )
+
+
+def _lasting(states: dict[str, int]) -> dict[str, int]:
+    return {name: ns for name, ns in states.items() if ns}
+
+
 TARGETS = {
     "trace": Target(make_trace, use_trace),
     "execution": Target(make_execution, use_execution),
     "layout": Target(make_layout, use_readers),
+    "account": Target(make_seed, use_account),
     "snapshot": Target(make_seed, use_snapshot),
     "manifest": Target(make_manifest, use_manifest),
     "settings": Target(partial(make_lines, whole=SETTINGS), use_settings),
