@@ -18,7 +18,9 @@ from tracediff import engine
 from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.ingest.source import TraceFile
 from tracediff.load_options import LoadOptions
+from tracediff.profile.selection import Selection
 from tracediff.report.to_json import to_json
 from tracediff.workers import MOST_TRIES, executor_of, in_executor
 
@@ -116,6 +118,22 @@ def test_any_executor_gives_the_same_answer(pair):
 
 def fails(item, _):
     raise ZeroDivisionError(item)
+
+
+@pytest.mark.parametrize(
+    ("memory", "jobs"), [(10**7, 1), (850_000_000, 1), (1_700_000_000, 2), (2_500_000_000, 3), (10**12, 4), (None, 4)]
+)
+def test_no_more_files_are_read_at_a_time_than_fit(memory, jobs):
+    files = [(TraceFile("a.json"), Selection(), ())] * 3 + [(TraceFile("b.json.gz"), Selection(), ())]
+    sizes = [1_000_000_000] * 3 + [30_000_000]
+    assert engine._jobs(files, sizes, LoadOptions(jobs=4, max_memory=memory)) == jobs
+
+
+def test_a_limit_on_memory_is_a_size(pair):
+    arguments = ["compare", *map(str, pair), "--max-memory"]
+    assert CliRunner().invoke(cli, [*arguments, "1.5 gb"]).exit_code == 0
+    result = CliRunner().invoke(cli, [*arguments, "8 apples"])
+    assert (result.exit_code, "'8 apples' is not a size; write 8GB or 500MB" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("executor", ["dask", ThreadPoolExecutor, 5])

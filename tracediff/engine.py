@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
 from tracediff.aggregate.assemble import arrange
@@ -37,6 +38,8 @@ Attempt = Callable[[Wanted, OnRead | None], Profile | TracediffError]
 
 TRACE_NAME = ".pt.trace.json"
 """In the names that torch.profiler gives its files: such a file that is no trace is damaged."""
+PROCESS_BYTES, PART_OF_JSON, UNPACKED = 60_000_000, 0.7, 35
+"""Memory of a process that reads: at the start, and as a part of the JSON, which has so many times the bytes of .gz."""
 WORTH_A_PROCESS = 4 << 20
 """Total bytes on disk from which files are read in several processes."""
 
@@ -216,7 +219,7 @@ def _as_they_come(
 ) -> Iterator[tuple[int, Profile | TracediffError]]:
     """(position, what became of it) of each file."""
     sizes = stored_sizes([file for file, _, _ in files])
-    jobs = min(options.jobs if options.jobs is not None else _default_jobs(sizes), len(files))
+    jobs = _jobs(files, sizes, options)
     if options.executor is not None:
         yield from in_executor(files, sizes, attempt, options.executor, progress)
     elif jobs > 1:
@@ -246,6 +249,21 @@ def _attempt(
     except TracediffError as error:
         error.__context__ = None  # its frames hold what was read of the file
         return error.with_traceback(None)
+
+
+def _jobs(files: Sequence[Wanted], sizes: Sequence[int], options: LoadOptions) -> int:
+    """The number of processes that read."""
+    jobs = options.jobs if options.jobs is not None else _default_jobs(sizes)
+    if options.max_memory is not None:
+        largest = sorted(map(_memory_of, files, sizes), reverse=True)
+        jobs = min(jobs, max(sum(total <= options.max_memory for total in accumulate(largest)), 1))
+    return min(jobs, len(files))
+
+
+def _memory_of(wanted: Wanted, size: int) -> int:
+    """Bytes that reading a file takes at most, by its size on disk."""
+    is_packed = wanted[0].name.endswith((".gz", ".zst"))
+    return PROCESS_BYTES + int(PART_OF_JSON * size * (UNPACKED if is_packed else 1))
 
 
 def _default_jobs(sizes: Sequence[int]) -> int:

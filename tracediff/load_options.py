@@ -37,6 +37,7 @@ class LoadOptions:
         jobs: processes that read files; None for one per core, or a single one for small files.
         executor: reads the files instead: a `concurrent.futures.Executor` or a Dask ``Client``.
         keep_going: whether files that cannot be read are left out with a health note.
+        max_memory: bytes that reading may take, by estimate: fewer files are read at a time, but at least one.
     """
 
     sets: tuple[SetOptions, ...] = ()
@@ -46,3 +47,4 @@ class LoadOptions:
     jobs: int | None = None
     executor: Any = None
     keep_going: bool = False
+    max_memory: int | None = None

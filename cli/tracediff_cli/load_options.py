@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracediff.errors import TracediffError, quoted, whole_number
-from tracediff_cli.option_groups import SETS, Whole, option
+from tracediff_cli.option_groups import SETS, Size, Whole, option
 from tracediff_cli.progress import reading_progress
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class LoadArguments:
     Attributes:
         sides: allowed prefixes of values; empty if the command has no control and test.
         labels, ranks, steps, skips: values in the order given, with their prefixes. tables: names, or ``all``.
-        step_marker, families, jobs, executor: None for the default.
+        step_marker, families, jobs, max_memory, executor: None for the default.
     """
 
     sides: tuple[str, ...]
@@ -42,6 +42,7 @@ class LoadArguments:
     families: str | None
     tables: tuple[str, ...]
     jobs: int | None
+    max_memory: int | None
     executor: str | None
     keep_going: bool
 
@@ -81,7 +82,15 @@ class LoadArguments:
             for label, set_ranks, step, skip in zip(self._labels(count), ranks, steps, skips, strict=True)
         )
         rules = read_rules(self.families) if self.families is not None else DEFAULT
-        return LoadOptions(sets, self.step_marker, rules, self.tables, self.jobs, keep_going=self.keep_going)
+        return LoadOptions(
+            sets,
+            self.step_marker,
+            rules,
+            self.tables,
+            self.jobs,
+            keep_going=self.keep_going,
+            max_memory=self.max_memory,
+        )
 
     def _by_set(self, name: str, values: Sequence[str], count: int) -> list[list[str]]:
         """The values of each set; a value without a prefix applies to every set."""
@@ -182,6 +191,13 @@ def load_options(
             help="Read files in N processes [default: one per core; 1 for less than 4 MiB].",
         )
         @option(
+            "--max-memory",
+            group=SETS,
+            type=Size(),
+            metavar="SIZE",
+            help="Read as many files at a time as fit, such as 8GB [default: no limit].",
+        )
+        @option(
             "--executor",
             group=SETS,
             metavar="dask[://HOST:PORT]",
@@ -204,12 +220,24 @@ def load_options(
             families: str | None,
             tables: tuple[str, ...],
             jobs: int | None,
+            max_memory: int | None,
             executor: str | None,
             keep_going: bool,
             **others: Any,
         ) -> Any:
             loading = LoadArguments(
-                sides, labels, ranks, steps, skips, step_marker, families, tables, jobs, executor, keep_going
+                sides,
+                labels,
+                ranks,
+                steps,
+                skips,
+                step_marker,
+                families,
+                tables,
+                jobs,
+                max_memory,
+                executor,
+                keep_going,
             )
             return command(loading=loading, **others)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -18,6 +19,10 @@ OUTPUT = "Output"
 OTHER = "Other"
 
 
+SIZE = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,3})?) ?(?P<unit>[MGT])B?", re.IGNORECASE)
+UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
+
+
 class Whole(click.IntRange):
     """A whole number in digits 0–9: neither other scripts' digits, signs nor underscores."""
 
@@ -29,6 +34,21 @@ class Whole(click.IntRange):
                 self.fail(f"{quoted(value)} is not a whole number", param, ctx)
             value = number
         return super().convert(value, param, ctx)
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes such as ``500MB`` or ``8G``; units are powers of 1,000."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The bytes."""
+        if isinstance(value, int):
+            return value
+        written = SIZE.fullmatch(value.strip())
+        if written is None or float(written["number"]) == 0:
+            self.fail(f"{quoted(value)} is not a size; write 8GB or 500MB", param, ctx)
+        return int(float(written["number"]) * UNITS[written["unit"].upper()])
 
 
 class GroupedOption(click.Option):

@@ -225,7 +225,17 @@ def test_odd_numbers_are_one_line_in_every_command(command, tmp_path):
     path = numbered(tmp_path)
     sets = [path] if command in ("analyze", "snapshot") else [path, path]
     needed = {"export": ["--folded", tmp_path / "f"], "snapshot": ["-o", tmp_path / "s"]}.get(command, [])
-    numeric = ("--rank", "--step", "--skip-first", "--jobs", "--top", "--depth", "--max-regression", "--min-delta")
+    numeric = (
+        "--rank",
+        "--step",
+        "--skip-first",
+        "--jobs",
+        "--max-memory",
+        "--top",
+        "--depth",
+        "--max-regression",
+        "--min-delta",
+    )
     judged = ("--limit", "--assume-run-cv", "--equivalence-band", "--noise-floor")
     for name in (*numeric, *judged):
         if name not in options_of(command):

@@ -277,11 +277,10 @@ def use_execution(content: bytes, folder: Path, _random: Random) -> None:
     load_sets([str(inner)])
 
 
-def use_account(content: bytes, folder: Path, random: Random) -> None:
+def use_account(content: bytes, folder: Path, _random: Random) -> None:
     """Shift and shuffle the events of a valid trace; its step account is that of the slow reference. Python where
     scopes of a thread overlap, which no profiler records, is the one state that the two divide differently.
     """
-    del random
     chosen = Random(content)
     path = folder / "trace.json"
     path.write_bytes(text(mutate.shifted(chosen, seeds.trace(chosen))))
