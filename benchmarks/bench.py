@@ -9,9 +9,11 @@ benchmarks/README.md explains the measurements.
 from __future__ import annotations
 
 import argparse
+import gzip
 import importlib.metadata
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,9 @@ ROOT = HERE.parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "cli")])}
 README = HERE / "README.md"
 SLOWER = "gemm"
+RANKS, RANKS_OF = 64, "dlrm_8ranks"
+"""Ranks of each side of the pair of many ranks, and the traces of real ones that they are copies of."""
+RANK = re.compile(rb'("rank": )\d+(, "world_size": )\d+')
 SMALL = ("transformer_h100_run1/a.pt.trace.json", "transformer_h100_run2/b.pt.trace.json")
 PACKAGES = {"ours": ("numpy", "msgspec", "pysimdjson"), "HTA": ("traceinsight", "pandas", "numpy")}
 
@@ -225,7 +230,12 @@ def at_most(
 
 
 def rows_of(
-    pair: tuple[Path, Path], tile_file: Path, small: tuple[Path, Path], runs: int, hta: Callable[..., Cost]
+    pair: tuple[Path, Path],
+    tile_file: Path,
+    small: tuple[Path, Path],
+    ranks: tuple[Path, Path],
+    runs: int,
+    hta: Callable[..., Cost],
 ) -> list[Row]:
     """Run all measurements and return the rows of the table."""
     control, test = pair
@@ -247,9 +257,14 @@ def rows_of(
     compared = ours("compare", command_line("compare", control, test))
     helped = ours("--help", command_line("--help"))
     compared_small = ours("compare, 1 MB", command_line("compare", *small))
+    hta_small = hta("hta_compare", *(path.parent for path in small))
+    compared_ranks = ours("compare, many ranks", command_line("compare", *ranks))
+    hta_ranks = hta("hta_compare", *ranks)
     return [
         faster("load", 9, "HTA's parse", loaded, hta_parsed),
         faster("compare of the two", 12, "HTA's compare_traces", compared, hta_compared),
+        faster(f"compare of {RANKS} ranks a side", None, "HTA's compare_traces", compared_ranks, hta_ranks),
+        faster("compare of two 1 MB files", None, "HTA's compare_traces", compared_small, hta_small),
         at_most(
             "load, peak memory",
             "≤ 0.7 × the JSON",
@@ -311,16 +326,28 @@ def rows_of(
 # The traces, the machine, the command line.
 
 
-def build(out: Path, megabytes: float) -> tuple[tuple[Path, Path], Path, tuple[Path, Path]]:
-    """Write the traces: the large pair, one tile of it, and the small pair."""
+def build(out: Path, megabytes: float) -> tuple[tuple[Path, Path], Path, tuple[Path, Path], tuple[Path, Path]]:
+    """Write the traces: the large pair, one tile of it, the small pair, and that of many ranks."""
     control, test, tile_file = (out / name / f"{name}.json" for name in ("control", "test", "one"))  # HTA reads folders
-    first, second = (out / f"{Path(name).parent}.json" for name in SMALL)
+    first, second = (out / str(Path(name).parent) / "small.json" for name in SMALL)
     _build(control, "--mb", megabytes)
     _build(test, "--mb", megabytes, "--slower", SLOWER)
     _build(tile_file, "--mb", 1)
     _build(first, "--mb", 1, "--source", tile.TRACES / SMALL[0])
     _build(second, "--mb", 1, "--source", tile.TRACES / SMALL[1])
-    return (control, test), tile_file, (first, second)
+    return (control, test), tile_file, (first, second), build_ranks(out)
+
+
+def build_ranks(out: Path) -> tuple[Path, Path]:
+    """Write the pair of many ranks: copies of real ranks under other numbers, the same on both sides."""
+    texts = [gzip.decompress(path.read_bytes()) for path in sorted((tile.TRACES / RANKS_OF).glob("*.gz"))]
+    sides = out / "ranks_control", out / "ranks_test"
+    for folder in sides:
+        folder.mkdir(parents=True, exist_ok=True)
+        for rank in range(RANKS):
+            numbered = RANK.sub(rb"\g<1>%d\g<2>%d" % (rank, RANKS), texts[rank % len(texts)], count=1)
+            (folder / f"rank{rank}.json").write_bytes(numbered)
+    return sides
 
 
 def _build(path: Path, *options: object) -> None:
