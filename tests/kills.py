@@ -78,6 +78,11 @@ class Killed:
     def outputs(self):
         return {p: p.read_bytes() for p in sorted((self.folder / "out").rglob("*")) if p.is_file()}
 
+    @property
+    def temporary(self):
+        """Names of the temporary files and folders."""
+        return set(os.listdir(self.folder / "temporary"))
+
     def start(self):
         (self.folder / "temporary").mkdir(exist_ok=True)
         return subprocess.Popen(
@@ -107,15 +112,15 @@ class Killed:
         before, self.written = self.written, self.outputs
         if before and set(before) != set(self.written):
             self.faults.append(f"whole run: other files: {sorted(map(str, set(before) ^ set(self.written)))}")
-        if left := os.listdir(self.folder / "temporary"):
-            self.faults.append(f"whole run: left {left}")
+        if self.temporary:
+            self.faults.append(f"whole run: left {sorted(self.temporary)}")
 
     def kill(self, ending, moment):
         """Start it over old files, send it the signal after ``moment`` seconds, and check what it leaves."""
         if self.name != "collect":  # which has one folder, and nothing in it to keep
             for path in self.written:
                 path.write_bytes(OLD)
-        process = self.start()
+        process, before = self.start(), self.temporary
         time.sleep(moment)
         in_time = process.poll() is None
         process.send_signal(ending)
@@ -140,9 +145,9 @@ class Killed:
                 check_whole(path, data, fault, self.faults)
             elif data not in (OLD, self.written[path]):
                 self.faults.append(f"{fault}: {path.name} is neither the old nor the new file ({len(data)} bytes)")
-        left = os.listdir(self.folder / "temporary")
+        left = self.temporary - before  # those of killed runs stay until a run makes a folder of its own
         if left and ending != signal.SIGKILL and process.returncode == 128 + ending:
-            self.faults.append(f"{fault}: left {left}")
+            self.faults.append(f"{fault}: left {sorted(left)}")
         self.counts[f"temporary folders after {ending.name}"] += len(left)
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from collecting import ONCE, ROOT, SHORT, TRAIN, collect
 
 from tracediff.collect.__main__ import next_command
 from tracediff.collect.driver import Collection
@@ -20,62 +21,6 @@ from tracediff.load_options import LoadOptions
 from tracediff.report.collection import collection_table
 
 pytestmark = pytest.mark.torch
-ROOT = Path(__file__).resolve().parents[2]
-SHORT = ["--device", "cpu", "--wait", "0", "--warmup", "1", "--active", "3", "--timed", "3"]
-ONCE = [*SHORT, "--attempts", "1"]
-"""Disturbed runs stay as they are: their times do not matter."""
-
-TRAIN = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
-        self.head = torch.nn.Linear(8, 2)
-
-    def forward(self, x):
-        return self.head(self.body(x))
-
-class Trainer:
-    def __init__(self, variant, size):
-        self.model = Net()
-        self.forward = variant(self.model)
-        self.x = torch.randn(size, 8)
-
-    def step(self):
-        self.forward(self.x).sum().backward()
-
-def make_step(variant, size="4"):
-    return Trainer(variant, int(size))
-
-def breaks(variant):
-    kept = {}
-    def function(x):
-        y = x.sin()
-        kept["sum"] = y.sum().item()
-        return y.cos()
-    compiled = variant(function)
-    x = torch.randn(8)
-    return lambda: compiled(x)
-
-def fails(variant):
-    def step():
-        if variant.compiles:
-            raise RuntimeError("the step fell over")
-    x = torch.ones(2)
-    return (lambda: x + 1) if not variant.compiles else step
-
-def no_step(variant):
-    return 3
-"""
-
-
-def collect(folder, *arguments, **environment):
-    (folder / "train.py").write_text(TRAIN)
-    command = [sys.executable, "-m", "tracediff.collect", *map(str, arguments)]
-    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}", "NO_COLOR": "1", **environment}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -240,28 +185,26 @@ def test_annotations_give_scopes_and_detail_chooses_the_profiler_options(tmp_pat
     assert ALL_FLAGS & set(traces.profiles[0].origin.flags) == flags
 
 
-WAITS = """
-import time, torch
-from pathlib import Path
-
-def make_step(variant, folder):
-    before = len(list(Path(folder).iterdir()))
-    (Path(folder) / str(before)).touch()
-    x = torch.ones(64, 64)
-    def step():
-        x @ x
-        if before == 1 and torch.autograd._profiler_enabled():
-            time.sleep(0.02)  # wall time without process time, as where another process has the processor
-    return step
-"""
+BUSY = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
 
 
-def test_a_run_that_loses_the_processor_while_it_is_recorded_is_collected_again(tmp_path):
-    (tmp_path / "waits.py").write_text(WAITS)
-    (tmp_path / "starts").mkdir()
-    result = collect(tmp_path, "waits.py", "-o", "out", "--repeats", "3", *SHORT, "--", str(tmp_path / "starts"))
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how long a process waits for a processor")
+def test_a_run_that_another_process_disturbs_is_collected_again_and_marked(tmp_path):
+    (tmp_path / "pinned.py").write_text(
+        "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nfrom train import make_step\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", BUSY]) as busy:
+        try:
+            result = collect(
+                tmp_path, "pinned.py", "-o", "out", "--repeats", "1", "--attempts", "2", *SHORT, "--", "512"
+            )
+        finally:
+            busy.kill()
     assert result.returncode == 0, result.stderr
-    assert read_manifest(tmp_path / "out" / "eager").runs[1].attempts > 1
+    (run,) = read_manifest(tmp_path / "out" / "eager").runs
+    assert (run.attempts, run.contended) == (2, True)
+    assert max(run.waiting, run.profiled_waiting) > 0.1
+    assert "eager, run 1: repeated, because other processes took" in result.stderr
 
 
 def test_the_table_tells_what_each_variant_costs(collected):

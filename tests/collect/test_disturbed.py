@@ -20,6 +20,16 @@ def samples(shares, threads=1):
     return [{"wall_us": 1000.0, "cpu_us": 1000.0 * share * threads, "involuntary_switches": 0} for share in shares]
 
 
+def facts_of(unprofiled, profiled, waiting=(None, None)):
+    """What a worker measures besides the steps; without a part of the time that it waited for a processor, as where
+    the system does not tell.
+    """
+    facts = {"build_s": 0.0, "first_step_s": 0.0, "unprofiled_steps": unprofiled, "profiled_steps": profiled}
+    facts |= {"occupancy": occupancy(unprofiled, 1), "profiled_occupancy": occupancy(profiled, 1)}
+    facts |= {"waiting": waiting[0], "profiled_waiting": waiting[1]}
+    return facts | {"peak_memory_bytes": {}, "environment": {}, "modules": {}, "provenance": []}
+
+
 def collected(monkeypatch, out, *runs, **settings):
     """The runs of a collection in which run k's attempts table ``runs[k - 1]``: (unprofiled, profiled) shares, the last
     ones ever again.
@@ -27,10 +37,7 @@ def collected(monkeypatch, out, *runs, **settings):
 
     def measured(_self, _variant, run, order, attempt=1):
         unprofiled, profiled = map(samples, runs[run - 1][:attempt][-1])
-        facts = {"build_s": 0.0, "first_step_s": 0.0, "unprofiled_steps": unprofiled, "profiled_steps": profiled}
-        facts |= {"occupancy": occupancy(unprofiled, 1), "profiled_occupancy": occupancy(profiled, 1)}
-        facts |= {"peak_memory_bytes": {}, "environment": {}, "modules": {}, "provenance": []}
-        return {"run": run, "order": order, "attempts": attempt, "contended": False, **facts}
+        return {"run": run, "order": order, "attempts": attempt, "contended": False, **facts_of(unprofiled, profiled)}
 
     monkeypatch.setattr(Collection, "_run", measured)
     assert Collection(out, [parse_variant("eager", ())], SETTINGS | settings, len(runs)).collect() == 0
@@ -76,6 +83,44 @@ def test_three_percent_is_the_limit(monkeypatch, tmp_path, share, marked):
 
 def test_steps_without_process_time_are_no_disturbance(monkeypatch, tmp_path):
     assert not any(r.contended for r in collected(monkeypatch, tmp_path, *[[([0.0] * 3, [0.0] * 3)]] * 2))
+
+
+def waiting(monkeypatch, out, variants, parts, attempts=ATTEMPTS):
+    """(variant, run, attempt) in the order of collection, and the manifests, of a collection whose runs wait for
+    ``parts[variant]``: of each run the part in each attempt.
+    """
+    done = []
+
+    def measured(_self, variant, run, order, attempt=1):
+        done.append((variant.text, run, attempt))
+        part = parts[variant.text][run - 1][:attempt][-1]
+        steps = samples(CALM)
+        return {"run": run, "order": order, "attempts": attempt, "contended": False} | facts_of(steps, steps, (0, part))
+
+    monkeypatch.setattr(Collection, "_run", measured)
+    chosen = [parse_variant(text, ()) for text in variants]
+    assert Collection(out, chosen, SETTINGS, len(parts[variants[0]]), attempts).collect() == 0
+    return done, [read_manifest(out / variant.folder) for variant in chosen]
+
+
+def test_a_side_that_is_disturbed_as_a_whole_is_marked(monkeypatch, tmp_path):
+    _, (eager, again) = waiting(
+        monkeypatch, tmp_path, ["eager", "eager@again"], {"eager": [[0.5], [0.5]], "eager@again": [[0], [0.03]]}
+    )
+    assert [r.contended for r in eager.runs] == [True, True]
+    assert [r.contended for r in again.runs] == [False, False]
+
+
+def test_disturbed_runs_are_collected_again_in_turn_and_are_not_interleaved_then(monkeypatch, tmp_path):
+    parts = {"eager": [[0.5, 0], [0.5, 0]], "eager@again": [[0.5, 0.5, 0], [0]]}
+    done, manifests = waiting(monkeypatch, tmp_path, ["eager", "eager@again"], parts)
+    assert done[4:] == [("eager", 1, 2), ("eager@again", 1, 2), ("eager", 2, 2), ("eager@again", 1, 3)]
+    assert [m.interleaved for m in manifests] == [False, False]
+    assert not any(r.contended for m in manifests for r in m.runs)
+    _, manifests = waiting(
+        monkeypatch, tmp_path / "calm", ["eager", "eager@again"], {"eager": [[0]], "eager@again": [[0]]}
+    )
+    assert [m.interleaved for m in manifests] == [True, True]
 
 
 def test_runs_on_a_gpu_are_not_judged(monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -49,7 +50,7 @@ def trace(random: Random) -> dict[str, Any]:
         events.append(step(number, begin, random.choice((600, 900, 1000))))
         events += _calls(random, begin, has_gpu)
         events += _beside(random, begin)
-    return document(events, **META)
+    return document(events, **deepcopy(META))  # what spoils it must not spoil the next one
 
 
 def _calls(random: Random, begin: int, has_gpu: bool) -> list[dict[str, Any]]:

@@ -37,7 +37,8 @@ def apply_variant(
     if "fx_fused" in parts:
         from torch.fx.experimental.optimization import fuse
 
-        model = fuse(model.eval())
+        _require_inference(variant, "fx_fused", "folds batch norms into copies of the weights", model)
+        model = fuse(model)
     for capture in CAPTURES:
         if capture in parts:
             model = _captured(variant, capture, model, example)
@@ -45,6 +46,20 @@ def apply_variant(
         check_compiler(variant, options)
         model = torch.compile(model, **options)
     return model
+
+
+def _require_inference(variant: str, part: str, why: str, model: Any) -> None:
+    """Refuse what would silently train nothing.
+
+    Raises:
+        TracediffError: ``model`` is in training mode.
+    """
+    if getattr(model, "training", False):
+        raise TracediffError(
+            f"--variant {variant}",
+            f"{part} {why}, so it cannot be trained",
+            "call model.eval() before variant(model) if the step is inference, or leave the variant out",
+        )
 
 
 def _captured(variant: str, capture: str, model: Any, example: tuple[Any, ...]) -> Any:
@@ -60,6 +75,7 @@ def _captured(variant: str, capture: str, model: Any, example: tuple[Any, ...]) 
         return torch.jit.trace(model, example)
     if capture == "export":
         return torch.export.export(model, example).module()
+    _require_inference(variant, capture, "computes no gradients", model)
     return OnnxModel(variant, model, example)
 
 
@@ -85,7 +101,7 @@ class OnnxModel:
         self._folder = tempfile.TemporaryDirectory(prefix="tracediff-onnx-")
         path = Path(self._folder.name) / "model.onnx"
         try:
-            torch.onnx.export(model.eval(), example, str(path), dynamo=True)
+            torch.onnx.export(model, example, str(path), dynamo=True)
         except ModuleNotFoundError as error:
             raise TracediffError(
                 f"--variant {variant}", f"{error.name} is not installed", "pip install 'torch-tracediff[onnx]'"

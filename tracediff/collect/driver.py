@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +28,16 @@ from tracediff.write import make_folder, write_text
 MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
 CONTENDED = 0.03
-"""A CPU run whose occupancy is lower than the median by more than this fraction, in either pass, was disturbed."""
+"""A CPU run that waited for a processor for more than this part of either pass was disturbed."""
+OF_PROFILER = re.compile(r"STAGE:|\[[WI]\d|[WI]\d{4} |INFO|WARNING")
 POLL_S = 0.5
 """Interval in seconds at which the phase of a run is read: seldom, so that it does not disturb the run."""
 ATTEMPTS = 3
 """Attempts per run by default; if the last one is disturbed as well, it is kept and marked as contended."""
+TIMED_OUT, REFUSED = -1000, 2
+"""Codes of a worker that was killed because it took too long, and of one that refused in a line."""
+TIMEOUT_S = 20 * 60
+"""A run that takes longer by default does not end."""
 
 
 @dataclass
@@ -40,9 +48,9 @@ class Collection:
         out: folder of the collection.
         variants: in the order given; the others are compared with the first.
         settings: options of the worker (workload or target, size, device, steps, detail, …).
-        repeats: runs of each variant. attempts: most attempts of a disturbed run.
-        failed: variant → reason of the failure.
-        runs: variant → the measurements of its runs, in order.
+        repeats: runs of each variant. attempts: most attempts of a disturbed run. timeout_s: most seconds of a run.
+        failed: variant → which run failed and why; it has no further runs.
+        runs: variant → the measurements of its whole runs, in order.
         rank, world_size: of this process, from the environment of torchrun.
     """
 
@@ -51,11 +59,13 @@ class Collection:
     settings: dict[str, Any]
     repeats: int
     attempts: int = ATTEMPTS
+    timeout_s: float = TIMEOUT_S
     failed: dict[str, str] = field(default_factory=dict)
     runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     rank: int = field(default_factory=lambda: int(os.environ.get("RANK", "0")))
     world_size: int = field(default_factory=lambda: int(os.environ.get("WORLD_SIZE", "1")))
     _caches: Path = Path()
+    _cold_attempts: dict[str, int] = field(default_factory=dict)
     _times: RunTimes = field(default_factory=RunTimes)
     _on_run: OnRun | None = None
 
@@ -89,6 +99,9 @@ class Collection:
                 self.runs.setdefault(variant.text, []).append(measured)
                 self._write_manifest(variant)
         self._repeat_disturbed_runs(order)
+        for variant in self.variants:
+            if self.runs.get(variant.text):
+                self._write_manifest(variant)
         self._write_collection()
         return 1 if self.failed else 0
 
@@ -99,28 +112,40 @@ class Collection:
                 yield run, variant
 
     def _run(self, variant: Variant, run: int, order: int, attempt: int = 1) -> dict[str, Any] | None:
-        """Collect one run in a process of its own; None if it failed: the variant's files are then removed."""
+        """Collect one run in a process of its own; None if it failed."""
         trace = self.out / variant.folder / f"run{run}" / f"rank{self.rank}.pt.trace.json.gz"
         spec = {**self.settings, "variant": variant.text, "trace": str(trace), "rank": self.rank}
         with temporary_folder() as scratch:
             spec_file, result_file, phase_file = scratch / "spec.json", scratch / "result.json", scratch / "phase"
             spec_file.write_text(json.dumps({**spec, "phase_file": str(phase_file)}))
             command = child_command("tracediff.collect.worker", str(spec_file), str(result_file))
-            env = {**self._environment(variant, order), "TMPDIR": str(scratch)}  # torch's own files end with the run
+            env = self._environment(self._cache(variant, run, attempt), order)
+            env["TMPDIR"] = str(scratch)  # torch's own files end with the run
             self._times.start()
             code, errors = self._watched(command, env, variant, run, phase_file)
             self._times.finish(variant.text)
             result = json.loads(result_file.read_text()) if result_file.exists() else {}
         if code or "error" in result:
-            self._fail(variant, result.get("error") or _last_line(errors), errors if "error" not in result else "")
+            sys.stderr.write("" if code == REFUSED else errors)
+            self._fail(variant, run, result.get("error") or self._how_it_ended(code, errors))
             return None
         return {"run": run, "order": order, "attempts": attempt, "contended": False, **result}
+
+    def _cache(self, variant: Variant, run: int, attempt: int) -> Path:
+        """The folder of what torch compiles. Every attempt of the first run compiles everything; later runs find what
+        its last attempt compiled.
+        """
+        if run == 1:
+            self._cold_attempts[variant.text] = attempt
+        return self._caches / variant.folder / str(self._cold_attempts.get(variant.text, 1))
 
     def _watched(
         self, command: list[str], env: dict[str, str], variant: Variant, run: int, phase_file: Path
     ) -> tuple[int, str]:
-        """Run a worker and show its phases; returns its exit code and what it wrote to standard error."""
-        phase = self._show(variant, run, PHASES[0], "")
+        """Run a worker and show its phases; returns its exit code and what it wrote to standard error. One that does
+        not end in time is killed.
+        """
+        phase, until = self._show(variant, run, PHASES[0], ""), time.monotonic() + self.timeout_s
         with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
             try:
                 while True:
@@ -129,9 +154,21 @@ class Collection:
                         return process.returncode, errors
                     except subprocess.TimeoutExpired:
                         phase = self._show(variant, run, _phase(phase_file), phase)
+                    if time.monotonic() > until:
+                        process.kill()
+                        return TIMED_OUT, process.communicate()[1]
             except BaseException:
                 process.kill()
                 raise
+
+    def _how_it_ended(self, code: int, errors: str) -> str:
+        """Why a worker failed that could not say so itself."""
+        if code == TIMED_OUT:
+            return f"it did not end within {self.timeout_s / 60:g} minutes (--timeout)"
+        if code < 0:
+            memory = ", usually because memory ran out" if code == -signal.SIGKILL else ""
+            return f"its process was ended by {signal.Signals(-code).name}{memory}"
+        return _last_line(errors)
 
     def _show(self, variant: Variant, run: int, phase: str, before: str) -> str:
         """Show the current phase of a run, without ``on_run`` only if it is not the one ``before``; returns it."""
@@ -150,7 +187,7 @@ class Collection:
             self._log(str(progress))
         return phase
 
-    def _environment(self, variant: Variant, order: int) -> dict[str, str]:
+    def _environment(self, cache: Path, order: int) -> dict[str, str]:
         """The environment of the worker: these variables must be set before torch is imported."""
         threads = str(self.settings["threads"])
         fixed = {
@@ -158,9 +195,7 @@ class Collection:
             "MKL_NUM_THREADS": threads,
             "PYTHONHASHSEED": "0",
             "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1",  # without it, compiled CPU kernels have no events
-            "TORCHINDUCTOR_CACHE_DIR": str(
-                self._caches / variant.folder
-            ),  # the first run compiles everything, independent of earlier runs
+            "TORCHINDUCTOR_CACHE_DIR": str(cache),
             "KINETO_LOG_LEVEL": "5",
         }
         package = str(Path(__file__).resolve().parents[2])
@@ -175,35 +210,34 @@ class Collection:
             }
         return env
 
-    def _fail(self, variant: Variant, reason: str, traceback: str) -> None:
-        if traceback:
-            sys.stderr.write(traceback)
+    def _fail(self, variant: Variant, run: int, reason: str) -> None:
+        """Note why a run failed, and remove what it left; an earlier attempt of it is kept whole."""
+        kept = self.runs.get(variant.text, [])
+        if any(measured["run"] == run for measured in kept):
+            self._log(f"{variant.text}, run {run}: kept as it was, because collecting it again failed: {reason}")
+            return
         self._log(f"{variant.text} failed: {reason}")
-        self.failed[variant.text] = reason
-        self.runs.pop(variant.text, None)
-        shutil.rmtree(self.out / variant.folder, ignore_errors=True)
+        self.failed[variant.text] = f"run {run}: {reason}" if self.repeats > 1 and kept else reason
+        folder = self.out / variant.folder
+        shutil.rmtree(folder / f"run{run}" if kept else folder, ignore_errors=True)
 
     def _repeat_disturbed_runs(self, order: int) -> None:
-        """Collect disturbed runs again; the criterion is process time per wall time, never the step time."""
+        """Collect disturbed runs again, in the order ABBA…; the step time is no criterion."""
         if self.settings["device"] != "cpu" or self.world_size > 1:
             return
-        for variant in self.variants:
-            runs = self.runs.get(variant.text, [])
-            for i, measured in enumerate(runs):
-                attempt = 1
-                while (lost := _lost_time(runs, i)) > CONTENDED and attempt < self.attempts:
-                    attempt, order = attempt + 1, order + 1
-                    self._log(
-                        f"{variant.text}, run {measured['run']}: repeated, because other processes took {lost:.0%} of "
-                        f"its CPU time"
-                    )
-                    again = self._run(variant, measured["run"], order, attempt)
-                    if again is None:
-                        return
-                    runs[i] = again
-                runs[i]["contended"] = lost > CONTENDED
-            if runs:
-                self._write_manifest(variant)
+        for attempt in range(2, self.attempts + 1):
+            for run, variant in self._interleaved():
+                runs = self.runs.get(variant.text, [])
+                place = next((i for i, measured in enumerate(runs) if measured["run"] == run), None)
+                if place is None or (lost := _lost_time(runs, place)) <= CONTENDED:
+                    continue
+                order += 1
+                taken = f"other processes took {lost:.0%} of its CPU time"
+                self._log(f"{variant.text}, run {run}: repeated, because {taken}")
+                runs[place] = self._run(variant, run, order, attempt) or runs[place]
+        for runs in self.runs.values():
+            for place, measured in enumerate(runs):
+                measured["contended"] = _lost_time(runs, place) > CONTENDED
 
     def _write_manifest(self, variant: Variant) -> None:
         if self.rank:
@@ -223,12 +257,16 @@ class Collection:
                 for k in ("device", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
             },
             "environment": runs[-1]["environment"],
-            "interleaved": len(self.variants) > 1,
+            "interleaved": len(self.variants) > 1 and self._is_in_order(),
             "modules": next((r["modules"] for r in runs if r["modules"]), {}),
             "provenance": next((r["provenance"] for r in runs if r["provenance"]), []),
             "runs": [{k: v for k, v in r.items() if k not in ("environment", "modules", "provenance")} for r in runs],
         }
         write_json(self.out / variant.folder / "manifest.json", manifest)
+
+    def _is_in_order(self) -> bool:
+        """Whether no run was collected again: a repeated one is no longer beside those of its round."""
+        return all(measured["attempts"] == 1 for runs in self.runs.values() for measured in runs)
 
     def _write_collection(self) -> None:
         if self.rank:
@@ -249,12 +287,14 @@ class Collection:
 
 
 def _lost_time(runs: list[dict[str, Any]], i: int) -> float:
-    """The fraction by which the occupancy of run ``i`` is below the median, in the pass in which it is larger."""
+    """The part of run ``i`` in which it waited for a processor, in the pass in which it is larger. Where the system
+    does not tell, the part by which its occupancy is below the median of ``runs``.
+    """
+    waits = [runs[i][key] for key in ("waiting", "profiled_waiting")]
+    if None not in waits:
+        return float(max(waits))
     fractions = []
-    for key in (
-        "occupancy",
-        "profiled_occupancy",
-    ):  # each pass has its own median: the profiler adds single-threaded work
+    for key in ("occupancy", "profiled_occupancy"):  # each has its own median: the profiler's work is single-threaded
         median = statistics.median(r[key] for r in runs)
         fractions.append(1 - runs[i][key] / median if median else 0.0)
     return max(fractions)
@@ -270,7 +310,8 @@ def _phase(file: Path) -> str:
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """The last line that is none of the profiler's own."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not OF_PROFILER.match(line)]
     return lines[-1] if lines else "the process exited without output"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 try:
@@ -58,6 +59,22 @@ def occupancy(samples: list[dict[str, Any]], threads: int) -> float:
     """Process time / (wall time × threads): lower than in other runs if other processes took CPU time."""
     wall = sum(s["wall_us"] for s in samples)
     return float(sum(s["cpu_us"] for s in samples) / (wall * threads)) if wall else 0.0
+
+
+def waiting_ns() -> int | None:
+    """Nanoseconds that all threads of this process were ready to run and had no processor; None where the system does
+    not tell (it is Linux that does).
+    """
+    try:
+        return sum(int((task / "schedstat").read_text().split()[1]) for task in Path("/proc/self/task").iterdir())
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def waited(before: int | None, samples: list[dict[str, Any]], threads: int) -> float | None:
+    """The part of the samples' time in which threads waited for a processor, since `waiting_ns` was ``before``."""
+    now, wall = waiting_ns(), sum(s["wall_us"] for s in samples)
+    return None if before is None or now is None or not wall else max(now - before, 0) / (1000 * wall * threads)
 
 
 def peak_memory(device: str) -> dict[str, int | None]:

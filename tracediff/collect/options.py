@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tracediff.collect.driver import ATTEMPTS, Collection
+from tracediff.collect.driver import ATTEMPTS, TIMEOUT_S, Collection
 from tracediff.collect.record import check_torch, import_torch
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
@@ -102,6 +102,13 @@ def parser() -> Parser:
         help=f"collect a run that other processes disturbed again, up to N attempts (default: {ATTEMPTS})",
     )
     p.add_argument("--repeats", type=_positive, default=5, metavar="K", help="collect K runs per variant (default: 5)")
+    p.add_argument(
+        "--timeout",
+        type=_positive,
+        default=TIMEOUT_S // 60,
+        metavar="MINUTES",
+        help=f"end a run that takes longer, which is then a failed one (default: {TIMEOUT_S // 60})",
+    )
     p.add_argument("--device", default=None, help="run on cpu or cuda (default: cuda if available)")
     p.add_argument("--threads", type=_positive, default=1, metavar="N", help="use N CPU threads per run (default: 1)")
     p.add_argument(
@@ -181,7 +188,9 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     settings: dict[str, Any] = {**{k: getattr(options, k) for k in keys}, "device": device, "arguments": rest}
     if options.target:
         settings["size"] = None
-    return Collection(options.out, variants, settings, options.repeats, options.attempts)
+    return Collection(
+        options.out, variants, settings, options.repeats, options.attempts, timeout_s=60 * options.timeout
+    )
 
 
 def _split(arguments: list[str]) -> tuple[list[str], bool, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sys
 import time
 from pathlib import Path
@@ -21,10 +22,13 @@ from tracediff.collect.measure import (
     synchronise,
     timed,
     timing_pass,
+    waited,
+    waiting_ns,
 )
 from tracediff.collect.modules import annotate_fx, annotate_modules, names_in_call_order
 from tracediff.collect.provenance import Provenance
 from tracediff.collect.record import recording
+from tracediff.collect.results import computed, dtype_of, random_state
 from tracediff.collect.user_code import make_user_task
 from tracediff.collect.variant import Task, Variant, parse_variant
 from tracediff.collect.workloads import workload
@@ -37,6 +41,7 @@ DETAIL = {
 }
 """``--detail`` → options of torch.profiler."""
 
+FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 SETTLING = 3
 """Warm-up steps after the first step, before anything is measured."""
 
@@ -68,18 +73,24 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     task = _task(spec, variant)
     build_s = time.perf_counter() - start
-    start = time.perf_counter()
-    task.step()
+    state, start = random_state(), time.perf_counter()
+    returned = task.step()
     synchronise(spec["device"])
     first_step_s = time.perf_counter() - start
+    results = {"dtype": dtype_of(returned, variant), "is_random": random_state() != state}
+    results["first"] = computed(returned, task)
+    del returned
     _enter("warm-up", spec)
     for _ in range(SETTLING):
         task.step()
     _enter("timing", spec)
+    before = waiting_ns()
     unprofiled = timing_pass(task.step, spec["timed"], spec["device"])
+    waiting = waited(before, unprofiled, spec["threads"])
     clocks = gpu_clocks() if spec["device"].startswith("cuda") else None
     _enter("record", spec)
-    profiled = _profiled(spec, task)
+    profiled, profiled_waiting = _profiled(spec, task)
+    results["last"] = computed(task.step(), task)
     return {
         "build_s": build_s,
         "first_step_s": first_step_s,
@@ -87,9 +98,12 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         "profiled_steps": profiled,
         "occupancy": occupancy(unprofiled, spec["threads"]),
         "profiled_occupancy": occupancy(profiled, spec["threads"]),
+        "waiting": waiting,
+        "profiled_waiting": profiled_waiting,
         "load_average": load_average(),
         "clocks": clocks,
         "peak_memory_bytes": peak_memory(spec["device"]),
+        "results": results,
         "compile": log.summary() if variant.compiles else None,
         "modules": _modules(task, variant),
         "provenance": provenance.graphs,
@@ -118,11 +132,14 @@ def _task(spec: dict[str, Any], variant: Variant) -> Task:
     else:
         task = make_user_task(spec["target"], variant, spec["arguments"])
     if spec["annotate"]:
-        _annotate(task, spec["annotate"])
+        _annotate(task, spec["annotate"], variant)
     return task
 
 
-def _annotate(task: Task, how: str) -> None:
+def _annotate(task: Task, how: str, variant: Variant) -> None:
+    if how == "fx" and variant.compiles:
+        reason = f"would interpret the model node by node, so that {variant.text} no longer compiles it"
+        raise TracediffError("--annotate fx", reason, "use --annotate modules, or variants that do not compile")
     if task.model is None:
         raise TracediffError(
             f"--annotate {how}",
@@ -135,18 +152,24 @@ def _annotate(task: Task, how: str) -> None:
         task.model.forward = annotate_fx(task.model).forward
 
 
-def _profiled(spec: dict[str, Any], task: Task) -> list[dict[str, Any]]:
-    """Run the steps under the profiler and return the samples of the recorded ones."""
-    samples = []
+def _profiled(spec: dict[str, Any], task: Task) -> tuple[list[dict[str, Any]], float | None]:
+    """Run the steps under the profiler; the samples of the recorded ones, and the part in which they waited for a
+    processor.
+    """
+    samples, first_recorded, before = [], spec["wait"] + spec["warmup"], None
     path = Path(spec["trace"])
     path.parent.mkdir(parents=True, exist_ok=True)
     with recording(path, spec["wait"], spec["warmup"], spec["active"], DETAIL[spec["detail"]]) as recorder:
-        for _ in range(spec["wait"] + spec["warmup"] + spec["active"]):
-            samples.append(timed(task.step, spec["device"]))
+        for number in range(first_recorded + spec["active"]):
+            if number == first_recorded:
+                before = waiting_ns()
+            samples.append(vars(timed(task.step, spec["device"])))
+            if number == first_recorded + spec["active"] - 1:
+                waiting = waited(before, samples[-spec["active"] :], spec["threads"])
             recorder.step()
     for i, model in enumerate(OnnxModel.instances):
         model.save_profile(path.with_name(f"rank{spec['rank']}{f'-{i}' if i else ''}.onnxruntime.json"))
-    return [vars(s) for s in samples[-spec["active"] :]]
+    return samples[-spec["active"] :], waiting
 
 
 def _modules(task: Task, variant: Variant) -> dict[str, str]:
@@ -160,6 +183,15 @@ def _modules(task: Task, variant: Variant) -> dict[str, str]:
         return {}
 
 
+def reason_of(error: BaseException) -> str:
+    """Type and first line of an error; of one that torch.compile raised, with the line of the user's code."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    _, told, frames = str(error).partition("from user code:")
+    places = FRAME.findall(frames) if told else []
+    at = f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
+    return f"{type(error).__name__}: {first}{at}"
+
+
 def main() -> None:
     """``python -m tracediff.collect.worker SPEC RESULT``: read the JSON file SPEC and write the JSON file RESULT."""
     spec = json.loads(Path(sys.argv[1]).read_text())
@@ -168,6 +200,9 @@ def main() -> None:
     except TracediffError as error:
         Path(sys.argv[2]).write_text(json.dumps({"error": str(error)}))
         sys.exit(2)
+    except Exception as error:
+        Path(sys.argv[2]).write_text(json.dumps({"error": reason_of(error)}))
+        raise
     partial = Path(f"{sys.argv[2]}.partial")
     partial.write_text(json.dumps(result, allow_nan=False))
     os.replace(partial, sys.argv[2])

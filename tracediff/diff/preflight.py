@@ -10,12 +10,13 @@ import numpy as np
 from tracediff.aggregate.alike import alike
 from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.diff.results import different_results
 from tracediff.ingest.unread import shortened, unread_devices
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
 DOUBTFUL = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes")
-"""Codes of which each makes it doubtful what a difference in time means. Other operators alone do not: rewritten code
-does the same work.
+"""Codes of which each makes it doubtful what a difference in time means. Other operators or results alone do not: rewritten
+code does the same work, and a change of the model may be what is compared.
 """
 ANY_SIDE = ("unread-device", "unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
 """Codes of problems of one side, which need no difference between the sides."""
@@ -40,6 +41,7 @@ SHORT = {
     "driver": "GPU driver",
     "profiler-flags": "profiler options",
     "workload": "other work",
+    "results": "different results",
     "missing-work": "missing work",
     "shapes": "other shapes",
     "threads": "CPU threads",
@@ -78,7 +80,7 @@ class Reason:
     @property
     def is_unlike(self) -> bool:
         """Whether the sides do not do the same work on the same hardware."""
-        return self.code in (*DOUBTFUL, "operators")
+        return self.code in (*DOUBTFUL, "operators", "results")
 
     @property
     def short(self) -> str:
@@ -112,6 +114,10 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
     if files[0] & files[1]:
         reasons.append(Reason("same-set", "both sides read the same file", control.label, test.label))
     reasons += _differences(control, test)
+    other = different_results(control.manifest, test.manifest)
+    if other and not any(reason.code == "workload" for reason in reasons):
+        message = f"the sides do not do the same work: the {other.what} differs after the {other.step} step"
+        reasons.append(Reason("results", message, other.control, other.test))
     if control.has_gpu != test.has_gpu:
         found = ["GPU events" if side.has_gpu else "none" for side in (control, test)]
         reasons.append(

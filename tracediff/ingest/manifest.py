@@ -15,6 +15,7 @@ Scalar = str | int | float | bool | None
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Norm = Annotated[float, msgspec.Meta(ge=0)]
 StepTime = Annotated[float, msgspec.Meta(ge=1e-3, le=1e15)]
 """In µs; a step takes time."""
 
@@ -65,6 +66,31 @@ class PeakMemory(msgspec.Struct, frozen=True):
     device: Bytes | None = None
 
 
+class Computed(msgspec.Struct, frozen=True):
+    """What a step computed: the norms of what it returned and of the gradients that it left.
+
+    Attributes:
+        value, gradients: None where there are none. finite: whether both are numbers; else they are None.
+    """
+
+    value: Norm | None = None
+    gradients: Norm | None = None
+    finite: bool = True
+
+
+class Results(msgspec.Struct, frozen=True):
+    """What the first and the last step computed.
+
+    Attributes:
+        dtype: the least exact one. is_random: whether the step draws random numbers, so that results may differ.
+    """
+
+    dtype: str
+    is_random: bool
+    first: Computed
+    last: Computed
+
+
 class RunFacts(msgspec.Struct, frozen=True):
     """One run: seconds to build and to the end of the first step, its steps without and with the profiler.
 
@@ -73,6 +99,9 @@ class RunFacts(msgspec.Struct, frozen=True):
             disturbed it.
         occupancy, profiled_occupancy: process time / (wall × threads) of the unprofiled and of the profiled steps;
             the latter is None where it was not measured.
+        waiting, profiled_waiting: part of the same steps in which threads were ready to run and had no processor; None
+            where the system does not tell.
+        results: None in manifests of versions that did not check them.
     """
 
     run: Count
@@ -89,6 +118,9 @@ class RunFacts(msgspec.Struct, frozen=True):
     clocks: dict[str, float] | None = None
     compile: CompileFacts | None = None
     profiled_occupancy: float | None = None
+    waiting: float | None = None
+    profiled_waiting: float | None = None
+    results: Results | None = None
 
 
 class Settings(msgspec.Struct, frozen=True):

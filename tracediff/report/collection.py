@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import mean, median, quantiles, stdev
+from statistics import mean, median, quantiles
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from tracediff.aggregate.averages import op_average
+from tracediff.diff.results import different_results
+from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
 from tracediff.report.to_json import json_text
 
-LEAST_SD = 0.005
-"""Floor of the standard deviation of log step times: a few runs may agree by chance."""
-
-
 Seconds = Annotated[
     float | None, Meta(description="in s, measured in the first run, which starts without a compile cache")
+]
+WarmSeconds = Annotated[
+    float | None, Meta(description="in s, median over the later runs, which find what the first run compiled")
 ]
 
 
@@ -33,6 +34,7 @@ class VariantRow:
     runs: Annotated[int, Meta(description="number of runs")] = 0
     build_s: Seconds = None
     first_step_s: Seconds = None
+    warm_first_step_s: WarmSeconds = None
     step_us: Annotated[float | None, Meta(description="median over runs of the median unprofiled step, in µs")] = None
     iqr_us: Annotated[
         float | None, Meta(description="mean over runs of the interquartile range of a run's steps, in µs")
@@ -53,7 +55,14 @@ class VariantRow:
     graph_breaks: Annotated[int | None, Meta(description="graph breaks of the first run; null if not compiled")] = None
     overhead: Annotated[float | None, Meta(description="profiled / unprofiled step time − 1")] = None
     contended: Annotated[int, Meta(description="runs that other processes disturbed")] = 0
-    failed: Annotated[str | None, Meta(description="why the variant has no runs")] = None
+    different: Annotated[
+        str | None,
+        Meta(
+            description="what the variant computed otherwise than the first one, by more than rounding explains; "
+            "null if it computed the same, or if that is unknown"
+        ),
+    ] = None
+    failed: Annotated[str | None, Meta(description="which run failed and why; it and later ones are missing")] = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +99,9 @@ def collection_table(out: Path) -> CollectionTable:
     """
     facts = read_collection(out)
     manifests = {
-        v.variant: read_manifest(out / v.folder) for v in facts.variants if not v.failed and (out / v.folder).is_dir()
+        v.variant: read_manifest(out / v.folder)
+        for v in facts.variants
+        if (out / v.folder / "manifest.json").is_file() or ((out / v.folder).is_dir() and not v.failed)
     }
     if not facts.variants or (not manifests and not any(v.failed for v in facts.variants)):
         raise TracediffError(str(out), "the collection contains no variant", "run tracediff collect again")
@@ -99,7 +110,8 @@ def collection_table(out: Path) -> CollectionTable:
     rows = []
     for v in facts.variants:
         if v.variant in manifests:
-            rows.append(_row(out / v.folder, manifests[v.variant], manifests.get(base), is_base=v.variant == base))
+            row = _row(out / v.folder, manifests[v.variant], manifests.get(base), is_base=v.variant == base)
+            rows.append(replace(row, failed=row.failed or v.failed))
         else:
             rows.append(VariantRow(variant=v.variant, failed=v.failed or "its folder is missing"))
     return CollectionTable(facts.name, facts.size, first.environment if first else {}, rows)
@@ -122,11 +134,14 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
     if not is_base and base is not None and (base_steps := _step_times(base)) and steps:
         speedup, low, high = _speedup(base_steps, steps)
     kernels, ops = _counts(folder)
+    cold = next((run for run in runs if run.run == 1), None)
+    warm = [run.first_step_s for run in runs if run.run != 1 and run.compile]
     return VariantRow(
         variant=manifest.variant,
         runs=len(runs),
-        build_s=runs[0].build_s,
-        first_step_s=runs[0].first_step_s,
+        build_s=cold.build_s if cold else None,
+        first_step_s=cold.first_step_s if cold else None,
+        warm_first_step_s=median(warm) if warm else None,
         step_us=median(steps) if steps else None,
         iqr_us=mean(spreads) if spreads else None,
         speedup=speedup,
@@ -138,6 +153,7 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         graph_breaks=len(compiled[0].graph_breaks) if compiled else None,
         overhead=median(overheads) if overheads else None,
         contended=sum(r.contended for r in runs),
+        different=str(other) if (other := different_results(base, manifest)) else None,
     )
 
 
@@ -154,22 +170,11 @@ def _iqr(values: list[float]) -> float:
 
 
 def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None, float | None]:
-    """base / steps on the logs of run medians, with the wider of Welch's and Student's 95 % interval, which is missing
-    if a side has one run.
-    """
-    a, b = [math.log(x) for x in base], [math.log(x) for x in steps]
-    difference = mean(a) - mean(b)
-    if min(len(a), len(b)) < 2:
-        return math.exp(difference), None, None
-    from scipy.stats import t
-
-    va, vb = max(stdev(a), LEAST_SD) ** 2, max(stdev(b), LEAST_SD) ** 2
-    na, nb = len(a), len(b)
-    welch = math.sqrt(va / na + vb / nb)
-    freedom = (va / na + vb / nb) ** 2 / ((va / na) ** 2 / (na - 1) + (vb / nb) ** 2 / (nb - 1))
-    pooled = math.sqrt(((na - 1) * va + (nb - 1) * vb) / (na + nb - 2) * (1 / na + 1 / nb))
-    half = max(t.ppf(0.975, freedom) * welch, t.ppf(0.975, na + nb - 2) * pooled)
-    return math.exp(difference), math.exp(difference - half), math.exp(difference + half)
+    """base / steps with its 95 % interval, by the test of the verdict; without an interval where there is no test."""
+    found = estimate([math.log(us) for us in base], [math.log(us) for us in steps])
+    if found.low is None or found.high is None:
+        return math.exp(-found.effect), None, None
+    return math.exp(-found.effect), math.exp(-found.high), math.exp(-found.low)
 
 
 def _counts(folder: Path) -> tuple[float | None, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracediff.report.collection import CollectionTable
-from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, title
+from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, notes_of, title
 from tracediff.report.escape import escaped
 
 
@@ -17,8 +17,7 @@ def to_markdown(collection: CollectionTable) -> str:
         f"|{'|'.join([':--'] + ['--:'] * (len(HEAD) - 1))}|",
     ]
     for row in collection.rows:
-        cells = (
-            [row.variant, f"failed: {row.failed}", *[""] * (len(HEAD) - 2)] if row.failed else cells_of(row, formats)
-        )
+        cells = cells_of(row, formats) if row.runs else [row.variant, *[""] * (len(HEAD) - 1)]
         lines.append(f"| {' | '.join(escaped(c) for c in cells)} |")
-    return "\n".join(lines) + "\n"
+    notes = [f"- {escaped(note)}" for row in collection.rows for note in notes_of(row)]
+    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"

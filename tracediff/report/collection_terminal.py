@@ -8,10 +8,10 @@ from rich.text import Text
 
 from tracediff.errors import printable
 from tracediff.report.collection import CollectionTable
-from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, title
+from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, notes_of, title
 from tracediff.report.table_terminal import print_screen
 
-DROPPED_FIRST = ("runs", "IQR", "build", "ops", "profiler", "peak")
+DROPPED_FIRST = ("runs", "IQR", "warm", "build", "ops", "profiler", "peak")
 """Columns omitted on a narrow terminal, in this order; JSON and Markdown have all."""
 
 
@@ -20,7 +20,7 @@ def show(collection: CollectionTable, console: Console) -> None:
     parts: list[RenderableType] = [Text(printable(title(collection)), style="bold")]
     formats = formats_of(collection.rows)
     titles = heads(formats)
-    cells = [cells_of(row, formats) for row in collection.rows if not row.failed]
+    cells = [cells_of(row, formats) for row in collection.rows if row.runs]
     columns = [i for i in range(len(HEAD)) if i == 0 or any(c[i] for c in cells)]
     for name in DROPPED_FIRST:
         if sum(max(len(titles[i]), *(len(c[i]) for c in cells)) + 2 for i in columns if cells) <= console.width:
@@ -34,9 +34,5 @@ def show(collection: CollectionTable, console: Console) -> None:
     if cells:
         parts.append(grid)
     for row in collection.rows:
-        if row.failed:
-            parts.append(Text(printable(f"{row.variant} failed: {row.failed}")))
-        if row.contended:
-            disturbed = f"{row.variant}: other processes disturbed {row.contended} of {row.runs} runs"
-            parts.append(Text(printable(disturbed), style="dim"))
+        parts += [Text(printable(note), style="" if row.failed else "dim") for note in notes_of(row)]
     print_screen(console, Group(*parts))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from tracediff.formatting import byte_unit, count, plural, signed_percent, time_unit
+from tracediff.formatting import Unit, byte_unit, count, plural, signed_percent, time_unit
 from tracediff.report.collection import CollectionTable, VariantRow
 from tracediff.report.table import ColumnFormat, amount_format
 
@@ -13,6 +13,7 @@ HEAD = (
     "runs",
     "build",
     "first",
+    "warm",
     "step",
     "IQR",
     "speed-up",
@@ -36,14 +37,20 @@ def title(collection: CollectionTable) -> str:
 
 
 def formats_of(rows: Sequence[VariantRow]) -> dict[str, ColumnFormat]:
-    """Column of times or bytes → its format."""
-    return {
-        "build": amount_format(time_unit, [1e6 * (row.build_s or 0) for row in rows]),
-        "first": amount_format(time_unit, [1e6 * (row.first_step_s or 0) for row in rows]),
-        "step": amount_format(time_unit, [row.step_us or 0 for row in rows]),
-        "IQR": amount_format(time_unit, [row.iqr_us or 0 for row in rows]),
-        "peak": amount_format(byte_unit, [row.peak_bytes or 0 for row in rows]),
+    """Column of times or bytes → its format; without those that no row has."""
+    amounts: dict[str, tuple[Callable[[Iterable[float]], Unit], Sequence[float | None], float]] = {
+        "build": (time_unit, [row.build_s for row in rows], 1e6),
+        "first": (time_unit, [row.first_step_s for row in rows], 1e6),
+        "warm": (time_unit, [row.warm_first_step_s for row in rows], 1e6),
+        "step": (time_unit, [row.step_us for row in rows], 1.0),
+        "IQR": (time_unit, [row.iqr_us for row in rows], 1.0),
+        "peak": (byte_unit, [row.peak_bytes for row in rows], 1.0),
     }
+    formats = {}
+    for name, (unit_of, values, factor) in amounts.items():
+        if known := [factor * value for value in values if value is not None]:
+            formats[name] = amount_format(unit_of, known)
+    return formats
 
 
 def heads(formats: dict[str, ColumnFormat]) -> list[str]:
@@ -63,6 +70,7 @@ def cells_of(row: VariantRow, formats: dict[str, ColumnFormat]) -> list[str]:
         str(row.runs),
         text("build", row.build_s, 1e6),
         text("first", row.first_step_s, 1e6),
+        text("warm", row.warm_first_step_s, 1e6),
         text("step", row.step_us),
         text("IQR", row.iqr_us),
         "" if row.speedup is None else f"{row.speedup:.2f}",
@@ -71,3 +79,15 @@ def cells_of(row: VariantRow, formats: dict[str, ColumnFormat]) -> list[str]:
         *("" if number is None else count(number) for number in (row.kernels, row.ops, row.graph_breaks)),
         "" if row.overhead is None else signed_percent(row.overhead),
     ]
+
+
+def notes_of(row: VariantRow) -> list[str]:
+    """What is to be known of a row besides its cells."""
+    notes = []
+    if row.failed:
+        notes.append(f"{row.variant} failed: {row.failed}")
+    if row.contended:
+        notes.append(f"{row.variant}: other processes disturbed {row.contended} of {row.runs} runs")
+    if row.different:
+        notes.append(f"{row.variant} does not do the same work: {row.different}")
+    return notes
