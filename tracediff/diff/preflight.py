@@ -15,8 +15,8 @@ from tracediff.ingest.unread import shortened, unread_devices
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
 DOUBTFUL = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes")
-"""Codes of which each makes it doubtful what a difference in time means. Other operators or results alone do not: rewritten
-code does the same work, and a change of the model may be what is compared.
+"""Codes of which each makes it doubtful what a difference in time means. Other operators or results alone do not:
+rewritten code does the same work, and a change of the model may be what is compared.
 """
 ANY_SIDE = ("unread-device", "unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
 """Codes of problems of one side, which need no difference between the sides."""
