@@ -128,6 +128,20 @@ def test_runs_on_a_gpu_are_not_judged(monkeypatch, tmp_path):
     assert not any(r.contended for r in runs)
 
 
+def test_a_run_whose_gpu_was_slowed_down_is_collected_again(monkeypatch, tmp_path, capsys):
+    def measured(_self, _variant, run, order, attempt=1):
+        clocks = {"throttled": 0.2 if (run, attempt) == (2, 1) else 0.0}
+        facts = facts_of(samples(CALM), samples(CALM)) | {"clocks": clocks}
+        return {"run": run, "order": order, "attempts": attempt, "contended": False, **facts}
+
+    monkeypatch.setattr(Collection, "_run", measured)
+    Collection(tmp_path, [parse_variant("eager", ())], SETTINGS | {"device": "cuda"}, 2).collect()
+    assert [(r.attempts, r.contended) for r in read_manifest(tmp_path / "eager").runs] == [(1, False), (2, False)]
+    assert (
+        "run 2: repeated, because heat or its supply slowed the GPU down for 20% of its time" in capsys.readouterr().err
+    )
+
+
 def test_a_manifest_without_the_profiled_share_is_read(monkeypatch, tmp_path):
     collected(monkeypatch, tmp_path, [(CALM, CALM)])
     path = tmp_path / "eager" / "manifest.json"

@@ -100,13 +100,13 @@ def test_what_is_recorded_is_the_norm(learned):
     runs = [read_manifest(out / name).runs[0].results for name in ("eager", "eager@random")]
     assert [r.is_random for r in runs] == [False, True]
     assert (runs[0].dtype, runs[0].first.finite) == ("float32", True)
-    assert runs[0].last.value < runs[0].first.value  # it learns
+    assert runs[0].later.value < runs[0].first.value  # it learns
     assert runs[0].first.gradients > 0
 
 
-def manifest(first, last=None, dtype="float32", is_random=False):
+def manifest(first, later=None, dtype="float32", is_random=False):
     """A manifest of one run with these results."""
-    results = Results(dtype, is_random, first, last or first)
+    results = Results(dtype, is_random, first, later or first)
     run = type("Run", (), {"results": results})
     return type("Facts", (), {"runs": [run]})
 

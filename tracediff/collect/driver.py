@@ -223,21 +223,31 @@ class Collection:
 
     def _repeat_disturbed_runs(self, order: int) -> None:
         """Collect disturbed runs again, in the order ABBA…; the step time is no criterion."""
-        if self.settings["device"] != "cpu" or self.world_size > 1:
+        if self.world_size > 1:
             return
         for attempt in range(2, self.attempts + 1):
             for run, variant in self._interleaved():
                 runs = self.runs.get(variant.text, [])
                 place = next((i for i, measured in enumerate(runs) if measured["run"] == run), None)
-                if place is None or (lost := _lost_time(runs, place)) <= CONTENDED:
+                if place is None or (lost := self._lost(runs, place)) <= CONTENDED:
                     continue
                 order += 1
-                taken = f"other processes took {lost:.0%} of its CPU time"
-                self._log(f"{variant.text}, run {run}: repeated, because {taken}")
+                taken = "other processes took" if self._on_cpu else "heat or its supply slowed the GPU down for"
+                self._log(f"{variant.text}, run {run}: repeated, because {taken} {lost:.0%} of its time")
                 runs[place] = self._run(variant, run, order, attempt) or runs[place]
         for runs in self.runs.values():
             for place, measured in enumerate(runs):
-                measured["contended"] = _lost_time(runs, place) > CONTENDED
+                measured["contended"] = self._lost(runs, place) > CONTENDED
+
+    @property
+    def _on_cpu(self) -> bool:
+        return bool(self.settings["device"] == "cpu")
+
+    def _lost(self, runs: list[dict[str, Any]], place: int) -> float:
+        """The part of a run that is lost: to other processes, or on a GPU to throttling."""
+        return (
+            _lost_time(runs, place) if self._on_cpu else float((runs[place].get("clocks") or {}).get("throttled", 0.0))
+        )
 
     def _write_manifest(self, variant: Variant) -> None:
         if self.rank:

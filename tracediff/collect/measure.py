@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +13,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+from tracediff.collect.gpu import gpu_environment
 from tracediff.collect.variant import Step
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The measurements of one step.
-
-    Attributes:
-        wall_us, cpu_us: wall time and process time in µs.
-        involuntary_switches: number of involuntary context switches.
-    """
-
-    wall_us: float
-    cpu_us: float
-    involuntary_switches: int
 
 
 def synchronise(device: str) -> None:
@@ -38,17 +25,67 @@ def synchronise(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def timed(step: Step, device: str) -> Sample:
-    """Run and measure one step, including its GPU work."""
-    switches, cpu, wall = _switches(), time.process_time_ns(), time.perf_counter_ns()
-    step()
-    synchronise(device)
-    return Sample((time.perf_counter_ns() - wall) / 1000, (time.process_time_ns() - cpu) / 1000, _switches() - switches)
+class Steps:
+    """Measures steps. On a GPU the host is not held up: a step lasts from one CUDA event to another, and only `samples`
+    waits for them.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._on_gpu = device.startswith("cuda")
+        self._marks: list[tuple[_Mark, _Mark]] = []
+        synchronise(device)
+
+    def run(self, step: Step) -> Any:
+        """Run and measure one step; what it returned."""
+        begin = self._mark()
+        returned = step()
+        self._marks.append((begin, self._mark()))
+        return returned
+
+    def samples(self) -> list[dict[str, Any]]:
+        """Of each step: wall time and process time in µs, and how often the system preempted the process."""
+        return [
+            {
+                "wall_us": begin.until(end),
+                "cpu_us": (end.cpu - begin.cpu) / 1000,
+                "involuntary_switches": end.switches - begin.switches,
+            }
+            for begin, end in self._marks
+        ]
+
+    def _mark(self) -> _Mark:
+        event = None
+        if self._on_gpu:
+            import torch
+
+            event = torch.cuda.Event(enable_timing=True)
+            event.record()
+        return _Mark(time.perf_counter_ns(), time.process_time_ns(), _switches(), event)
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """An instant: wall and process time in ns, preemptions so far, and on a GPU the event in its stream."""
+
+    wall: int
+    cpu: int
+    switches: int
+    event: Any
+
+    def until(self, end: _Mark) -> float:
+        """Microseconds to ``end``: the GPU's if there is one."""
+        if self.event is None:
+            return (end.wall - self.wall) / 1000
+        end.event.synchronize()
+        return float(self.event.elapsed_time(end.event)) * 1000
 
 
 def timing_pass(step: Step, steps: int, device: str) -> list[dict[str, Any]]:
-    """Run ``steps`` steps and return their samples as dictionaries."""
-    return [asdict(timed(step, device)) for _ in range(steps)]
+    """Run ``steps`` steps and return their samples."""
+    measured = Steps(device)
+    for _ in range(steps):
+        measured.run(step)
+    return measured.samples()
 
 
 def _switches() -> int:
@@ -71,20 +108,34 @@ def waiting_ns() -> int | None:
         return None
 
 
-def waited(before: int | None, samples: list[dict[str, Any]], threads: int) -> float | None:
-    """The part of the samples' time in which threads waited for a processor, since `waiting_ns` was ``before``."""
-    now, wall = waiting_ns(), sum(s["wall_us"] for s in samples)
-    return None if before is None or now is None or not wall else max(now - before, 0) / (1000 * wall * threads)
+def waited(before: int | None, after: int | None, samples: list[dict[str, Any]], threads: int) -> float | None:
+    """The part of the samples' time in which threads waited for a processor, by `waiting_ns` before and after them."""
+    wall = sum(s["wall_us"] for s in samples)
+    return None if before is None or after is None or not wall else max(after - before, 0) / (1000 * wall * threads)
 
 
 def peak_memory(device: str) -> dict[str, int | None]:
-    """Peak memory in bytes: resident on the host, and allocated on the device (None on the CPU)."""
+    """Peak memory in bytes since `reset_peak_memory`: resident on the host; on the device allocated, and reserved,
+    which has the pools of CUDA graphs, too (None on the CPU).
+    """
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 if resource else None
     if not device.startswith("cuda"):
-        return {"host": host, "device": None}
+        return {"host": host, "device": None, "reserved": None}
     import torch
 
-    return {"host": host, "device": int(torch.cuda.max_memory_allocated())}
+    return {
+        "host": host,
+        "device": int(torch.cuda.max_memory_allocated()),
+        "reserved": int(torch.cuda.max_memory_reserved()),
+    }
+
+
+def reset_peak_memory(device: str) -> None:
+    """Forget what building, compiling and warming up took on the device."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
 
 
 def load_average() -> float | None:
@@ -92,22 +143,6 @@ def load_average() -> float | None:
     try:
         return os.getloadavg()[0]
     except (OSError, AttributeError):
-        return None
-
-
-def gpu_clocks() -> dict[str, float] | None:
-    """Clocks (MHz) and power (W) of the first GPU; None without nvidia-ml-py or a driver."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
-        return {
-            "sm_mhz": float(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM)),
-            "memory_mhz": float(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_MEM)),
-            "power_w": pynvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
-        }
-    except Exception:  # no driver, no permission, no package: clocks are optional
         return None
 
 
@@ -131,4 +166,4 @@ def environment(device: str, threads: int) -> dict[str, Any]:
         "gpu": torch.cuda.get_device_name() if on_gpu else None,
         "gpu_count": torch.cuda.device_count() if on_gpu else 0,
         "threads": threads,
-    }
+    } | (gpu_environment() if on_gpu else {})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,11 +91,14 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     empty: list[str] = []
+    gpu_events: list[int] = []
 
     def write(profiler: Any) -> None:
         if recorder.steps < needed:
             return  # the loop ended early, in an incomplete step
-        empty.extend(_empty_steps(profiler))
+        events = profiler.profiler.kineto_results.events()
+        empty.extend(_empty_steps(events))
+        gpu_events.append(sum(not _is_on_host(e) for e in events))
         partial = temporary_file(path.parent, ".json.gz")
         try:
             profiler.export_chrome_trace(str(partial))
@@ -114,6 +118,12 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
     if recorder.steps < needed:
         reason = f"not written, because the loop ended after {recorder.steps} of {needed} steps"
         raise TracediffError(str(path), reason, "run more steps, or reduce wait, warmup or active")
+    if torch.cuda.is_available() and torch.cuda.is_initialized() and gpu_events == [0]:
+        raise TracediffError(
+            str(path),
+            "no GPU event was recorded, though a GPU was used",
+            "end other profilers of this GPU (nsys, ncu, dcgm), and allow profiling in the container",
+        )
     if empty:
         raise TracediffError(
             str(path),
@@ -130,15 +140,19 @@ def _show_compiled_kernels() -> None:
         config.cpp.enable_kernel_profile = True
 
 
-def _empty_steps(profiler: Any) -> list[str]:
-    """Names of the recorded steps in which no event starts."""
-    events = [(e.start_ns(), e.name()) for e in profiler.profiler.kineto_results.events() if e.duration_ns() >= 0]
+def _is_on_host(event: Any) -> bool:
+    return str(event.device_type()).endswith("CPU")
+
+
+def _empty_steps(recorded: Sequence[Any]) -> list[str]:
+    """Names of the recorded steps in which no event of the host starts."""
+    events = [(e.start_ns(), e.name()) for e in recorded if e.duration_ns() >= 0 and _is_on_host(e)]
     steps = sorted((start, name) for start, name in events if name.startswith("ProfilerStep"))
     starts = [start for start, _ in steps]
     event_counts = [0] * len(steps)
     for start, name in events:
         if not name.startswith("ProfilerStep"):
-            position = sum(s <= start for s in starts) - 1
+            position = bisect_right(starts, start) - 1
             if position >= 0:
                 event_counts[position] += 1
     return [name for (_, name), count in zip(steps, event_counts, strict=True) if not count]

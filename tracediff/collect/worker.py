@@ -13,14 +13,15 @@ from typing import Any
 
 from tracediff.collect.apply import OnnxModel
 from tracediff.collect.compile_log import CompileLog
+from tracediff.collect.gpu import GpuWatch, use_device
 from tracediff.collect.measure import (
+    Steps,
     environment,
-    gpu_clocks,
     load_average,
     occupancy,
     peak_memory,
+    reset_peak_memory,
     synchronise,
-    timed,
     timing_pass,
     waited,
     waiting_ns,
@@ -44,6 +45,8 @@ DETAIL = {
 FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 SETTLING = 3
 """Warm-up steps after the first step, before anything is measured."""
+SETTLING_S = 1.0
+"""Further ones on a GPU, whose clocks rise with the load."""
 
 
 def run(spec: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +68,8 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
             "torch finds no CUDA or ROCm device",
             "use --device cpu, or collect on a GPU host",
         )
+    if spec["device"].startswith("cuda"):
+        use_device(spec["device"])
     variant = parse_variant(spec["variant"], workload(spec["workload"]).OWN if spec["workload"] else ())
     log, provenance = CompileLog(), Provenance()
     if variant.compiles:
@@ -77,20 +82,24 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     returned = task.step()
     synchronise(spec["device"])
     first_step_s = time.perf_counter() - start
-    results = {"dtype": dtype_of(returned, variant), "is_random": random_state() != state}
+    results: dict[str, Any] = {"dtype": dtype_of(returned, variant), "is_random": random_state() != state}
     results["first"] = computed(returned, task)
     del returned
     _enter("warm-up", spec)
     for _ in range(SETTLING):
-        task.step()
+        returned = task.step()
+    results["later"] = computed(returned, task)
+    del returned
+    _settle(task, spec["device"])
+    reset_peak_memory(spec["device"])
     _enter("timing", spec)
-    before = waiting_ns()
-    unprofiled = timing_pass(task.step, spec["timed"], spec["device"])
-    waiting = waited(before, unprofiled, spec["threads"])
-    clocks = gpu_clocks() if spec["device"].startswith("cuda") else None
-    _enter("record", spec)
-    profiled, profiled_waiting = _profiled(spec, task)
-    results["last"] = computed(task.step(), task)
+    with GpuWatch(spec["device"]) as gpu:
+        before = waiting_ns()
+        unprofiled = timing_pass(task.step, spec["timed"], spec["device"])
+        waiting = waited(before, waiting_ns(), unprofiled, spec["threads"])
+        memory = peak_memory(spec["device"])
+        _enter("record", spec)
+        profiled, profiled_waiting = _profiled(spec, task)
     return {
         "build_s": build_s,
         "first_step_s": first_step_s,
@@ -101,8 +110,8 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         "waiting": waiting,
         "profiled_waiting": profiled_waiting,
         "load_average": load_average(),
-        "clocks": clocks,
-        "peak_memory_bytes": peak_memory(spec["device"]),
+        "clocks": gpu.summary(),
+        "peak_memory_bytes": memory,
         "results": results,
         "compile": log.summary() if variant.compiles else None,
         "modules": _modules(task, variant),
@@ -156,20 +165,30 @@ def _profiled(spec: dict[str, Any], task: Task) -> tuple[list[dict[str, Any]], f
     """Run the steps under the profiler; the samples of the recorded ones, and the part in which they waited for a
     processor.
     """
-    samples, first_recorded, before = [], spec["wait"] + spec["warmup"], None
+    first = spec["wait"] + spec["warmup"]
     path = Path(spec["trace"])
     path.parent.mkdir(parents=True, exist_ok=True)
+    measured, before, after = Steps(spec["device"]), None, None
     with recording(path, spec["wait"], spec["warmup"], spec["active"], DETAIL[spec["detail"]]) as recorder:
-        for number in range(first_recorded + spec["active"]):
-            if number == first_recorded:
+        for number in range(first + spec["active"]):
+            if number == first:
                 before = waiting_ns()
-            samples.append(vars(timed(task.step, spec["device"])))
-            if number == first_recorded + spec["active"] - 1:
-                waiting = waited(before, samples[-spec["active"] :], spec["threads"])
+            measured.run(task.step)
+            if number == first + spec["active"] - 1:
+                after = waiting_ns()  # the profiler writes the trace in its next step
             recorder.step()
+    samples = measured.samples()[first:]
     for i, model in enumerate(OnnxModel.instances):
         model.save_profile(path.with_name(f"rank{spec['rank']}{f'-{i}' if i else ''}.onnxruntime.json"))
-    return samples[-spec["active"] :], waiting
+    return samples, waited(before, after, samples, spec["threads"])
+
+
+def _settle(task: Task, device: str) -> None:
+    """Let the clocks of a GPU rise."""
+    until = time.perf_counter() + (SETTLING_S if device.startswith("cuda") else 0.0)
+    while time.perf_counter() < until:
+        task.step()
+        synchronise(device)
 
 
 def _modules(task: Task, variant: Variant) -> dict[str, str]:

@@ -9,7 +9,7 @@ from tracediff.ingest.manifest import Computed, Manifest, Results
 TOLERANCE = {"float64": 1e-6, "float32": 1e-3, "float16": 2e-2, "bfloat16": 5e-2}
 """Relative difference of the first step's results that rounding explains, by the least exact dtype of both sides."""
 LATER = 10
-"""How much more of it there may be in the last step: training steps add up their differences."""
+"""How much more of it there may be in the fourth step: training steps add up their differences."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ def different_results(control: Manifest | None, test: Manifest | None) -> OtherR
     if a is None or b is None or a.is_random or b.is_random:
         return None
     tolerance = max(TOLERANCE.get(results.dtype, 0.0) for results in (a, b)) or TOLERANCE["float32"]
-    for step, allowed in (("first", tolerance), ("last", LATER * tolerance)):
-        x, y = getattr(a, step), getattr(b, step)
+    steps = ("first", a.first, b.first, tolerance), ("fourth", a.later, b.later, LATER * tolerance)
+    for step, x, y, allowed in steps:
         for what, norms in (("the result", (x.value, y.value)), ("the gradients", (x.gradients, y.gradients))):
             if not _is_same(*norms, allowed) or x.finite != y.finite:
                 texts = (_text(norm, side) for norm, side in zip(norms, (x, y), strict=True))

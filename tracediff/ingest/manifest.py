@@ -60,10 +60,11 @@ class CompileFacts(msgspec.Struct, frozen=True):
 
 
 class PeakMemory(msgspec.Struct, frozen=True):
-    """Peak bytes on host and device."""
+    """Peak bytes on the host; on the device allocated, and reserved (with the pools of CUDA graphs)."""
 
     host: Bytes | None = None
     device: Bytes | None = None
+    reserved: Bytes | None = None
 
 
 class Computed(msgspec.Struct, frozen=True):
@@ -79,7 +80,7 @@ class Computed(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """What the first and the last step computed.
+    """What the first and the fourth step computed.
 
     Attributes:
         dtype: the least exact one. is_random: whether the step draws random numbers, so that results may differ.
@@ -88,7 +89,7 @@ class Results(msgspec.Struct, frozen=True):
     dtype: str
     is_random: bool
     first: Computed
-    last: Computed
+    later: Computed
 
 
 class RunFacts(msgspec.Struct, frozen=True):

@@ -27,9 +27,10 @@ def make(variant: Variant, device: str, image: int, width: int, depth: int, batc
             (nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU()) for i, o in pairwise(channels)
         )
     )
-    images = torch.randn(batch, 3, image, image)
-    model(images)  # so that the running statistics are not trivial
-    model, images = model.to(device).eval(), images.to(device)
+    model, images = model.to(device), torch.randn(batch, 3, image, image).to(device)
+    with torch.no_grad():
+        model(images)  # so that the running statistics are not trivial
+    model.eval()
     forward = variant(model, images)
 
     def step() -> Tensor:

@@ -1,0 +1,176 @@
+"""What the collector does on a GPU, with stand-ins for torch.cuda, NVML and the events of the profiler."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tracediff.collect import record
+from tracediff.collect.gpu import GpuWatch, gpu_environment, use_device
+from tracediff.collect.measure import peak_memory, reset_peak_memory, timing_pass
+from tracediff.errors import TracediffError
+
+
+class Gpu:
+    """A GPU whose steps take 5 ms each while the host goes on at once; it counts how often the host waits for it."""
+
+    def __init__(self):
+        self.queued_ms, self.waits, self.current, self.peak = 0.0, 0, None, 7
+
+    def launch(self):
+        self.queued_ms += 5
+
+    def synchronise(self):
+        self.waits += 1
+
+    def event(self, **_):
+        return Event(self)
+
+
+class Event:
+    def __init__(self, gpu):
+        self.gpu, self.at = gpu, None
+
+    def record(self):
+        self.at = self.gpu.queued_ms
+
+    def synchronize(self):
+        pass
+
+    def elapsed_time(self, end):
+        return end.at - self.at
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    gpu = Gpu()
+    cuda = {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "synchronize": gpu.synchronise,
+        "Event": gpu.event,
+        "set_device": lambda index: setattr(gpu, "current", index),
+        "current_device": lambda: gpu.current,
+        "max_memory_allocated": lambda: gpu.peak,
+        "max_memory_reserved": lambda: 2 * gpu.peak,
+        "reset_peak_memory_stats": lambda: setattr(gpu, "peak", 1),
+        "get_device_capability": lambda: (9, 0),
+        "get_device_properties": lambda index: SimpleNamespace(uuid=f"0000-{index}"),
+    }
+    for name, value in cuda.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    return gpu
+
+
+def test_steps_are_timed_by_events_and_the_host_is_not_held_up(gpu):
+    samples = timing_pass(gpu.launch, 4, "cuda")
+    assert [s["wall_us"] for s in samples] == [5000.0] * 4
+    assert all(s["cpu_us"] < 5000 for s in samples)
+    assert gpu.waits == 1  # before the first step
+
+
+@pytest.mark.parametrize(
+    ("device", "environment", "index"), [("cuda:1", {}, 1), ("cuda", {}, 0), ("cuda", {"LOCAL_RANK": "3"}, 3)]
+)
+def test_each_rank_uses_its_own_gpu_and_a_numbered_one_is_used(gpu, monkeypatch, device, environment, index):
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    use_device(device)
+    assert gpu.current == index
+
+
+@pytest.mark.usefixtures("gpu")
+def test_peak_memory_is_that_of_the_steps_with_the_pools_of_graphs():
+    assert peak_memory("cuda")["device"] == 7
+    reset_peak_memory("cuda")
+    assert (peak_memory("cuda")["device"], peak_memory("cuda")["reserved"]) == (1, 2)
+    assert peak_memory("cpu")["reserved"] is None
+
+
+class Nvml:
+    """NVML of a machine on which the GPU is slowed down by heat in every other sample."""
+
+    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = "sm", "memory", "gpu"
+
+    def __init__(self):
+        self.asked, self.reads = None, 0
+
+    def nvmlInit(self):
+        pass
+
+    def nvmlSystemGetDriverVersion(self):
+        return b"570.86"
+
+    def nvmlDeviceGetHandleByUUID(self, uuid):
+        self.asked = uuid
+        return "handle"
+
+    def nvmlDeviceGetClockInfo(self, gpu, kind):
+        assert gpu == "handle"
+        return {"sm": 1980 - 100 * (self.reads % 2), "memory": 2619}[kind]
+
+    def nvmlDeviceGetPowerUsage(self, _):
+        return 650_000
+
+    def nvmlDeviceGetTemperature(self, _gpu, _kind):
+        return 71
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, _):
+        self.reads += 1
+        return 0x04 | (0x40 if self.reads % 2 == 0 else 0)  # a power limit is the usual state
+
+
+def test_clocks_are_read_throughout_of_the_gpu_that_torch_uses(gpu, monkeypatch):
+    nvml = Nvml()
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr("tracediff.collect.gpu.INTERVAL_S", 0.001)
+    gpu.current = 1
+    with GpuWatch("cuda") as watch:
+        while nvml.reads < 10:
+            pass
+    found = watch.summary()
+    assert nvml.asked == "GPU-0000-1"
+    assert found["throttled"] == pytest.approx(0.5, abs=0.1)
+    assert (found["sm_mhz_least"], found["memory_mhz"], found["power_w"], found["temperature_c"]) == (
+        1880,
+        2619,
+        650,
+        71,
+    )
+    environment = gpu_environment()
+    assert (environment["driver"], environment["capability"]) == ("570.86", "9.0")
+    assert {"tf32", "cudnn_benchmark", "allocator", "triton"} <= environment.keys()
+
+
+@pytest.mark.usefixtures("gpu")
+def test_without_nvml_there_are_no_clocks(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with GpuWatch("cuda") as watch:
+        pass
+    assert watch.summary() is None
+    assert gpu_environment()["driver"] is None
+
+
+def recorded(name, start, device="CPU"):
+    """An event as the profiler returns it."""
+    return SimpleNamespace(
+        name=lambda: name, start_ns=lambda: start, duration_ns=lambda: 5, device_type=lambda: f"DeviceType.{device}"
+    )
+
+
+def test_steps_of_the_gpu_s_own_annotations_are_no_steps():
+    steps = [recorded("ProfilerStep#0", 0), recorded("ProfilerStep#0", 2, "CUDA"), recorded("ProfilerStep#1", 10)]
+    assert record._empty_steps([*steps, recorded("aten::mm", 1), recorded("gemm", 12, "CUDA")]) == ["ProfilerStep#1"]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_trace_of_a_gpu_without_its_events_is_an_error(tmp_path):
+    recording = record.recording(tmp_path / "trace.json.gz", 0, 1, 2, {})
+    recorder = recording.__enter__()
+    for _ in range(3):
+        torch.ones(4) + 1
+        recorder.step()
+    with pytest.raises(TracediffError, match="no GPU event was recorded, though a GPU was used; end other profilers"):
+        recording.__exit__(None, None, None)
