@@ -140,6 +140,37 @@ def test_requests_that_cannot_be_served_are_one_line(tmp_path, arguments, messag
 
 
 @pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("compile", {}),
+        ("compile:max-autotune", {"mode": "max-autotune"}),
+        ("compile:fullgraph,dynamic=false,disable", {"fullgraph": True, "dynamic": False, "disable": True}),
+        (
+            "compile:options.epilogue_fusion=false,options.triton.cudagraphs,options.max_autotune_gemm_search_space=X",
+            {"options": {"epilogue_fusion": False, "triton.cudagraphs": True, "max_autotune_gemm_search_space": "X"}},
+        ),
+        (
+            "compile:options.coordinate_descent_search_radius=2+amp",
+            {"options": {"coordinate_descent_search_radius": 2}},
+        ),
+        ("cudagraphs", {"mode": "reduce-overhead"}),
+    ],
+)
+def test_the_options_of_compile_are_those_of_torch(text, options):
+    assert dict(parse_variant(text).options) == options
+
+
+def test_every_backend_and_mode_of_this_torch_is_listed(tmp_path):
+    result = collect(tmp_path, "--list-backends")
+    lines = [line.strip() for line in result.stdout.splitlines()]
+    assert result.returncode == 0
+    assert {"compile:backend=inductor", "compile:backend=eager", "compile:backend=aot_eager"} <= set(lines)
+    assert {"compile:mode=reduce-overhead", "compile:mode=max-autotune-no-cudagraphs"} <= set(lines)
+    for line in lines:
+        assert not line.startswith("compile:") or parse_variant(line).compiles
+
+
+@pytest.mark.parametrize(
     ("target", "message"),
     [
         ("missing.py:make_step", "no such file"),

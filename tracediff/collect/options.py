@@ -85,6 +85,7 @@ def parser() -> Parser:
     p.add_argument("target", nargs="?", metavar="FILE.py:make_step", help=own_code)
     p.add_argument("--workload", metavar="NAME", help="run this built-in workload instead of your own code; see --list")
     p.add_argument("--list", action="store_true", help="list the workloads with their default variants")
+    p.add_argument("--list-backends", action="store_true", help="list the backends and modes of torch.compile here")
     p.add_argument(
         "--size",
         choices=("tiny", "small", "full"),
@@ -158,7 +159,7 @@ def _whole(text: str) -> int:
 
 
 def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
-    """The request of a command line; None if it asks for the list of workloads, which is printed.
+    """The request of a command line; None if it asks for a list, which is printed.
 
     Raises:
         TracediffError: the arguments are invalid or contradict each other, or the folder is not empty.
@@ -167,6 +168,9 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     options = parser().parse_args(own_arguments)
     if options.list:
         print(listing())
+        return None
+    if options.list_backends:
+        print(backend_listing())
         return None
     if options.show:
         return ShowRequest(options.show, options.json, options.markdown)
@@ -251,6 +255,23 @@ def _prepare(out: Path, overwrite: bool) -> None:
     except OSError as error:
         reason = f"cannot be replaced ({(error.strerror or str(error)).lower()})"
         raise TracediffError(str(out), reason, "choose a writable folder") from None
+
+
+def backend_listing() -> str:
+    """The backends and the modes of the installed torch, each with the variant that uses it.
+
+    Raises:
+        TracediffError: torch is not installed.
+    """
+    check_torch("tracediff collect")
+    import torch
+    from torch._inductor import list_mode_options
+
+    backends = [f"compile:backend={name}" for name in torch._dynamo.list_backends(exclude_tags=())]
+    modes = [f"compile:mode={name}" for name in list_mode_options()]
+    return "\n".join(
+        ["backends", *(f"  {b}" for b in backends), "modes of the backend inductor", *(f"  {m}" for m in modes)]
+    )
 
 
 def listing() -> str:

@@ -14,8 +14,10 @@ from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant
 from tracediff.errors import TracediffError, did_you_mean
 
 BUILT_IN = ("eager", *COMPILERS, *CAPTURES, *CHANGES)
-OPTIONS = {"mode": str, "backend": str, "dynamic": bool, "fullgraph": bool}
+OPTIONS = {"mode": str, "backend": str, "dynamic": bool, "fullgraph": bool, "disable": bool}
 """Options of ``compile``, as in ``compile:mode=max-autotune,dynamic=true``; a word alone is a mode or a flag."""
+BACKEND_OPTION = "options."
+"""Prefix of an option of the backend, as in ``compile:options.epilogue_fusion=false``."""
 
 UNSAFE = re.compile(r"[^\w@=.+-]")
 """Characters that the name of a folder does not have."""
@@ -101,24 +103,38 @@ def parse_variant(text: str, workload_variants: Iterable[str] = ()) -> Variant:
                     f"{name} takes no options",
                     "give options to compile only, as in compile:mode=max-autotune",
                 )
-            options |= dict(_option(text, option) for option in match["options"].split(","))
+            for option in match["options"].split(","):
+                _add_option(options, text, option)
         options |= COMPILERS.get(name, {})
         parts.append(name)
     return Variant(text, tuple(parts), tuple(sorted(options.items())))
 
 
-def _option(text: str, option: str) -> tuple[str, Any]:
+def _add_option(options: dict[str, Any], text: str, option: str) -> None:
+    """Add what ``option`` says to the keyword arguments of torch.compile."""
     name, separator, value = option.partition("=")
-    if not separator:
-        return (name, True) if OPTIONS.get(name) is bool else ("mode", name)
-    if name not in OPTIONS:
-        hint = did_you_mean(name, OPTIONS, f"valid are {', '.join(OPTIONS)}")
+    if name.startswith(BACKEND_OPTION):
+        options["options"] = {**options.get("options", {}), name.removeprefix(BACKEND_OPTION): _of_backend(value)}
+    elif not separator:
+        options |= {name: True} if OPTIONS.get(name) is bool else {"mode": name}
+    elif name not in OPTIONS:
+        hint = did_you_mean(name, OPTIONS, f"valid are {', '.join(OPTIONS)}, options.NAME")
         raise TracediffError(f"--variant {text}", f"unknown option {name!r} of compile", hint)
-    if OPTIONS[name] is bool:
-        if value.lower() not in ("true", "false", "1", "0"):
-            raise TracediffError(f"--variant {text}", f"{name} is true or false, not {value!r}", f"write {name}=true")
-        return name, value.lower() in ("true", "1")
-    return name, value
+    else:
+        options[name] = _flag(text, name, value) if OPTIONS[name] is bool else value
+
+
+def _flag(text: str, name: str, value: str) -> bool:
+    if value.lower() not in ("true", "false", "1", "0"):
+        raise TracediffError(f"--variant {text}", f"{name} is true or false, not {value!r}", f"write {name}=true")
+    return value.lower() in ("true", "1")
+
+
+def _of_backend(value: str) -> Any:
+    """The value of a backend's option: true if none is given, a number, or a word."""
+    if value.lower() in ("", "true", "false"):
+        return value.lower() != "false"
+    return int(value) if value.isdecimal() and value.isascii() and len(value) < 19 else value
 
 
 Step = Callable[[], Any]
