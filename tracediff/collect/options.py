@@ -68,6 +68,10 @@ class Parser(argparse.ArgumentParser):
         raise TracediffError(self.prog, message, SEE)
 
 
+STAGES = ("eager", "compile:backend=eager", "compile:backend=aot_eager", "compile")
+"""Each adds a stage of torch.compile to the one before it: capture, autograd, code generation."""
+
+
 def parser() -> Parser:
     """The argument parser of ``tracediff collect``."""
     p = Parser(
@@ -85,6 +89,11 @@ def parser() -> Parser:
     p.add_argument("target", nargs="?", metavar="FILE.py:make_step", help=own_code)
     p.add_argument("--workload", metavar="NAME", help="run this built-in workload instead of your own code; see --list")
     p.add_argument("--list", action="store_true", help="list the workloads with their default variants")
+    p.add_argument(
+        "--bisect-backend",
+        action="store_true",
+        help=f"collect {', '.join(STAGES)}, and say at which of them results or times turn",
+    )
     p.add_argument("--list-backends", action="store_true", help="list the backends and modes of torch.compile here")
     p.add_argument(
         "--size",
@@ -207,7 +216,9 @@ def _split(arguments: list[str]) -> tuple[list[str], bool, list[str]]:
 
 def _variants(options: argparse.Namespace) -> list[Variant]:
     workload_variants: tuple[str, ...] = ()
-    texts = options.variant
+    if options.bisect_backend and options.variant:
+        raise TracediffError("--bisect-backend", "chooses the variants itself", "leave out --variant")
+    texts = list(STAGES) if options.bisect_backend else options.variant
     if options.workload:
         chosen = workload(options.workload)
         workload_variants, texts = chosen.OWN, texts or list(chosen.VARIANTS)

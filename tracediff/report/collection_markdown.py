@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracediff.report.collection import CollectionTable
 from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, notes_of, title
+from tracediff.report.compile_stages import stage_lines
 from tracediff.report.escape import escaped
 
 
@@ -19,5 +20,5 @@ def to_markdown(collection: CollectionTable) -> str:
     for row in collection.rows:
         cells = cells_of(row, formats) if row.runs else [row.variant, *[""] * (len(HEAD) - 1)]
         lines.append(f"| {' | '.join(escaped(c) for c in cells)} |")
-    notes = [f"- {escaped(note)}" for row in collection.rows for note in notes_of(row)]
-    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
+    notes = [note for row in collection.rows for note in notes_of(row)] + stage_lines(collection.rows)
+    return "\n".join([*lines, *([""] if notes else []), *(f"- {escaped(note)}" for note in notes)]) + "\n"

@@ -9,6 +9,7 @@ from rich.text import Text
 from tracediff.errors import printable
 from tracediff.report.collection import CollectionTable
 from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, notes_of, title
+from tracediff.report.compile_stages import stage_lines
 from tracediff.report.table_terminal import print_screen
 
 DROPPED_FIRST = ("runs", "IQR", "warm", "build", "ops", "profiler", "peak")
@@ -35,4 +36,5 @@ def show(collection: CollectionTable, console: Console) -> None:
         parts.append(grid)
     for row in collection.rows:
         parts += [Text(printable(note), style="" if row.failed else "dim") for note in notes_of(row)]
+    parts += [Text(printable(line)) for line in stage_lines(collection.rows)]
     print_screen(console, Group(*parts))
