@@ -1,12 +1,14 @@
 """`tracediff collect` from the command line, on a user's own code, with real torch."""
 
 import json
+import math
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 from collecting import ONCE, ROOT, SHORT, TRAIN, collect
@@ -15,6 +17,7 @@ from tracediff.collect.__main__ import next_command
 from tracediff.collect.driver import Collection
 from tracediff.collect.variant import parse_variant
 from tracediff.diff.compare import compare_sets
+from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.ingest.manifest import read_collection, read_manifest
 from tracediff.load_options import LoadOptions
@@ -241,9 +244,12 @@ def test_a_run_that_another_process_disturbs_is_collected_again_and_marked(tmp_p
 def test_the_table_tells_what_each_variant_costs(collected):
     table = collection_table(collected[0])
     eager, _, script = table.rows
+    manifests = [read_manifest(collected[0] / name) for name in ("eager", "script")]
     assert (eager.variant, eager.runs, eager.speedup, eager.graph_breaks) == ("eager", 2, None, None)
-    assert script.speedup == pytest.approx(eager.step_us / script.step_us, rel=0.5)
-    assert script.speedup_low < script.speedup < script.speedup_high
+    assert script.speedup == eager.step_us / script.step_us
+    runs = [[math.log(median(s.wall_us for s in r.unprofiled_steps)) for r in m.runs] for m in manifests]
+    found = estimate(*runs)
+    assert (script.speedup_low, script.speedup_high) == (math.exp(-found.high), math.exp(-found.low))
     assert json.loads(table.to_json())["rows"][0]["ops"] > 0
 
 

@@ -62,14 +62,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
 
     torch.set_num_threads(spec["threads"])
     _seed(spec["seed"])
-    if spec["device"].startswith("cuda") and not torch.cuda.is_available():
-        raise TracediffError(
-            f"--device {spec['device']}",
-            "torch finds no CUDA or ROCm device",
-            "use --device cpu, or collect on a GPU host",
-        )
-    if spec["device"].startswith("cuda"):
-        use_device(spec["device"])
+    _use(spec["device"])
     variant = parse_variant(spec["variant"], workload(spec["workload"]).OWN if spec["workload"] else ())
     log, provenance = CompileLog(), Provenance()
     if variant.compiles:
@@ -78,18 +71,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     task = _task(spec, variant)
     build_s = time.perf_counter() - start
-    state, start = random_state(), time.perf_counter()
-    returned = task.step()
-    synchronise(spec["device"])
-    first_step_s = time.perf_counter() - start
-    results: dict[str, Any] = {"dtype": dtype_of(returned, variant), "is_random": random_state() != state}
-    results["first"] = computed(returned, task)
-    del returned
-    _enter("warm-up", spec)
-    for _ in range(SETTLING):
-        returned = task.step()
-    results["later"] = computed(returned, task)
-    del returned
+    first_step_s, results = _first_steps(spec, task, variant)
     _settle(task, spec["device"])
     reset_peak_memory(spec["device"])
     _enter("timing", spec)
@@ -118,6 +100,37 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         "provenance": provenance.graphs,
         "environment": environment(spec["device"], spec["threads"]),
     }
+
+
+def _use(device: str) -> None:
+    """Make ``device`` the current one.
+
+    Raises:
+        TracediffError: it is not available.
+    """
+    import torch
+
+    if not device.startswith("cuda"):
+        return
+    if not torch.cuda.is_available():
+        reason, remedy = "torch finds no CUDA or ROCm device", "use --device cpu, or collect on a GPU host"
+        raise TracediffError(f"--device {device}", reason, remedy)
+    use_device(device)
+
+
+def _first_steps(spec: dict[str, Any], task: Task, variant: Variant) -> tuple[float, dict[str, Any]]:
+    """(seconds of the first step, what the first and the fourth step computed)."""
+    state, start = random_state(), time.perf_counter()
+    returned = task.step()
+    synchronise(spec["device"])
+    first_step_s = time.perf_counter() - start
+    results: dict[str, Any] = {"dtype": dtype_of(returned, variant), "is_random": random_state() != state}
+    results["first"] = computed(returned, task)
+    _enter("warm-up", spec)
+    for _ in range(SETTLING):
+        returned = task.step()
+    results["later"] = computed(returned, task)
+    return first_step_s, results
 
 
 def _enter(phase: str, spec: dict[str, Any]) -> None:

@@ -170,11 +170,12 @@ def _iqr(values: list[float]) -> float:
 
 
 def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None, float | None]:
-    """base / steps with its 95 % interval, by the test of the verdict; without an interval where there is no test."""
+    """The quotient of the medians, and the 95 % interval of the verdict's test; without one where there is no test."""
     found = estimate([math.log(us) for us in base], [math.log(us) for us in steps])
+    speedup = median(base) / median(steps)
     if found.low is None or found.high is None:
-        return math.exp(-found.effect), None, None
-    return math.exp(-found.effect), math.exp(-found.high), math.exp(-found.low)
+        return speedup, None, None
+    return speedup, math.exp(-found.high), math.exp(-found.low)
 
 
 def _counts(folder: Path) -> tuple[float | None, float]:
