@@ -7,8 +7,11 @@ import pytest
 import torch
 
 from tracediff.collect import record
-from tracediff.collect.gpu import GpuWatch, gpu_environment, use_device
+from tracediff.collect.apply import OnnxModel
+from tracediff.collect.gpu import GpuWatch, allow_tf32, gpu_environment, use_device
 from tracediff.collect.measure import peak_memory, reset_peak_memory, timing_pass
+from tracediff.collect.results import dtype_of
+from tracediff.collect.variant import parse_variant
 from tracediff.errors import TracediffError
 
 
@@ -174,3 +177,33 @@ def test_a_trace_of_a_gpu_without_its_events_is_an_error(tmp_path):
         recorder.step()
     with pytest.raises(TracediffError, match="no GPU event was recorded, though a GPU was used; end other profilers"):
         recording.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("available", [[], ["CUDAExecutionProvider"]])
+def test_onnxruntime_must_not_fall_back_to_the_cpu(monkeypatch, available):
+    """The provider is missing, or it is there and cannot be used."""
+    onnxruntime = SimpleNamespace(
+        SessionOptions=SimpleNamespace,
+        get_available_providers=lambda: [*available, "CPUExecutionProvider"],
+        InferenceSession=lambda *_, **__: SimpleNamespace(get_providers=lambda: ["CPUExecutionProvider"]),
+    )
+    monkeypatch.setitem(sys.modules, "onnxruntime", onnxruntime)
+    monkeypatch.setattr(torch.onnx, "export", lambda *_, **__: None)
+    with pytest.raises(TracediffError, match="--variant onnx: onnxruntime does not run on this device"):
+        OnnxModel("onnx", torch.nn.Linear(2, 2).eval(), (SimpleNamespace(is_cuda=True),))
+
+
+def test_tf32_is_allowed_where_it_is_asked_for(monkeypatch):
+    before = torch.get_float32_matmul_precision()
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    try:
+        allow_tf32()
+        assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("high", True)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert dtype_of(torch.ones(2), parse_variant("compile+tf32")) == "tf32"
+
+
+def test_autocast_takes_the_kind_of_a_numbered_device():
+    with parse_variant("amp").autocast("cpu:0"):
+        assert torch.is_autocast_enabled("cpu")

@@ -18,7 +18,7 @@ COMPILERS: dict[str, dict[str, str]] = {
 """Variant part → its options of torch.compile; ``compile`` accepts further options."""
 
 CAPTURES = ("script", "trace", "export", "onnx")
-CHANGES = ("amp", "channels_last", "fx_fused")
+CHANGES = ("amp", "tf32", "channels_last", "fx_fused")
 
 
 def apply_variant(
@@ -110,10 +110,15 @@ class OnnxModel:
         options.intra_op_num_threads = torch.get_num_threads()
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(self._folder.name) / "onnxruntime")
-        cuda = example[0].is_cuda and "CUDAExecutionProvider" in onnxruntime.get_available_providers()
-        self.session = onnxruntime.InferenceSession(
-            str(path), options, providers=["CUDAExecutionProvider" if cuda else "CPUExecutionProvider"]
-        )
+        provider = "CUDAExecutionProvider" if example[0].is_cuda else "CPUExecutionProvider"
+        available = provider in onnxruntime.get_available_providers()
+        self.session = onnxruntime.InferenceSession(str(path), options, providers=[provider] if available else [])
+        if provider not in self.session.get_providers():  # it falls back to the CPU without a word
+            raise TracediffError(
+                f"--variant {variant}",
+                f"onnxruntime does not run on this device: it has no {provider} that works",
+                "pip install onnxruntime-gpu for the CUDA version of torch, or use --device cpu",
+            )
         self._names = [i.name for i in self.session.get_inputs()]
         self.instances.append(self)
 

@@ -23,6 +23,14 @@ def use_device(device: str) -> None:
     torch.cuda.set_device(index if index is not None else int(os.environ.get("LOCAL_RANK", "0")))
 
 
+def allow_tf32() -> None:
+    """Have products and convolutions of float32 computed in TF32, as the variant ``tf32`` asks."""
+    import torch
+
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+
+
 def gpu_environment() -> dict[str, Any]:
     """What else the times on a GPU depend on: driver, precision and allocator settings, Triton."""
     import torch

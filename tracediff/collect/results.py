@@ -36,6 +36,8 @@ def dtype_of(returned: Any, variant: Variant) -> str:
     """The least exact dtype of a step: what it returns, and autocast's."""
     if variant.has("amp"):
         return "bfloat16"
+    if variant.has("tf32"):
+        return "tf32"
     names = (str(leaf.dtype).removeprefix("torch.") for leaf in _leaves(returned) if hasattr(leaf, "dtype"))
     return min((name for name in names if "float" in name), key=_digits, default="float32")
 

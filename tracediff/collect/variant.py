@@ -62,7 +62,7 @@ class Variant:
             return nullcontext()
         import torch
 
-        context: AbstractContextManager[Any] = torch.autocast(device, dtype=torch.bfloat16)
+        context: AbstractContextManager[Any] = torch.autocast(device.partition(":")[0], dtype=torch.bfloat16)
         return context
 
     def __call__(self, model: Any, *example: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracediff.collect.apply import OnnxModel
 from tracediff.collect.compile_log import CompileLog
-from tracediff.collect.gpu import GpuWatch, use_device
+from tracediff.collect.gpu import GpuWatch, allow_tf32, use_device
 from tracediff.collect.measure import (
     Steps,
     environment,
@@ -64,6 +64,8 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     _seed(spec["seed"])
     _use(spec["device"])
     variant = parse_variant(spec["variant"], workload(spec["workload"]).OWN if spec["workload"] else ())
+    if variant.has("tf32"):
+        allow_tf32()
     log, provenance = CompileLog(), Provenance()
     if variant.compiles:
         log.attach()

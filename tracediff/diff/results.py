@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tracediff.ingest.manifest import Computed, Manifest, Results
 
-TOLERANCE = {"float64": 1e-6, "float32": 1e-3, "float16": 2e-2, "bfloat16": 5e-2}
+TOLERANCE = {"float64": 1e-6, "float32": 1e-3, "tf32": 2e-2, "float16": 2e-2, "bfloat16": 5e-2}
 """Relative difference of the first step's results that rounding explains, by the least exact dtype of both sides."""
 LATER = 10
 """How much more of it there may be in the fourth step: training steps add up their differences."""
