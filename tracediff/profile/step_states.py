@@ -183,10 +183,11 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
 
 def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
-    starts = np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION)
-    step_threads = trace.pid.astype(np.int64)[starts] * (len(trace.ids) + 1) + trace.tid[starts]
-    threads, first = np.unique(ops.thread, return_index=True)
-    firsts = dict(zip(threads.tolist(), ops.rows[first].tolist(), strict=True))
+    annotations = np.flatnonzero(trace.category == cat.ANNOTATION)
+    starts = annotations[np.isin(trace.ts[annotations], steps.start)]
+    step_threads = trace.pid[starts].astype(np.int64) * (len(trace.ids) + 1) + trace.tid[starts]
+    first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
+    firsts = dict(zip(ops.thread[first].tolist(), ops.rows[first].tolist(), strict=True))
 
     def place(thread: int) -> tuple[bool, bool, int, str]:
         tid = trace.ids[trace.tid[firsts[thread]]]

@@ -71,10 +71,12 @@ def overlaid(over: Painting, under: Painting) -> Painting:
     """``over``, and where it is nothing ``under``."""
     if len(over.times) == 1 or len(under.times) == 1:
         return under if len(over.times) == 1 else over
-    times = np.sort(np.concatenate((over.times, under.times)), kind="stable")
-    times = times[np.append(times[1:] != times[:-1], True)]
-    rows = over.rows_at(times)
-    return Painting(times, np.where(rows >= 0, rows, under.rows_at(times)))
+    times = np.concatenate((over.times, under.times))
+    order = np.argsort(times, kind="stable")  # in linear time: both are sorted
+    of_over = order < len(over.times)
+    last = np.append(np.diff(times[order]) > 0, True)
+    above, below = over.rows[np.cumsum(of_over)[last] - 1], under.rows[np.cumsum(~of_over)[last] - 1]
+    return Painting(times[order][last], np.where(above >= 0, above, below))
 
 
 def cut(start: Int64, end: Int64, edges: Int64) -> tuple[Int64, Int64, Int64]:
