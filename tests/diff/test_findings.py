@@ -400,6 +400,16 @@ def test_work_that_is_fused_saved_or_replaced_is_not_missing(tmp_path, test):
     assert "missing-work" not in codes(comparison)
 
 
+def test_a_wrapper_of_a_product_is_no_product(tmp_path):
+    """Compiled code calls the product itself: only the self time of what called it is gone."""
+    wrapped = [op("aten::linear", 0, 100), op("aten::addmm", 30, 60), op("aten::mul", 110, 50)]
+    bare = [op("aten::addmm", 30, 60), op("aten::mul", 110, 50)]
+    comparison = compare_events(tmp_path, [step(1, 0, 200), *wrapped], [step(1, 0, 200), *bare])
+    assert "missing-work" not in codes(comparison)
+    without = compare_events(tmp_path, [step(1, 0, 200), *bare], [step(1, 0, 200), bare[1]])
+    assert codes(without)[0] == "missing-work"
+
+
 def test_a_product_whose_module_does_something_else_instead_is_missing(tmp_path):
     def forward(name, kernel_name):
         product = launched("sgemm_128", 20, 50, 1)

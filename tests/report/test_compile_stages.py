@@ -30,7 +30,7 @@ def test_the_largest_step_in_time_is_named():
     [
         (2, {"different": "norm of the result 1 → 2 (first step)"}, "computes something else: norm", "dynamo 4"),
         (3, {"different": "norm of the result 1 → 2 (first step)"}, "computes something else: norm", "aot 4"),
-        (1, {"failed": "Unsupported: x", "runs": 0, "step_us": None}, "fails: Unsupported: x", "dynamo 2"),
+        (2, {"failed": "Unsupported: x", "runs": 0, "step_us": None}, "fails: Unsupported: x", "dynamo 2"),
     ],
 )
 def test_the_first_stage_that_turns_is_named_with_its_minifier(place, facts, said, minifier):
@@ -40,6 +40,12 @@ def test_the_first_stage_that_turns_is_named_with_its_minifier(place, facts, sai
     assert said in turn
     after, level = minifier.split()
     assert f"TORCHDYNAMO_REPRO_AFTER={after} TORCHDYNAMO_REPRO_LEVEL={level} " in how
+
+
+def test_a_wrong_graph_is_not_for_the_minifier_and_disturbed_times_name_no_stage():
+    wrong = replace(ROWS[1], different="norm of the result 1 → 2 (first step)", contended=2)
+    _, how = stage_lines([ROWS[0], wrong, *ROWS[2:]])
+    assert how.startswith("TORCH_LOGS=graph_code shows what Dynamo captured")
 
 
 def test_other_collections_have_no_stages():

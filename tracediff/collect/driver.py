@@ -216,7 +216,7 @@ class Collection:
         if any(measured["run"] == run for measured in kept):
             self._log(f"{variant.text}, run {run}: kept as it was, because collecting it again failed: {reason}")
             return
-        self._log(f"{variant.text} failed: {reason}")
+        self._log(f"{variant.text}, run {run} failed: {reason}")
         self.failed[variant.text] = f"run {run}: {reason}" if self.repeats > 1 and kept else reason
         folder = self.out / variant.folder
         shutil.rmtree(folder / f"run{run}" if kept else folder, ignore_errors=True)

@@ -19,11 +19,12 @@ def random_state() -> list[bytes]:
     return [state.numpy().tobytes() for state in states]
 
 
-def computed(returned: Any, task: Task) -> dict[str, float | bool | None]:
-    """The norms of what a step returned and of the gradients that it left, None where there are none; ``finite`` is
-    False if one is not a number.
+def computed(returned: Any, task: Task, variant: Variant) -> dict[str, float | bool | None]:
+    """The norms of what a step returned and of the gradients that it left in the task's model, or else in those that
+    the variant transformed, None where there are none; ``finite`` is False if one is not a number.
     """
-    parameters = task.model.parameters() if hasattr(task.model, "parameters") else ()
+    models = [m for m in ([task.model] if task.model is not None else variant.models) if hasattr(m, "parameters")]
+    parameters = {id(p): p for model in models for p in model.parameters()}.values()
     norms = {
         "value": _norm(_leaves(returned)),
         "gradients": _norm(p.grad for p in parameters if p.grad is not None),

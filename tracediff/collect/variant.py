@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant
@@ -32,11 +32,13 @@ class Variant:
         text: as given, including ``@label``.
         parts: the names joined by ``+``, in order.
         options: keyword arguments of torch.compile.
+        models: what was transformed so far, before it was.
     """
 
     text: str
     parts: tuple[str, ...]
     options: tuple[tuple[str, Any], ...] = ()
+    models: list[Any] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def folder(self) -> str:
@@ -74,6 +76,7 @@ class Variant:
         Raises:
             TracediffError: the variant cannot capture this model without example inputs, or a package is missing.
         """
+        self.models.append(model)
         return apply_variant(self.text, self.parts, dict(self.options), model, example)
 
 

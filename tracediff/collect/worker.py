@@ -8,7 +8,9 @@ import random
 import re
 import sys
 import time
+import traceback
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from tracediff.collect.apply import OnnxModel
@@ -43,6 +45,8 @@ DETAIL = {
 """``--detail`` → options of torch.profiler."""
 
 FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
+MOST_REASON = 200
+"""Characters of an error's first line that are shown."""
 SETTLING = 3
 """Warm-up steps after the first step, before anything is measured."""
 SETTLING_S = 1.0
@@ -65,6 +69,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     _use(spec["device"])
     variant = parse_variant(spec["variant"], workload(spec["workload"]).OWN if spec["workload"] else ())
     if variant.has("tf32"):
+        _require_gpu(spec)
         allow_tf32()
     log, provenance = CompileLog(), Provenance()
     if variant.compiles:
@@ -120,6 +125,12 @@ def _use(device: str) -> None:
     use_device(device)
 
 
+def _require_gpu(spec: dict[str, Any]) -> None:
+    if not spec["device"].startswith("cuda"):
+        reason, remedy = "tf32 has no effect on the CPU", "leave it out, or collect on a GPU"
+        raise TracediffError(f"--variant {spec['variant']}", reason, remedy)
+
+
 def _first_steps(spec: dict[str, Any], task: Task, variant: Variant) -> tuple[float, dict[str, Any]]:
     """(seconds of the first step, what the first and the fourth step computed)."""
     state, start = random_state(), time.perf_counter()
@@ -127,11 +138,11 @@ def _first_steps(spec: dict[str, Any], task: Task, variant: Variant) -> tuple[fl
     synchronise(spec["device"])
     first_step_s = time.perf_counter() - start
     results: dict[str, Any] = {"dtype": dtype_of(returned, variant), "is_random": random_state() != state}
-    results["first"] = computed(returned, task)
+    results["first"] = computed(returned, task, variant)
     _enter("warm-up", spec)
     for _ in range(SETTLING):
         returned = task.step()
-    results["later"] = computed(returned, task)
+    results["later"] = computed(returned, task, variant)
     return first_step_s, results
 
 
@@ -223,7 +234,15 @@ def reason_of(error: BaseException) -> str:
     _, told, frames = str(error).partition("from user code:")
     places = FRAME.findall(frames) if told else []
     at = f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
-    return f"{type(error).__name__}: {first}{at}"
+    return f"{type(error).__name__}: {first if len(first) <= MOST_REASON else first[:MOST_REASON] + '…'}{at}"
+
+
+def _in_step(error: BaseException) -> TracebackType | None:
+    """The traceback from the first frame on that is not the collector's."""
+    frame = error.__traceback__
+    while frame and frame.tb_frame.f_code.co_filename.startswith(str(Path(__file__).parent)):
+        frame = frame.tb_next
+    return frame or error.__traceback__
 
 
 def main() -> None:
@@ -236,7 +255,8 @@ def main() -> None:
         sys.exit(2)
     except Exception as error:
         Path(sys.argv[2]).write_text(json.dumps({"error": reason_of(error)}))
-        raise
+        traceback.print_exception(error.with_traceback(_in_step(error)))
+        sys.exit(1)
     partial = Path(f"{sys.argv[2]}.partial")
     partial.write_text(json.dumps(result, allow_nan=False))
     os.replace(partial, sys.argv[2])

@@ -15,8 +15,12 @@ STAGES = {
     "compile": "Inductor generates code",
 }
 """Variant → what it adds to the one before it."""
-MINIFIER = {"compile": "aot"}
-"""The last stage's TORCHDYNAMO_REPRO_AFTER; that of the others is dynamo."""
+MINIFIER = {"compile:backend=aot_eager": "dynamo", "compile": "aot"}
+"""Stage → TORCHDYNAMO_REPRO_AFTER. The minifier compares a graph with its backend: a wrong graph is no case for it."""
+GRAPH = (
+    "TORCH_LOGS=graph_code shows what Dynamo captured: look for torch.compiler.is_compiling(), globals that change, "
+    "and side effects"
+)
 CRASHES, DIFFERS = 2, 4
 """TORCHDYNAMO_REPRO_LEVEL for errors, and for wrong results."""
 
@@ -33,18 +37,21 @@ def _turn(stages: Sequence[VariantRow]) -> list[str]:
     for row in stages:
         if row.failed or row.different:
             what = f"fails: {row.failed}" if row.failed else f"computes something else: {row.different}"
-            after, level = MINIFIER.get(row.variant, "dynamo"), CRASHES if row.failed else DIFFERS
+            after, level = MINIFIER.get(row.variant), CRASHES if row.failed else DIFFERS
+            minified = (
+                f"TORCHDYNAMO_REPRO_AFTER={after} TORCHDYNAMO_REPRO_LEVEL={level} has torch's minifier write a small "
+                "program that shows it"
+            )
             return [
                 f"From {row.variant} on ({STAGES[row.variant]}) the step {what}",
-                f"TORCHDYNAMO_REPRO_AFTER={after} TORCHDYNAMO_REPRO_LEVEL={level} has torch's minifier write a small "
-                "program that shows it",
+                minified if after else GRAPH,
             ]
     return ["Every stage of torch.compile computes the same, as far as that was checked"]
 
 
 def _times(stages: Sequence[VariantRow]) -> list[str]:
-    known = [(row.variant, row.step_us) for row in stages if row.step_us]
-    if len(known) < 2:
+    known = [(row.variant, row.step_us) for row in stages if row.step_us and row.runs > row.contended]
+    if len(known) < len(stages):
         return []
     unit = time_unit([us for _, us in known])
     (_, before), (variant, after) = max(pairwise(known), key=lambda pair: abs(pair[1][1] - pair[0][1]))

@@ -96,7 +96,8 @@ def missing(comparison: Comparison) -> list[Finding]:
     """
     if repeated(comparison):
         return []
-    lost = {id(g): found for g in comparison.work.groups if (found := _lost(g))}
+    wrappers = _wrappers(comparison)
+    lost = {id(g): found for g in comparison.work.groups if (found := _lost(g, wrappers))}
     groups = [g for g in comparison.work.groups if id(g) in lost]
     time = sum(lost.values())
     share = time / max(comparison.work.control, 1)
@@ -120,11 +121,22 @@ def missing(comparison: Comparison) -> list[Finding]:
     ]
 
 
-def _lost(group: Group) -> int:
+def _wrappers(comparison: Comparison) -> set[int]:
+    """Nodes of control's tree that have what they are called after done by an operator below them (``aten::linear`` by
+    ``aten::addmm``): only self time without a GPU is work of theirs.
+    """
+    if comparison.gpu_time.groups:
+        return set()
+    items = (item for group in comparison.work.groups for item in group.items[0])
+    return {comparison.trees[0].calls[i.node].parent for i in items if i.family in COMPUTATION and i.node >= 0} - {-1}
+
+
+def _lost(group: Group, wrappers: set[int]) -> int:
     """Time of control's computation in ``group`` that the test side does not do: without a counterpart, beside nothing
     but other kinds of work of its module, or done half as often or less.
     """
     time = sum(m.ns for m in group.control if m.family in COMPUTATION)
+    time -= sum(i.ns for i in group.items[0] if i.family in COMPUTATION and i.node in wrappers)
     if not group.test or (
         group.level in ("module", PLACED_AS["module"]) and not any(m.family in REPLACEMENTS for m in group.test)
     ):
