@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench import Cost, command_line, measured, write_section
+from measuring import Cost, command_line, measured, write_section
 
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent / "docs" / "scale.md"

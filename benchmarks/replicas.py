@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench import measured, write_section
+from measuring import measured, write_section
 
 import tracediff
 from tracediff.engine import profile_file

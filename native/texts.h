@@ -26,7 +26,7 @@ typedef struct {
     int32_t count;
     int32_t likely[LIKELY]; /* the piece that was looked up last, by what it begins and ends with */
     Piece *pieces;          /* room for as many as half of the slots */
-    PyObject *list;         /* of bytes: what each number stands for */
+    PyObject *list;         /* of bytes: the text of each number */
 } Texts;
 
 static int texts_init(Texts *texts)

@@ -219,10 +219,9 @@ def _as_they_come(
 ) -> Iterator[tuple[int, Profile | TracediffError]]:
     """(position, what became of it) of each file."""
     sizes = stored_sizes([file for file, _, _ in files])
-    jobs = _jobs(files, sizes, options)
     if options.executor is not None:
         yield from in_executor(files, sizes, attempt, options.executor, progress)
-    elif jobs > 1:
+    elif (jobs := _jobs(files, sizes, options)) > 1:
         yield from Processes(files, sizes, attempt, progress).run(jobs)
     else:
         meter = Meter(sizes, [0] * len(files), progress) if progress else None

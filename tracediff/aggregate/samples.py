@@ -168,7 +168,7 @@ def _grid(files: list[Sampled], used: list[NDArray[np.intp]]) -> Grid:
 
 def _summed(cell: NDArray[np.intp], values: Int64, keys: int, steps: int) -> Floats:
     """float64[keys, steps]: the sums of ``values``, exact below 2⁵³."""
-    sums: Floats = np.bincount(cell, weights=values, minlength=keys * steps).astype(np.float64)
+    sums: Floats = np.bincount(cell, weights=values, minlength=keys * steps).astype(np.float64, copy=False)
     return sums.reshape(keys, steps)
 
 

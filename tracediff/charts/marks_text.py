@@ -37,7 +37,7 @@ def _marks(figure: go.Figure) -> Iterator[tuple[float, str]]:
 
 
 def _sizes(trace: Any) -> list[float | None]:
-    """What the size or the place of each mark stands for."""
+    """What the size or the place of each mark shows."""
     if trace.type in ("treemap", "icicle"):
         return list(trace.values)
     if trace.type == "heatmap":

@@ -235,6 +235,7 @@ class Collection:
                 taken = "other processes took" if self._on_cpu else "heat or its supply slowed the GPU down for"
                 self._log(f"{variant.text}, run {run}: repeated, because {taken} {lost:.0%} of its time")
                 runs[place] = self._run(variant, run, order, attempt) or runs[place]
+                self._write_manifest(variant)  # the trace is another one now
         for runs in self.runs.values():
             for place, measured in enumerate(runs):
                 measured["contended"] = self._lost(runs, place) > CONTENDED

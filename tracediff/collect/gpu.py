@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from importlib import import_module
 from importlib.util import find_spec
 from statistics import median
 from typing import Any
@@ -45,7 +46,7 @@ def gpu_environment() -> dict[str, Any]:
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "cudnn_tf32": torch.backends.cudnn.allow_tf32,
         "allocator": os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF"),
-        "triton": __import__("triton").__version__ if triton else None,
+        "triton": import_module("triton").__version__ if triton else None,
     }
 
 

@@ -88,17 +88,18 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
     torch = import_torch(str(path))
     needed = wait + warmup + active
     activities = [torch.profiler.ProfilerActivity.CPU]
-    if torch.cuda.is_available():
+    if on_gpu := torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     empty: list[str] = []
-    gpu_events: list[int] = []
+    has_gpu_events: list[bool] = []
 
     def write(profiler: Any) -> None:
         if recorder.steps < needed:
             return  # the loop ended early, in an incomplete step
         events = profiler.profiler.kineto_results.events()
         empty.extend(_empty_steps(events))
-        gpu_events.append(sum(not _is_on_host(e) for e in events))
+        if on_gpu:
+            has_gpu_events.append(not all(_is_on_host(e) for e in events))
         partial = temporary_file(path.parent, ".json.gz")
         try:
             profiler.export_chrome_trace(str(partial))
@@ -118,7 +119,7 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
     if recorder.steps < needed:
         reason = f"not written, because the loop ended after {recorder.steps} of {needed} steps"
         raise TracediffError(str(path), reason, "run more steps, or reduce wait, warmup or active")
-    if torch.cuda.is_available() and torch.cuda.is_initialized() and gpu_events == [0]:
+    if has_gpu_events == [False] and torch.cuda.is_initialized():
         raise TracediffError(
             str(path),
             "no GPU event was recorded, though a GPU was used",

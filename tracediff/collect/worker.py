@@ -231,8 +231,7 @@ def _modules(task: Task, variant: Variant) -> dict[str, str]:
 def reason_of(error: BaseException) -> str:
     """Type and first line of an error; of one that torch.compile raised, with the line of the user's code."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    _, told, frames = str(error).partition("from user code:")
-    places = FRAME.findall(frames) if told else []
+    places = FRAME.findall(str(error).partition("from user code:")[2])
     at = f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
     return f"{type(error).__name__}: {first if len(first) <= MOST_REASON else first[:MOST_REASON] + '…'}{at}"
 

@@ -119,7 +119,7 @@ def _one_side(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def _key(group: Group) -> tuple[object, ...]:
-    """What rows are told apart by; work that names no partner has a row per family."""
+    """What distinguishes rows; work that names no partner has a row per family."""
     if group.level in PLACED:
         return group.level, group.family, group.phase
     kernels = tuple(frozenset(_kernels(side)) for side in group.sides)

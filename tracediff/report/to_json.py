@@ -58,7 +58,7 @@ def to_json(comparison: Comparison) -> str:
 
 
 def json_text(document: msgspec.Struct) -> str:
-    """A document as indented text, with a new line at its end; � stands for bytes of a path that are not UTF-8."""
+    """A document as indented text, with a new line at its end; � replaces bytes of a path that are not UTF-8."""
     try:
         compact = msgspec.json.encode(document)
     except UnicodeEncodeError:

@@ -135,7 +135,7 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
     """The strings behind the codes of raw JSON values, in order of text, whichever reader met them first; equal strings
     get one code.
     """
-    found = [text_of(value, notes) for value in raw[1:]]  # code 0 stands for an absent value
+    found = [text_of(value, notes) for value in raw[1:]]  # code 0 is that of an absent value
     texts = sorted(set(found))
     place = {text: code for code, text in enumerate(texts)}
     moved = np.array([*(place[text] for text in found), -1], np.int32)
