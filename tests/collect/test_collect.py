@@ -7,14 +7,17 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from statistics import median
 
 import pytest
+import torch
 from collecting import ONCE, ROOT, SHORT, TRAIN, collect
 
 from tracediff.collect.__main__ import next_command
 from tracediff.collect.driver import Collection
+from tracediff.collect.format_loss import losing_format
 from tracediff.collect.variant import parse_variant
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.statistics.runs import estimate
@@ -217,6 +220,39 @@ def test_annotations_give_scopes_and_detail_chooses_the_profiler_options(tmp_pat
     (traces,) = load_sets([tmp_path / "out" / "eager"])
     assert scopes <= {name for p in traces.profiles for name in p.names}
     assert ALL_FLAGS & set(traces.profiles[0].origin.flags) == flags
+
+
+def test_the_nodes_of_an_annotated_graph_are_in_the_table_with_what_they_call(tmp_path):
+    options = ["--variant", "eager", "--variant", "fx_fused", "--repeats", "1", "--annotate", "fx", *ONCE]
+    result = collect(tmp_path, "--workload", "conv-bn", "--size", "tiny", "-o", "out", *options)
+    assert result.returncode == 0, result.stderr
+    eager, fused = (row.fx_nodes for row in collection_table(tmp_path / "out").rows)
+    assert Counter(node.calls for node in eager)["call_module BatchNorm2d"] == 6
+    assert not any("BatchNorm2d" in node.calls for node in fused)
+    assert sum(node.share for node in eager) == pytest.approx(1)
+    assert [node.us for node in eager] == sorted((node.us for node in eager), reverse=True)
+    assert "FX nodes of eager, per step" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--variant", "script", "--annotate", "modules"), "runs TorchScript, in which a scope cannot be recorded"),
+        (("--variant", "compiled_optimizer"), "write update = variant.update(optimizer, device)"),
+    ],
+)
+def test_a_variant_that_could_have_no_effect_is_refused(tmp_path, arguments, message):
+    result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", *arguments)
+    assert result.returncode == 1
+    assert message in result.stderr
+
+
+def test_operators_that_lose_channels_last_are_found():
+    images = torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    assert losing_format(lambda: torch.relu(images) + images.relu()) == {}
+    assert losing_format(lambda: [torch.relu(images).contiguous() for _ in range(2)]) == {"aten::clone": 2}
+    flat = torch.randn(2, 3, 1, 1).to(memory_format=torch.channels_last)  # both formats at once
+    assert losing_format(flat.clone) == {}
 
 
 BUSY = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"

@@ -27,7 +27,8 @@ def facts_of(unprofiled, profiled, waiting=(None, None)):
     facts = {"build_s": 0.0, "first_step_s": 0.0, "unprofiled_steps": unprofiled, "profiled_steps": profiled}
     facts |= {"occupancy": occupancy(unprofiled, 1), "profiled_occupancy": occupancy(profiled, 1)}
     facts |= {"waiting": waiting[0], "profiled_waiting": waiting[1]}
-    return facts | {"peak_memory_bytes": {}, "environment": {}, "modules": {}, "provenance": []}
+    constant = {"items": None, "lost_format": {}, "fx_nodes": {}, "modules": {}, "provenance": []}
+    return facts | constant | {"peak_memory_bytes": {}, "environment": {}}
 
 
 def collected(monkeypatch, out, *runs, **settings):

@@ -82,12 +82,17 @@ def test_it_does_the_same_work_in_every_step(name, text):
 @pytest.mark.parametrize(
     ("name", "control", "test"),
     [
+        ("vit", "eager", "compiled_optimizer"),
+        ("vit", "workers0", "workers2"),
         ("vit-distill", "eager", "one_graph"),
+        ("vit-distill", "expert", "expert+one_graph"),
+        ("vit-distill", "expert", "aot_eager+expert+loss_compiled"),
         ("vit-distill", "eager", "aot_eager+loss_eager"),
         ("vit-distill", "eager", "aot_eager+loss_compiled"),
         ("graph-breaks", "breaks", "fixed"),
         ("graph-breaks", "breaks+inference", "fixed+inference"),
         ("graph-breaks", "breaks", "aot_eager+breaks"),
+        ("graph-breaks", "breaks", "aot_eager+fixed_item+fixed_numpy"),
         ("graph-breaks-allreduce", "breaks", "fixed"),
         ("graph-breaks-allreduce", "breaks", "aot_eager+fixed"),
         ("dynamic-shapes", "eager", "aot_eager"),
@@ -95,19 +100,35 @@ def test_it_does_the_same_work_in_every_step(name, text):
         ("resnet18", "eager", "channels_last"),
         ("resnet50", "eager", "channels_last"),
         ("numpy", "eager", "compile"),
+        ("numpy", "batched", "compile+batched"),
+        ("sincos", "scalar", "compile+scalar"),
+        ("bert", "inference", "aot_eager+inference"),
         ("mlp", "eager", "script"),
         ("mlp", "eager", "trace"),
         ("mlp", "eager", "export"),
+        ("mlp", "eager", "script+reloaded"),
+        ("mlp", "eager", "trace+reloaded"),
+        ("mlp", "eager", "export+reloaded"),
+        ("mlp", "training", "script+training"),
         ("conv-bn", "eager", "fx_fused"),
         ("ensemble", "loop", "vmap"),
         ("ensemble", "loop+same", "vmap+same"),
         ("per-sample-grad", "loop", "vmap"),
         ("jacobian", "loop", "jacrev"),
         ("jacobian", "loop", "jacfwd"),
+        ("jacobian", "loop+tall", "jacfwd+tall"),
+        ("jacobian", "loop+weights", "jacrev+weights"),
+        ("jacobian", "loop+weights", "jacfwd+weights"),
+        ("jacobian", "loop+batched", "jacrev+batched"),
         ("hessian", "loop", "jacfwd_jacrev"),
+        ("hessian", "loop", "jacfwd_jacfwd"),
+        ("hessian", "loop+batched", "jacfwd_jacrev+batched"),
         ("hessian", "loop", "jacrev_jacrev"),
         ("hvp", "revrev", "fwdrev"),
+        ("hvp", "revrev", "vhp"),
         ("forward-ad", "dual", "jvp"),
+        ("forward-ad", "dual", "custom"),
+        ("forward-ad", "dual_parameters", "jvp_parameters"),
         ("dataloader", "workers0", "workers4"),
     ],
 )
@@ -132,6 +153,37 @@ def test_four_breaks_make_five_graphs_and_a_sixth_in_the_caller(name, text, regi
     assert (
         sum(count for event, count in counts_of(step).items() if event.startswith("Torch-Compiled Region")) == regions
     )
+
+
+@pytest.mark.parametrize("fixed", ["item", "print", "numpy", "assert"])
+def test_each_break_can_be_fixed_alone(fixed):
+    torch._dynamo.reset()
+    step = tiny("graph-breaks", f"aot_eager+fixed_{fixed}").step
+    for _ in range(3):
+        step()
+    assert sum(n for event, n in counts_of(step).items() if event.startswith("Torch-Compiled Region")) == 4
+
+
+def test_the_own_rule_for_forward_mode_is_right():
+    from tracediff.collect.workloads.forward_ad import Tanh
+
+    x = torch.randn(5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(Tanh.apply, x, check_forward_ad=True)
+
+
+def test_float16_trains_through_a_scaler():
+    task = tiny("mlp", "eager+fp16+training")
+    before = [parameter.detach().clone() for parameter in task.model.parameters()]
+    loss = task.step()
+    assert not all(torch.equal(a, b) for a, b in zip(before, task.model.parameters(), strict=True))
+    torch.manual_seed(0)
+    torch.testing.assert_close(loss, tiny("mlp", "training").step(), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("text", ["script+reloaded+training", "reloaded"])
+def test_only_a_captured_model_for_inference_is_reloaded(text):
+    with pytest.raises(TracediffError, match="reloaded"):
+        tiny("mlp", text)
 
 
 def test_a_compiled_loss_needs_a_compiler():

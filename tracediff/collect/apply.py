@@ -18,7 +18,7 @@ COMPILERS: dict[str, dict[str, str]] = {
 """Variant part → its options of torch.compile; ``compile`` accepts further options."""
 
 CAPTURES = ("script", "trace", "export", "onnx")
-CHANGES = ("amp", "tf32", "channels_last", "fx_fused")
+CHANGES = ("amp", "fp16", "tf32", "channels_last", "fx_fused", "reloaded", "compiled_optimizer")
 
 
 def apply_variant(
@@ -42,6 +42,11 @@ def apply_variant(
     for capture in CAPTURES:
         if capture in parts:
             model = _captured(variant, capture, model, example)
+    if "reloaded" in parts:
+        _require_inference(variant, "reloaded", "has parameters of its own", model)
+        model = _reloaded(variant, model)
+    if isinstance(model, torch.export.ExportedProgram):
+        model = model.module()
     if any(part in COMPILERS for part in parts):
         check_compiler(variant, options)
         model = torch.compile(model, **options)
@@ -74,9 +79,32 @@ def _captured(variant: str, capture: str, model: Any, example: tuple[Any, ...]) 
     if capture == "trace":
         return torch.jit.trace(model, example)
     if capture == "export":
-        return torch.export.export(model, example).module()
+        return torch.export.export(model, example)
     _require_inference(variant, capture, "computes no gradients", model)
     return OnnxModel(variant, model, example)
+
+
+def _reloaded(variant: str, model: Any) -> Any:
+    """The captured model, written to a file and read back.
+
+    Raises:
+        TracediffError: it is none that can be written.
+    """
+    import torch
+
+    with tempfile.TemporaryDirectory(prefix="tracediff-saved-") as folder:
+        path = str(Path(folder) / "model.pt2")
+        if isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+            torch.jit.save(model, path)
+            return torch.jit.load(path)
+        if isinstance(model, torch.export.ExportedProgram):
+            torch.export.save(model, path)
+            return torch.export.load(path)
+    raise TracediffError(
+        f"--variant {variant}",
+        "reloaded applies to what script, trace or export captured",
+        f"write script+{variant}, or leave reloaded out",
+    )
 
 
 class OnnxModel:

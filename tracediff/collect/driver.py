@@ -29,6 +29,8 @@ MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
 CONTENDED = 0.03
 """A CPU run that waited for a processor for more than this part of either pass was disturbed."""
+OF_VARIANT = ("environment", "modules", "provenance", "items", "lost_format", "fx_nodes")
+"""What a worker returns that is the same in all runs of a variant: once in its manifest."""
 OF_PROFILER = re.compile(r"STAGE:|\[[WI]\d|[WI]\d{4} |INFO|WARNING")
 POLL_S = 0.5
 """Interval in seconds at which the phase of a run is read: seldom, so that it does not disturb the run."""
@@ -271,7 +273,10 @@ class Collection:
             "interleaved": len(self.variants) > 1 and self._is_in_order(),
             "modules": next((r["modules"] for r in runs if r["modules"]), {}),
             "provenance": next((r["provenance"] for r in runs if r["provenance"]), []),
-            "runs": [{k: v for k, v in r.items() if k not in ("environment", "modules", "provenance")} for r in runs],
+            "items": runs[-1]["items"],
+            "lost_format": runs[-1]["lost_format"],
+            "fx_nodes": runs[-1]["fx_nodes"],
+            "runs": [{k: v for k, v in r.items() if k not in OF_VARIANT} for r in runs],
         }
         write_json(self.out / variant.folder / "manifest.json", manifest)
 

@@ -49,8 +49,19 @@ def _in_scope(name: str, function: Callable[..., Any], torch: Any) -> Callable[.
     return scoped
 
 
-def annotate_fx(model: Any) -> Any:
-    """The model as an FX graph whose nodes each run in a record_function named ``fx:<node>``."""
+def is_scripted(model: Any) -> bool:
+    """Whether TorchScript runs the model, in which no scope of Python is recorded."""
+    import torch
+
+    return isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction)
+
+
+def annotate_fx(model: Any) -> dict[str, str]:
+    """Run the model as an FX graph whose nodes each have a record_function named ``fx:<node>``.
+
+    Returns:
+        Node → what it calls, such as ``call_module Linear``.
+    """
     import torch
 
     class Scoped(torch.fx.Interpreter):
@@ -63,5 +74,11 @@ def annotate_fx(model: Any) -> Any:
 
     traced = torch.fx.symbolic_trace(model)
     interpreter = Scoped(traced)
-    traced.forward = lambda *args: interpreter.run(*args)
-    return traced
+    model.forward = lambda *args: interpreter.run(*args)
+    return {node.name: _called(node, traced) for node in traced.graph.nodes}
+
+
+def _called(node: Any, traced: Any) -> str:
+    if node.op == "call_module":
+        return f"{node.op} {type(traced.get_submodule(node.target)).__name__}"
+    return f"{node.op} {getattr(node.target, '__name__', node.target)}"

@@ -37,6 +37,8 @@ def dtype_of(returned: Any, variant: Variant) -> str:
     """The least exact dtype of a step: what it returns, and autocast's."""
     if variant.has("amp"):
         return "bfloat16"
+    if variant.has("fp16"):
+        return "float16"
     if variant.has("tf32"):
         return "tf32"
     names = (str(leaf.dtype).removeprefix("torch.") for leaf in _leaves(returned) if hasattr(leaf, "dtype"))

@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant
+from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant, check_compiler
+from tracediff.collect.update import Update, update_of
 from tracediff.errors import TracediffError, did_you_mean
 
 BUILT_IN = ("eager", *COMPILERS, *CAPTURES, *CHANGES)
@@ -33,12 +34,16 @@ class Variant:
         parts: the names joined by ``+``, in order.
         options: keyword arguments of torch.compile.
         models: what was transformed so far, before it was.
+        captured: the graphs that became of them, where they were captured or fused.
+        optimizers: those whose steps are made by `update`.
     """
 
     text: str
     parts: tuple[str, ...]
     options: tuple[tuple[str, Any], ...] = ()
     models: list[Any] = field(default_factory=list, compare=False, repr=False)
+    captured: list[Any] = field(default_factory=list, compare=False, repr=False)
+    optimizers: list[Any] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def folder(self) -> str:
@@ -52,20 +57,33 @@ class Variant:
     @property
     def compiles(self) -> bool:
         """Whether it uses torch.compile."""
-        return any(part in COMPILERS for part in self.parts)
+        return any(part in (*COMPILERS, "compiled_optimizer") for part in self.parts)
 
     def choice(self, *names: str) -> str:
         """The one of a workload's own variants ``names`` that this variant selects, else the first."""
         return next((part for part in self.parts if part in names), names[0])
 
     def autocast(self, device: str) -> AbstractContextManager[Any]:
-        """A context for forward and loss: bf16 autocast with ``amp``, else one without effect."""
-        if not self.has("amp"):
+        """A context for forward and loss: autocast to bfloat16 with ``amp``, to float16 with ``fp16``, else one without
+        effect.
+        """
+        if not (self.has("amp") or self.has("fp16")):
             return nullcontext()
         import torch
 
-        context: AbstractContextManager[Any] = torch.autocast(device.partition(":")[0], dtype=torch.bfloat16)
+        dtype = torch.float16 if self.has("fp16") else torch.bfloat16
+        context: AbstractContextManager[Any] = torch.autocast(device.partition(":")[0], dtype=dtype)
         return context
+
+    def update(self, optimizer: Any, device: str) -> Update:
+        """A function that, given the loss, computes the gradients and steps ``optimizer``: with ``fp16`` through a
+        GradScaler, with ``compiled_optimizer`` compiled.
+        """
+        self.optimizers.append(optimizer)
+        is_compiled = self.has("compiled_optimizer")
+        if is_compiled:
+            check_compiler(self.text, dict(self.options))
+        return update_of(optimizer, device, self.has("fp16"), is_compiled)
 
     def __call__(self, model: Any, *example: Any) -> Any:
         """``model`` (a module or function), transformed as this variant asks.
@@ -77,7 +95,10 @@ class Variant:
             TracediffError: the variant cannot capture this model without example inputs, or a package is missing.
         """
         self.models.append(model)
-        return apply_variant(self.text, self.parts, dict(self.options), model, example)
+        transformed = apply_variant(self.text, self.parts, dict(self.options), model, example)
+        if any(self.has(part) for part in (*CAPTURES, "fx_fused")):
+            self.captured.append(getattr(transformed, "_orig_mod", transformed))  # of a compiled one, what is compiled
+        return transformed
 
 
 def parse_variant(text: str, workload_variants: Iterable[str] = ()) -> Variant:
@@ -150,14 +171,17 @@ class Task:
     Attributes:
         step: function without arguments that runs one step.
         model: the module, for module names and annotations; may be None.
+        items: examples that a step handles, such as images, for items per second; may be None.
     """
 
     step: Step
     model: Any = None
+    items: int | None = None
 
 
 def task_of(returned: Any, subject: str) -> Task:
-    """The task of what ``make_step`` returned: a callable, or an object with ``step()`` and optionally ``model``.
+    """The task of what ``make_step`` returned: a callable, or an object with ``step()`` and optionally ``model`` and
+    ``items``.
 
     Raises:
         TracediffError: ``returned`` is neither.
@@ -166,7 +190,8 @@ def task_of(returned: Any, subject: str) -> Task:
         return returned
     step = getattr(returned, "step", None)
     if callable(step):
-        return Task(step, getattr(returned, "model", None))
+        items = getattr(returned, "items", None)
+        return Task(step, getattr(returned, "model", None), items if isinstance(items, int) and items > 0 else None)
     if callable(returned):
         return Task(returned)
     raise TracediffError(

@@ -15,6 +15,7 @@ from typing import Any
 
 from tracediff.collect.apply import OnnxModel
 from tracediff.collect.compile_log import CompileLog
+from tracediff.collect.format_loss import losing_format
 from tracediff.collect.gpu import GpuWatch, allow_tf32, use_device
 from tracediff.collect.measure import (
     Steps,
@@ -28,7 +29,7 @@ from tracediff.collect.measure import (
     waited,
     waiting_ns,
 )
-from tracediff.collect.modules import annotate_fx, annotate_modules, names_in_call_order
+from tracediff.collect.modules import annotate_fx, annotate_modules, is_scripted, names_in_call_order
 from tracediff.collect.provenance import Provenance
 from tracediff.collect.record import recording
 from tracediff.collect.results import computed, dtype_of, random_state
@@ -77,8 +78,10 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         provenance.attach()
     start = time.perf_counter()
     task = _task(spec, variant)
+    fx_nodes = _annotate(task, spec["annotate"], variant) if spec["annotate"] else {}
     build_s = time.perf_counter() - start
     first_step_s, results = _first_steps(spec, task, variant)
+    lost_format = losing_format(task.step) if variant.has("channels_last") and not variant.compiles else {}
     _settle(task, spec["device"])
     reset_peak_memory(spec["device"])
     _enter("timing", spec)
@@ -103,6 +106,9 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         "peak_memory_bytes": memory,
         "results": results,
         "compile": log.summary() if variant.compiles else None,
+        "items": task.items,
+        "lost_format": lost_format,
+        "fx_nodes": fx_nodes,
         "modules": _modules(task, variant),
         "provenance": provenance.graphs,
         "environment": environment(spec["device"], spec["threads"]),
@@ -166,25 +172,37 @@ def _task(spec: dict[str, Any], variant: Variant) -> Task:
         task: Task = chosen.make(variant, spec["device"], **chosen.SIZES[spec["size"]])
     else:
         task = make_user_task(spec["target"], variant, spec["arguments"])
-    if spec["annotate"]:
-        _annotate(task, spec["annotate"], variant)
+    if variant.has("compiled_optimizer") and not variant.optimizers:
+        raise TracediffError(
+            f"--variant {variant.text}",
+            "the step has no optimizer to compile",
+            "in make_step, write update = variant.update(optimizer, device), and in the step update(loss)",
+        )
     return task
 
 
-def _annotate(task: Task, how: str, variant: Variant) -> None:
+def _annotate(task: Task, how: str, variant: Variant) -> dict[str, str]:
+    """Record scopes; the nodes of an FX graph with what each calls."""
     if how == "fx" and variant.compiles:
         reason = f"would interpret the model node by node, so that {variant.text} no longer compiles it"
         raise TracediffError("--annotate fx", reason, "use --annotate modules, or variants that do not compile")
-    if task.model is None:
+    models = variant.captured or [task.model]
+    if any(is_scripted(model) for model in models):
+        reason = f"{variant.text} runs TorchScript, in which a scope cannot be recorded"
+        raise TracediffError(f"--annotate {how}", reason, "use --detail structure, which records its modules")
+    if not all(hasattr(model, "named_modules") for model in models):
         raise TracediffError(
             f"--annotate {how}",
             "the step has no model to annotate",
             "return an object with step and model from make_step",
         )
-    if how == "modules":
-        annotate_modules(task.model)
-    else:
-        task.model.forward = annotate_fx(task.model).forward
+    nodes: dict[str, str] = {}
+    for model in models:
+        if how == "fx":
+            nodes |= annotate_fx(model)
+        else:
+            annotate_modules(model)
+    return nodes
 
 
 def _profiled(spec: dict[str, Any], task: Task) -> tuple[list[dict[str, Any]], float | None]:

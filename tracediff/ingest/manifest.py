@@ -168,6 +168,9 @@ class Manifest(msgspec.Struct, frozen=True):
     Attributes:
         modules: profiler's name (``Linear_7``) → qualified name.
         provenance: each compiled graph: which kernel computes what.
+        items: examples that a step handles; None if unknown.
+        lost_format: operators that lose the channels_last format → how often in a step.
+        fx_nodes: nodes of the annotated FX graph → what each calls.
         runs: in order.
     """
 
@@ -184,6 +187,9 @@ class Manifest(msgspec.Struct, frozen=True):
     interleaved: bool = False
     modules: dict[str, str] = {}
     provenance: list[CompiledGraph] = []
+    items: Count | None = None
+    lost_format: dict[str, Count] = {}
+    fx_nodes: dict[str, str] = {}
 
     @property
     def unprofiled_us(self) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import Annotated, Any, Literal
@@ -11,11 +11,13 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from tracediff.aggregate.averages import op_average
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.results import different_results
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
+from tracediff.report.fx_nodes import FxNode, fx_nodes
 from tracediff.report.to_json import json_text
 
 Seconds = Annotated[
@@ -38,6 +40,9 @@ class VariantRow:
     step_us: Annotated[float | None, Meta(description="median over runs of the median unprofiled step, in µs")] = None
     iqr_us: Annotated[
         float | None, Meta(description="mean over runs of the interquartile range of a run's steps, in µs")
+    ] = None
+    items_per_s: Annotated[
+        float | None, Meta(description="examples per second, such as images, at the median step; null if unknown")
     ] = None
     speedup: Annotated[
         float | None, Meta(description="step time of the first variant / step time; null for the first variant")
@@ -62,6 +67,12 @@ class VariantRow:
             "null if it computed the same, or if that is unknown"
         ),
     ] = None
+    lost_format: Annotated[
+        dict[str, int], Meta(description="operators that lose the channels_last memory format, and how often in a step")
+    ] = field(default_factory=dict)
+    fx_nodes: Annotated[
+        list[FxNode], Meta(description="with --annotate fx: the nodes of the graph, the longest first; else empty")
+    ] = field(default_factory=list)
     failed: Annotated[str | None, Meta(description="which run failed and why; it and later ones are missing")] = None
 
 
@@ -133,7 +144,8 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
     speedup, low, high = None, None, None
     if not is_base and base is not None and (base_steps := _step_times(base)) and steps:
         speedup, low, high = _speedup(base_steps, steps)
-    kernels, ops = _counts(folder)
+    (traces,) = load_sets([folder])
+    kernels, ops = _counts(traces)
     cold = next((run for run in runs if run.run == 1), None)
     warm = [run.first_step_s for run in runs if run.run != 1 and run.compile]
     return VariantRow(
@@ -143,6 +155,9 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         first_step_s=cold.first_step_s if cold else None,
         warm_first_step_s=median(warm) if warm else None,
         step_us=median(steps) if steps else None,
+        items_per_s=1e6 * manifest.items / median(steps) if manifest.items and steps else None,
+        lost_format=manifest.lost_format,
+        fx_nodes=fx_nodes(traces, manifest.fx_nodes) if manifest.fx_nodes else [],
         iqr_us=mean(spreads) if spreads else None,
         speedup=speedup,
         speedup_low=low,
@@ -178,9 +193,8 @@ def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None
     return speedup, math.exp(-found.high), math.exp(-found.low)
 
 
-def _counts(folder: Path) -> tuple[float | None, float]:
+def _counts(traces: TraceSet) -> tuple[float | None, float]:
     """(GPU kernels per step, operator calls per step)."""
-    (traces,) = load_sets([folder])
     average = op_average(traces)
     kernels, ops = (
         sum(n for (c, _), (n, _, _) in average.ops.items() if c == category) / average.denominator

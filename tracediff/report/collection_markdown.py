@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracediff.formatting import percent
 from tracediff.report.collection import CollectionTable
 from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, notes_of, title
 from tracediff.report.compile_stages import stage_lines
@@ -21,4 +22,7 @@ def to_markdown(collection: CollectionTable) -> str:
         cells = cells_of(row, formats) if row.runs else [row.variant, *[""] * (len(HEAD) - 1)]
         lines.append(f"| {' | '.join(escaped(c) for c in cells)} |")
     notes = [note for row in collection.rows for note in notes_of(row)] + stage_lines(collection.rows)
+    for row in collection.rows:
+        for node in row.fx_nodes:
+            notes.append(f"{row.variant}, {node.node} ({node.calls}): {node.us:,.1f} µs, {percent(node.share)}")
     return "\n".join([*lines, *([""] if notes else []), *(f"- {escaped(note)}" for note in notes)]) + "\n"

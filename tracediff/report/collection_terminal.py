@@ -10,9 +10,10 @@ from tracediff.errors import printable
 from tracediff.report.collection import CollectionTable
 from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, notes_of, title
 from tracediff.report.compile_stages import stage_lines
+from tracediff.report.fx_nodes import fx_lines
 from tracediff.report.table_terminal import print_screen
 
-DROPPED_FIRST = ("runs", "IQR", "warm", "build", "ops", "profiler", "peak")
+DROPPED_FIRST = ("runs", "IQR", "items/s", "warm", "build", "ops", "profiler", "peak")
 """Columns omitted on a narrow terminal, in this order; JSON and Markdown have all."""
 
 
@@ -36,5 +37,9 @@ def show(collection: CollectionTable, console: Console) -> None:
         parts.append(grid)
     for row in collection.rows:
         parts += [Text(printable(note), style="" if row.failed else "dim") for note in notes_of(row)]
-    parts += [Text(printable(line)) for line in stage_lines(collection.rows)]
+    lines = [
+        *stage_lines(collection.rows),
+        *(line for row in collection.rows for line in fx_lines(row.variant, row.fx_nodes)),
+    ]
+    parts += [Text(printable(line)) for line in lines]
     print_screen(console, Group(*parts))

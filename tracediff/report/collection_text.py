@@ -16,6 +16,7 @@ HEAD = (
     "warm",
     "step",
     "IQR",
+    "items/s",
     "speed-up",
     "95 %",
     "peak",
@@ -73,6 +74,7 @@ def cells_of(row: VariantRow, formats: dict[str, ColumnFormat]) -> list[str]:
         text("warm", row.warm_first_step_s, 1e6),
         text("step", row.step_us),
         text("IQR", row.iqr_us),
+        "" if row.items_per_s is None else count(row.items_per_s),
         "" if row.speedup is None else f"{row.speedup:.2f}",
         interval,
         text("peak", row.peak_bytes),
@@ -90,4 +92,7 @@ def notes_of(row: VariantRow) -> list[str]:
         notes.append(f"{row.variant}: other processes disturbed {row.contended} of {row.runs} runs")
     if row.different:
         notes.append(f"{row.variant} does not do the same work: {row.different}")
+    if row.lost_format:
+        lost = ", ".join(f"{name} ({count(times)})" for name, times in row.lost_format.items())
+        notes.append(f"{row.variant}: the channels_last format is lost at {lost} per step")
     return notes

@@ -1,4 +1,4 @@
-"""Training BERT as a masked language model: random tokens, AdamW."""
+"""BERT: training as a masked language model on random tokens with AdamW, or inference of a short sentence."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from torch import Tensor, nn
 from tracediff.collect.variant import Task, Variant
 from tracediff.collect.workloads.vit import Attention, Mlp
 
-TITLE = "training step of BERT as a masked language model (AdamW)"
+TITLE = "training step of BERT as a masked language model (AdamW), or inference of a short sentence"
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"vocabulary": 1000, "width": 64, "depth": 2, "heads": 2, "tokens": 32, "batch": 4},
     "small": {"vocabulary": 30522, "width": 256, "depth": 4, "heads": 4, "tokens": 128, "batch": 8},
     "full": {"vocabulary": 30522, "width": 768, "depth": 12, "heads": 12, "tokens": 512, "batch": 16},
 }
-OWN: tuple[str, ...] = ()
+OWN = ("training", "inference")
 VARIANTS = ("eager", "compile", "eager+amp", "compile+amp")
 MASK, IGNORED = 103, -100
+SENTENCE = 12
+"""Tokens of the short sentence."""
 
 
 class Layer(nn.Module):
@@ -56,25 +58,44 @@ class Bert(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Token ids [batch, tokens] → logits [batch, tokens, vocabulary]."""
-        x = self.words(ids) + self.positions.weight + self.segments.weight[0]
+        x = self.words(ids) + self.positions.weight[: ids.shape[1]] + self.segments.weight[0]
         return self.decoder(self.transform(self.layers(self.dropout(self.norm(x)))))
 
 
 def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
-    """The training step."""
+    """The step."""
     model = Bert(**size).to(device)
+    if variant.choice(*OWN) == "inference":
+        return inference(variant, device, model.eval(), size["vocabulary"])
+    return training(variant, device, model, batch, **size)
+
+
+def inference(variant: Variant, device: str, model: Bert, vocabulary: int) -> Task:
+    """The logits of one short sentence."""
+    ids = torch.randint(0, vocabulary, (1, SENTENCE), device=device)
+    forward = variant(model, ids)
+
+    def step() -> Tensor:
+        with torch.no_grad(), variant.autocast(device):
+            return forward(ids)
+
+    return Task(step, model, 1)
+
+
+def training(variant: Variant, device: str, model: Bert, batch: int, **size: Any) -> Task:
+    """The training step."""
     ids = torch.randint(0, size["vocabulary"], (batch, size["tokens"]), device=device)
     masked = torch.rand(ids.shape, device=device) < 0.15
     labels, ids = ids.masked_fill(~masked, IGNORED), ids.masked_fill(masked, MASK)
     forward = variant(model, ids)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    update = variant.update(optimizer, device)
 
     def step() -> Tensor:
         optimizer.zero_grad(set_to_none=True)
         with variant.autocast(device):
             loss = nn.functional.cross_entropy(forward(ids).flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
-        loss.backward()
-        optimizer.step()
+        update(loss)
         return loss
 
-    return Task(step, model)
+    return Task(step, model, batch)

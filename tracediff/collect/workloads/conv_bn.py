@@ -37,4 +37,4 @@ def make(variant: Variant, device: str, image: int, width: int, depth: int, batc
         with torch.no_grad(), variant.autocast(device):
             return forward(images)
 
-    return Task(step, model)
+    return Task(step, model, batch)

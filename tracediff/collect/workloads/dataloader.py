@@ -64,14 +64,14 @@ def make(variant: Variant, device: str, raw: int, image: int, width: int, batch:
     batches = chain.from_iterable(repeat(loader))
     forward = variant(model, torch.randn(batch, 3, image, image, device=device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    update = variant.update(optimizer, device)
 
     def step() -> Tensor:
         x, labels = (part.to(device, non_blocking=True) for part in next(batches))
         optimizer.zero_grad(set_to_none=True)
         with variant.autocast(device):
             loss = cross_entropy(forward(x), labels)
-        loss.backward()
-        optimizer.step()
+        update(loss)
         return loss
 
-    return Task(step, model)
+    return Task(step, model, batch)

@@ -4,6 +4,7 @@ with an f-string.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ SIZES: dict[str, dict[str, int]] = {
     "small": {"width": 1024, "batch": 256},
     "full": {"width": 4096, "batch": 1024},
 }
-OWN = ("breaks", "fixed", "training", "inference")
+BREAKS = ("item", "print", "numpy", "assert")
+OWN = ("breaks", "fixed", *(f"fixed_{name}" for name in BREAKS), "training", "inference")
 VARIANTS = ("eager", "compile", "compile+fixed")
 
 
@@ -35,47 +37,63 @@ class Part(nn.Module):
 
 
 class Breaks(nn.Module):
-    """Five parts and, between them, what people write into a forward."""
+    """Five parts and, between them, what people write into a forward.
 
-    def __init__(self, width: int) -> None:
+    Args:
+        fixed: names of the breaks (``item``, ``print``, ``numpy``, ``assert``) that are written in tensors instead: the
+            same arithmetic, and what is to be logged or checked stays on the device.
+    """
+
+    def __init__(self, width: int, fixed: Collection[str] = ()) -> None:
         super().__init__()
         self.parts = nn.ModuleList(Part(width) for _ in range(5))
         self.seen: dict[str, Any] = {"mean": 0.0, "finite": True}
+        self.fixed = frozenset(fixed)
 
     def forward(self, x: Tensor) -> Tensor:
         """Tensor [batch, width] → the same shape."""
         x = self.parts[0](x)
-        self.seen["mean"] = x.mean().item()
+        self.seen["mean"] = x.detach().mean() if "item" in self.fixed else x.mean().item()
         x = self.parts[1](x)
-        print(end="")  # prints nothing, and breaks the graph as any print does
+        if "print" not in self.fixed:
+            print(end="")  # prints nothing, and breaks the graph as any print does
         x = self.parts[2](x)
-        x = x / (1 + float(np.abs(x.detach().cpu().numpy()).max()))
+        if "numpy" in self.fixed:
+            x = x / (1 + x.detach().abs().max())
+        else:
+            x = x / (1 + float(np.abs(x.detach().cpu().numpy()).max()))
         x = self.parts[3](x)
+        x = x + self.bias(x)
+        if "assert" in self.fixed:
+            self.seen["finite"] = x.detach().isfinite().all()
+        else:
+            assert x.isfinite().all(), f"not finite: {self.seen}"
+        return self.parts[4](x)
+
+    def bias(self, x: Tensor) -> Tensor:
+        """The sum of the first rows, by a loop over NumPy, which breaks no graph."""
         bias = np.zeros(x.shape[1], np.float32)
         for row in x.detach()[:4].cpu().numpy():
             bias = bias + row
-        x = x + torch.from_numpy(bias).to(x.device)
-        assert x.isfinite().all(), f"not finite: {self.seen}"
-        return self.parts[4](x)
+        return torch.from_numpy(bias).to(x.device)
 
 
 class Fixed(Breaks):
-    """The same arithmetic in tensors: what is to be logged or checked stays on the device."""
+    """All of them fixed; the bias in tensors, too."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Tensor [batch, width] → the same shape."""
-        x = self.parts[0](x)
-        self.seen["mean"] = x.detach().mean()
-        x = self.parts[2](self.parts[1](x))
-        x = self.parts[3](x / (1 + x.detach().abs().max()))
-        x = x + x.detach()[:4].sum(0)
-        self.seen["finite"] = x.detach().isfinite().all()
-        return self.parts[4](x)
+    def __init__(self, width: int) -> None:
+        super().__init__(width, BREAKS)
+
+    def bias(self, x: Tensor) -> Tensor:
+        """The sum of the first rows."""
+        return x.detach()[:4].sum(0)
 
 
 def net(variant: Variant, width: int) -> nn.Module:
-    """The net with or without breaks."""
-    return Fixed(width) if variant.choice("breaks", "fixed") == "fixed" else Breaks(width)
+    """The net with the breaks that the variant leaves in it."""
+    if variant.has("fixed"):
+        return Fixed(width)
+    return Breaks(width, [name for name in BREAKS if variant.has(f"fixed_{name}")])
 
 
 def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int) -> Task:
@@ -84,6 +102,7 @@ def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int
     model.to(device).train(variant.choice("training", "inference") == "training")
     forward = variant(model, x)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    update = variant.update(optimizer, device)
 
     def infer() -> Tensor:
         with torch.no_grad(), variant.autocast(device):
@@ -93,8 +112,7 @@ def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int
         optimizer.zero_grad(set_to_none=True)
         with variant.autocast(device):
             loss = forward(x).square().mean()
-        loss.backward()
-        optimizer.step()
+        update(loss)
         return loss
 
     return Task(train if model.training else infer, model)

@@ -1,10 +1,10 @@
-"""The Hessian of a scalar function: row by row, forward over reverse, reverse over reverse."""
+"""The Hessian of a scalar function: row by row, or by two of forward and reverse mode; of one input or a batch."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.func import grad, jacfwd, jacrev, vjp
+from torch.func import grad, jacfwd, jacrev, vjp, vmap
 
 from tracediff.collect.variant import Task, Variant
 from tracediff.collect.workloads.mlp import perceptron
@@ -15,14 +15,16 @@ SIZES: dict[str, dict[str, int]] = {
     "small": {"inputs": 256, "width": 512},
     "full": {"inputs": 1024, "width": 1024},
 }
-OWN = ("loop", "jacfwd_jacrev", "jacrev_jacrev")
+OWN = ("loop", "jacfwd_jacrev", "jacrev_jacrev", "jacfwd_jacfwd", "one", "batched")
+BATCH = 4
 VARIANTS = ("loop", "jacfwd_jacrev", "jacrev_jacrev")
 
 
 def make(variant: Variant, device: str, inputs: int, width: int) -> Task:
-    """The step: the matrix [inputs, inputs]."""
+    """The step: the matrix [inputs, inputs]; with ``batched`` one for each of `BATCH` inputs."""
     model = perceptron(inputs, width, 1, width, nn.Tanh).to(device)
-    x = torch.randn(inputs, device=device)
+    is_batched = variant.choice("one", "batched") == "batched"
+    x = torch.randn(*((BATCH,) if is_batched else ()), inputs, device=device)
 
     def energy(x: Tensor) -> Tensor:
         return model(x).square().sum()
@@ -31,8 +33,19 @@ def make(variant: Variant, device: str, inputs: int, width: int) -> Task:
         slope, pull_back = vjp(grad(energy), x)
         return torch.stack([pull_back(row)[0] for row in torch.eye(len(slope), device=slope.device)])
 
-    ways = {"loop": by_rows, "jacfwd_jacrev": jacfwd(jacrev(energy)), "jacrev_jacrev": jacrev(jacrev(energy))}
-    hessian = variant(ways[variant.choice(*OWN)])
+    def by_samples(x: Tensor) -> Tensor:
+        return torch.stack([by_rows(sample) for sample in x])
+
+    ways = {
+        "jacfwd_jacrev": jacfwd(jacrev(energy)),
+        "jacrev_jacrev": jacrev(jacrev(energy)),
+        "jacfwd_jacfwd": jacfwd(jacfwd(energy)),
+    }
+    way = variant.choice("loop", *ways)
+    if way == "loop":
+        hessian = variant(by_samples if is_batched else by_rows)
+    else:
+        hessian = variant(vmap(ways[way]) if is_batched else ways[way])
 
     def step() -> Tensor:
         with variant.autocast(device):

@@ -1,22 +1,24 @@
-"""Inference of a multi-layer perceptron, which every capture method supports."""
+"""A multi-layer perceptron, which every capture method supports: inference, or training on a dataset."""
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
+from itertools import chain, pairwise, repeat
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, TensorDataset
 
 from tracediff.collect.variant import Task, Variant
 
-TITLE = "inference of a multi-layer perceptron (linear layers and ReLU)"
+TITLE = "inference or training step of a multi-layer perceptron (linear layers and ReLU; SGD)"
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"inputs": 64, "width": 512, "depth": 4, "classes": 10, "batch": 128},
     "small": {"inputs": 784, "width": 1024, "depth": 6, "classes": 10, "batch": 256},
     "full": {"inputs": 784, "width": 4096, "depth": 8, "classes": 1000, "batch": 1024},
 }
-OWN: tuple[str, ...] = ()
+OWN = ("inference", "training")
 VARIANTS = ("eager", "script", "trace", "export")
 
 
@@ -30,8 +32,11 @@ def perceptron(
 
 
 def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
-    """The inference step."""
-    model = perceptron(**size).to(device).eval()
+    """The step."""
+    model = perceptron(**size).to(device)
+    if variant.choice(*OWN) == "training":
+        return training(variant, device, model, batch, size["inputs"], size["classes"])
+    model.eval()
     x = torch.randn(batch, size["inputs"], device=device)
     forward = variant(model, x)
 
@@ -39,4 +44,23 @@ def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
         with torch.no_grad(), variant.autocast(device):
             return forward(x)
 
-    return Task(step, model)
+    return Task(step, model, batch)
+
+
+def training(variant: Variant, device: str, model: nn.Module, batch: int, inputs: int, classes: int) -> Task:
+    """A training step, including the fetch of a batch from a dataset in memory; all batches are the same."""
+    samples = TensorDataset(torch.randn(batch, inputs), torch.randint(0, classes, (batch,)))
+    batches = chain.from_iterable(repeat(DataLoader(samples, batch)))
+    forward = variant(model, torch.randn(batch, inputs, device=device))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    update = variant.update(optimizer, device)
+
+    def step() -> Tensor:
+        x, labels = (part.to(device) for part in next(batches))
+        optimizer.zero_grad(set_to_none=True)
+        with variant.autocast(device):
+            loss = cross_entropy(forward(x), labels)
+        update(loss)
+        return loss
+
+    return Task(step, model, batch)

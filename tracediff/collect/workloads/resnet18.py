@@ -32,4 +32,4 @@ def make(variant: Variant, device: str, image: int, width: int, depths: tuple[in
         with torch.no_grad(), variant.autocast(device):
             return forward(images)
 
-    return Task(step, model)
+    return Task(step, model, batch)

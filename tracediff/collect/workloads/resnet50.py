@@ -28,13 +28,13 @@ def make(variant: Variant, device: str, image: int, width: int, depths: tuple[in
         images = images.to(memory_format=torch.channels_last)
     forward = variant(model, images)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    update = variant.update(optimizer, device)
 
     def step() -> Tensor:
         optimizer.zero_grad(set_to_none=True)
         with variant.autocast(device):
             loss = nn.functional.cross_entropy(forward(images), labels)
-        loss.backward()
-        optimizer.step()
+        update(loss)
         return loss
 
-    return Task(step, model)
+    return Task(step, model, batch)

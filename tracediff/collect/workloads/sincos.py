@@ -1,4 +1,4 @@
-"""sin(x)**2 + cos(x)**2: a chain of pointwise operations."""
+"""sin(x)**2 + cos(x)**2: a chain of pointwise operations, of one large tensor or of a number many times."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from torch import Tensor
 
 from tracediff.collect.variant import Task, Variant
 
-TITLE = "the mean of sin(x)**2 + cos(x)**2 of a large tensor"
-SIZES: dict[str, dict[str, int]] = {"tiny": {"side": 1000}, "small": {"side": 2000}, "full": {"side": 10000}}
-OWN: tuple[str, ...] = ()
+TITLE = "the mean of sin(x)**2 + cos(x)**2 of a large tensor, or of many scalars one after another"
+SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"side": 1000, "calls": 100},
+    "small": {"side": 2000, "calls": 1000},
+    "full": {"side": 10000, "calls": 100_000},
+}
+OWN = ("large", "scalar")
 VARIANTS = ("eager", "compile")
 
 
@@ -18,13 +22,19 @@ def sum_of_squares(x: Tensor) -> Tensor:
     return torch.sin(x) ** 2 + torch.cos(x) ** 2
 
 
-def make(variant: Variant, device: str, side: int) -> Task:
-    """The step; the mean is outside the compiled function."""
-    x = torch.randn(side, side, device=device)
+def make(variant: Variant, device: str, side: int, calls: int) -> Task:
+    """The step; the mean is outside the compiled function. With ``scalar`` it is what a call costs, ``calls`` times."""
+    is_scalar = variant.choice(*OWN) == "scalar"
+    x = torch.randn((), device=device) if is_scalar else torch.randn(side, side, device=device)
     function = variant(sum_of_squares, x)
 
     def step() -> Tensor:
         with variant.autocast(device):
             return function(x).mean()
 
-    return Task(step)
+    def many_steps() -> Tensor:
+        for _ in range(calls - 1):
+            step()
+        return step()
+
+    return Task(many_steps if is_scalar else step)

@@ -1,11 +1,14 @@
-"""Training a vision transformer: cross-entropy, Adam, fake data."""
+"""Training a vision transformer: cross-entropy, Adam, fake data in memory or from a DataLoader."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from tracediff.collect.variant import Task, Variant
 
@@ -15,7 +18,7 @@ SIZES: dict[str, dict[str, int]] = {
     "small": {"image": 224, "patch": 16, "width": 384, "depth": 12, "heads": 6, "batch": 32},
     "full": {"image": 224, "patch": 16, "width": 768, "depth": 12, "heads": 12, "batch": 64},
 }
-OWN: tuple[str, ...] = ()
+OWN = ("in_memory", "workers0", "workers2")
 VARIANTS = ("eager", "compile", "eager+amp", "compile+amp")
 
 
@@ -81,19 +84,52 @@ class Vit(nn.Module):
         return out
 
 
+class FakeImages(Dataset[tuple[Tensor, int]]):
+    """Random images, made on access; each index of a batch has its own, always the same."""
+
+    def __init__(self, image: int, batch: int) -> None:
+        self.image, self.batch = image, batch
+
+    def __len__(self) -> int:
+        """More than a measurement needs, so that no step restarts the loader."""
+        return 10_000 * self.batch
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        """The image [3, h, w] and its label."""
+        generator = torch.Generator().manual_seed(index % self.batch)
+        return torch.randn(3, self.image, self.image, generator=generator), index % 1000
+
+
+def batches_of(source: str, device: str, image: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """One batch again and again (``in_memory``), or those of a DataLoader with 0 or 2 workers."""
+    if source == "in_memory":
+        images = torch.randn(batch, 3, image, image, device=device)
+        return repeat((images, torch.randint(0, 1000, (batch,), device=device)))
+    workers = int(source.removeprefix("workers"))
+    loader = DataLoader(
+        FakeImages(image, batch),
+        batch,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+        pin_memory=device.startswith("cuda"),
+    )
+    return chain.from_iterable(repeat(loader))
+
+
 def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
     """The training step."""
     model = Vit(**size).to(device)
-    images = torch.randn(batch, 3, size["image"], size["image"], device=device)
-    labels = torch.randint(0, 1000, (batch,), device=device)
-    forward = variant(model, images)
+    batches = batches_of(variant.choice(*OWN), device, size["image"], batch)
+    forward = variant(model, torch.randn(batch, 3, size["image"], size["image"], device=device))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    update = variant.update(optimizer, device)
 
-    def step() -> None:
+    def step() -> Tensor:
+        images, labels = (part.to(device, non_blocking=True) for part in next(batches))
         optimizer.zero_grad(set_to_none=True)
         with variant.autocast(device):
             loss = nn.functional.cross_entropy(forward(images), labels)
-        loss.backward()
-        optimizer.step()
+        update(loss)
+        return loss
 
-    return Task(step, model)
+    return Task(step, model, batch)
