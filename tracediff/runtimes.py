@@ -71,6 +71,8 @@ class Runtime:
         communication: kernels that move data between ranks; searched in the whole name, ignoring case.
         scopes: prefixes of collective annotations, before the colon.
         driver_version, runtime_version: keys in the trace's metadata.
+        device_events: category of all its device events, whatever they do.
+        translated: arguments from which its events get Kineto's categories (`tracediff.ingest.vendors`).
         arguments: names of its arguments. text_arguments: call arguments that may contain text.
     """
 
@@ -107,6 +109,8 @@ class Runtime:
     runtime_version: str = ""
     arguments: Arguments = ARGUMENT
     text_arguments: tuple[str, ...] = ()
+    device_events: str = ""
+    translated: tuple[str, ...] = ()
 
 
 OWN_COLLECTIVES = (
@@ -175,8 +179,9 @@ HIP = Runtime(
     text_arguments=("stream", "bytes"),
 )
 
-XPU = Runtime(
+XPU = Runtime(  # by the specification of Kineto's XPU plugin: no published trace to test it on
     name="XPU",
+    supported=True,
     device="XPU",
     device_types=(12,),
     prefix="xpu_",
@@ -184,36 +189,48 @@ XPU = Runtime(
     kernels=(KERNEL,),
     copies=(MEMCPY,),
     memsets=(MEMSET,),
+    launches=r"(?:ur|pi)EnqueueKernelLaunch|zeCommandListAppendLaunch",
+    synchronising=r"ze\w*Synchronize|(?:ur|pi)(?:QueueFinish|EventWait|EventsWait)",
+    copy_calls=r"(?:ur|pi)Enqueue(?:USM|Mem)\w*Copy|(?:ur|pi)EnqueueUSMMemcpy|zeCommandListAppendMemoryCopy",
     communication=("oneccl",),
     scopes=("xccl",),
 )
 
 MTIA = Runtime(
     name="MTIA",
+    supported=True,
     device="MTIA",
     device_types=(19,),
     prefix="mtia_",
     calls=("mtia_runtime",),
-    kernels=("mtia_ccp_events",),  # copies (dma_request) and waits (event_wait) are events of this category, too
     launches=r"runFunction",
     synchronising=r"synchronize",
     copy_calls=r"enqueueCommand memcpy",
     stream_waits=r"enqueueCommand waitOnEvent",
     event_records=r"recordEvent",
+    copy_events=r"dma_request \((?P<source>HOST|DEVICE)_TO_(?P<target>HOST|DEVICE)",
     arguments=Arguments(stream="stream_id"),
+    device_events="mtia_ccp_events",
+    translated=("direction", "size"),
 )
 
 ASCEND = Runtime(
     name="Ascend",
+    supported=True,
     device="NPU",
     prefix="privateuse1_",  # torch_npu is a PrivateUse1 backend; its own files give events no category
     processes=("Ascend Hardware", "HCCL", "Overlap Analysis", "CANN"),
     calls=("privateuse1_runtime", "privateuse1_driver"),
-    launches=r"Node@launch",
-    copy_events=r"MEMCPY_ASYNC",
+    launches=r"Node@launch|Enqueue$",
+    synchronising=r"AscendCL@aclrtSynchronize",
+    waiting_copies=r"AscendCL@aclrtMemcpy$",
+    copy_calls=r"AscendCL@aclrtMemcpy",
+    stream_waits=r"AscendCL@aclrtStreamWaitEvent",
+    event_records=r"AscendCL@aclrtRecordEvent",
     communication=("hccl", "hcom_"),
     scopes=("hccl",),
     arguments=Arguments(correlation="connection_id", stream="Physic Stream Id", size="size(Byte)"),
+    translated=("Task Type", "correlation_id"),
 )
 
 MPS = Runtime(name="MPS", device="MPS", device_types=(13,))
@@ -248,6 +265,8 @@ PLACES = frozenset(name for r in RUNTIMES for name in (r.arguments.device, r.arg
     "stream id",
 }
 """Arguments, whoever spells them, that only events on a device, and calls, have."""
+TRANSLATED_ARGUMENTS = frozenset(name for r in SUPPORTED for name in r.translated)
+"""Arguments that events of a category of their own keep until they have one of Kineto's."""
 RENAMED_CATEGORIES = {
     theirs: ours
     for r in SUPPORTED

@@ -121,19 +121,19 @@ def test_events_without_a_category_are_told_by_their_phase(read) -> None:
 
 def test_devices_and_phases_without_a_reader_are_named_and_counted(read) -> None:
     events = [
-        event("xpu_runtime", "x", 0, 1),
-        event("mtia_ccp_events", "x", 1, 1),
+        event("tpu_task", "x", 0, 1, pid=9, stream=1),
+        event("hpu_task", "x", 1, 1, pid=9, stream=1),
         {**op("b", 2, 0), "ph": "B"},
         {**op("b", 3, 0), "ph": "E"},
-        event("xpu_runtime", "x", 4, 1),
+        event("tpu_task", "x", 4, 1, pid=9, stream=1),
     ]
     notes = {
         (n.code, n.message.split()[2] if n.code == "unread-device" else ""): n.count
         for n in read(text(document(events))).notes
     }
     assert notes == {
-        ("unread-device", "xpu_runtime"): 2,
-        ("unread-device", "mtia_ccp_events"): 1,
+        ("unread-device", "tpu_task"): 2,
+        ("unread-device", "hpu_task"): 1,
         ("unread-phase", ""): 2,
     }
 

@@ -99,6 +99,11 @@ def kind_of(name: str) -> type:
     return int if name in INTS else float if name in FLOATS else str
 
 
+def may_be_text(name: str) -> bool:
+    """Whether calls may have text in a column of this name."""
+    return OTHER_SPELLINGS.get(name, name) in TEXT_ARGUMENTS
+
+
 class ArgumentDecoder:
     """Decodes the argument objects of one category in batches.
 
@@ -115,7 +120,7 @@ class ArgumentDecoder:
 
     def kind(self, name: str) -> type:
         """The type of a column of this name: int, float or str."""
-        return str if self.category in cat.CALLS and name in TEXT_ARGUMENTS else kind_of(name)
+        return str if self.category in cat.CALLS and may_be_text(name) else kind_of(name)
 
     def learn(self, names: Iterable[str]) -> None:
         """Know the columns ``names``, as far as there may be more."""
@@ -145,7 +150,7 @@ class ArgumentDecoder:
             if old in columns:
                 values = columns.pop(old)
                 columns[new] = (
-                    [o if n == MISSING else n for n, o in zip(columns[new], values, strict=True)]
+                    [o if n == MISSING or n is ABSENT else n for n, o in zip(columns[new], values, strict=True)]
                     if new in columns
                     else values
                 )

@@ -15,10 +15,10 @@ from tracediff.ingest.arguments import FLOW_ID, ArgumentDecoder, int_column
 from tracediff.ingest.events import Batch, Event, read_events
 from tracediff.ingest.health import Notes
 from tracediff.ingest.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
+from tracediff.ingest.processes import PROCESS_LABELS
 from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text
 from tracediff.ingest.trace import ABSENT_OF
-from tracediff.ingest.unread import PROCESS_LABELS
-from tracediff.runtimes import PLACES
+from tracediff.runtimes import PLACES, TRANSLATED_ARGUMENTS
 
 MOST_CATEGORIES = 256
 """Categories kept separate; events of further categories are counted in a health note and called ``other``."""
@@ -294,7 +294,7 @@ class EventDecoder:
             return True
         if category == cat.METADATA:
             return argument in PROCESS_LABELS
-        return category >= len(cat.KNOWN) and argument in PLACES
+        return category >= len(cat.KNOWN) and (argument in PLACES or argument in TRANSLATED_ARGUMENTS)
 
     def _columns(self, category: int, objects: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
         decoder = self.argument_decoders.get(category)
@@ -317,7 +317,7 @@ class EventDecoder:
 
 def _is_wanted(only: frozenset[str] | None, argument: str) -> bool:
     """Whether complete events of any category keep an argument."""
-    return only is None or argument in only or argument in PLACES
+    return only is None or argument in only or argument in PLACES or argument in TRANSLATED_ARGUMENTS
 
 
 def _of_phase(phase: str) -> str:

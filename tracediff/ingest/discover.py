@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.health import Notes
-from tracediff.ingest.readers import trace_suffixes
+from tracediff.ingest.readers import parts_of, trace_suffixes
 from tracediff.ingest.source import TraceFile, kind_of_file, open_archive, open_file, shown, unreadable
 
 NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
@@ -41,11 +41,11 @@ def find_traces(
         return list(dict.fromkeys(file for source in where for file in find_traces(source, notes)))
     path = os.fspath(where)
     if "://" in path:
-        return [TraceFile(path)]
+        return parts_of(TraceFile(path))
     if os.path.isdir(path):
         return _in_folder(path, notes)
     if os.path.isfile(path):
-        return _members(path) if _is_zip(path) else [TraceFile(path)]
+        return _members(path) if _is_zip(path) else parts_of(TraceFile(path))
     if os.path.lexists(path):
         raise TracediffError(
             shown(path), f"{_kind(path)}, not a file or folder", "give a file; write the output of a command to one"
@@ -75,7 +75,7 @@ def _in_folder(folder: str, notes: Notes) -> list[TraceFile]:
             if not os.path.isfile(path):
                 unread.append(path)
             elif path.endswith(trace_suffixes()):
-                found.append(TraceFile(path))
+                found += parts_of(TraceFile(path))
             elif path.endswith(".zip") and _is_zip(path):
                 found += _members(path)
     _note_unread(notes, unread)
@@ -156,7 +156,7 @@ def _member_of_archive(path: str) -> list[TraceFile]:
 
 def rank_in_name(file: TraceFile) -> int | None:
     """The number after rank, worker, TP or kineto in the file's name, else in the name of the nearest folder."""
-    for name in (file.name, *reversed(file.folders)):
+    for name in (file.part, file.name, *reversed(file.folders)):
         match = RANK.search(name)
         if match:
             return int(match[1])

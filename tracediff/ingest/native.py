@@ -16,10 +16,10 @@ import msgspec
 import numpy as np
 
 from tracediff.ingest import categories as cat
-from tracediff.ingest.arguments import MOST_COLUMNS, OTHER_SPELLINGS, UNFIT_NAME, kind_of
-from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.arguments import MOST_COLUMNS, OTHER_SPELLINGS, UNFIT_NAME, kind_of, may_be_text
+from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import ABSENT_OF, Codes
-from tracediff.runtimes import CALL_CATEGORIES, TEXT_ARGUMENTS
+from tracediff.runtimes import CALL_CATEGORIES
 
 try:
     import tracediff_native
@@ -131,7 +131,7 @@ def _value(what: int, piece: bytes) -> Any:
 
 
 def _kind(name: str) -> int:
-    if name in TEXT_ARGUMENTS:
+    if may_be_text(name):
         return INTEGER_OR_TEXT
     return {int: INTEGER, float: DECIMAL, str: TEXT}[kind_of(name)]
 
@@ -183,5 +183,8 @@ def _respelled(columns: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray
     for old, new in OTHER_SPELLINGS.items():
         if old in columns:
             values = columns.pop(old)
-            columns[new] = np.where(columns[new] == MISSING, values, columns[new]) if new in columns else values
+            if new in columns:
+                absent = columns[new] == ABSENT_OF[columns[new].dtype.type]
+                values = np.where(absent, values, columns[new])
+            columns[new] = values
     return columns

@@ -58,13 +58,16 @@ class TraceFile:
     Attributes:
         path: file path or URL.
         member: name inside the zip archive at ``path``, else ``""``.
+        part: which of the ranks in the file, ``rank0``; ``""`` for files of one rank.
     """
 
     path: str
     member: str = ""
+    part: str = ""
 
     def __str__(self) -> str:
-        return shown(f"{self.path}/{self.member}" if self.member else self.path)
+        place = f"{self.path}/{self.member}" if self.member else self.path
+        return shown(f"{place}:{self.part}" if self.part else place)
 
     @property
     def name(self) -> str:
@@ -81,12 +84,16 @@ class Unpacked:
     """A stream of unpacked bytes, used as ``read(n)``; errors of the medium become one-line `TracediffError`s.
 
     ``on_read`` is called after each `read`.
+
+    Attributes:
+        is_stored: whether a local file has these bytes as they are.
     """
 
     def __init__(
         self, file: TraceFile, stream: Any, packed_size: int, on_read: Callable[[], None] = lambda: None
     ) -> None:
         self.file = file
+        self.is_stored = isinstance(stream, io.BufferedReader) and isinstance(stream.raw, RegularFile)
         self.stream = stream
         self.packed_size = packed_size
         self._on_read = on_read

@@ -11,8 +11,9 @@ import numpy as np
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Note, Notes
+from tracediff.ingest.processes import process_labels
 from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Arguments
+from tracediff.ingest.trace import Arguments, Trace
 from tracediff.runtimes import PLACES, READ_CATEGORIES, UNREAD_CATEGORIES, device_of_process
 
 CODE = "unread-device"
@@ -22,8 +23,6 @@ MOST = 4
 """Names in a line."""
 LONGEST = 64
 """Characters of a category's name in a note."""
-PROCESS_LABELS = {"name": "process_name", "labels": "process_labels"}
-"""Argument that names a process → the metadata event that has it."""
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -38,29 +37,21 @@ def shortened(names: list[str]) -> str:
     return ", ".join(names[:MOST]) + (", …" if len(names) > MOST else "")
 
 
-def note_unread(
-    notes: Notes,
-    columns: dict[str, Any],
-    names: list[str],
-    categories: list[str],
-    phases: list[str],
-    arguments: dict[int, Arguments],
-    texts: list[str],
-) -> None:
+def note_unread(notes: Notes, trace: Trace) -> None:
     """Count the events that no analysis reads."""
     processes: list[str | None] = []
-    for code, category in enumerate(categories[len(cat.KNOWN) :], len(cat.KNOWN)):
-        members = np.flatnonzero(columns["category"] == code)
+    for code, category in enumerate(trace.categories[len(cat.KNOWN) :], len(cat.KNOWN)):
+        members = np.flatnonzero(trace.category == code)
         if category.startswith(UNREAD_CATEGORIES):
             _add(notes, category, len(members))
-        elif "X" in phases and not category.startswith(READ_CATEGORIES):
-            rows = members[columns["phase"][members] == phases.index("X")]
-            processes = processes or (_processes(columns, names, arguments, texts) if len(rows) else [])
-            for pid, count in _on_devices(rows, columns["pid"], processes, arguments.get(code)):
+        elif "X" in trace.phases and not category.startswith(READ_CATEGORIES):
+            rows = members[trace.phase[members] == trace.phases.index("X")]
+            processes = processes or (list(map(device_of_process, process_labels(trace))) if len(rows) else [])
+            for pid, count in _on_devices(rows, trace.pid, processes, trace.arguments.get(code)):
                 _add(notes, category if category != "unknown" else processes[pid] or "an unknown device", count)
     for phase in ("B", "E"):
-        if phase in phases:
-            count = int((columns["phase"] == phases.index(phase)).sum())
+        if phase in trace.phases:
+            count = int((trace.phase == trace.phases.index(phase)).sum())
             notes.add("unread-phase", "begin/end events (ph B and E) are not paired, so they have no duration", count)
 
 
@@ -90,18 +81,3 @@ def _placed(rows: Int64, arguments: Arguments | None) -> Bools:
     placed = [values != MISSING for name, values in arguments.ints.items() if name in PLACES]
     placed += [codes >= 0 for name, codes in arguments.texts.items() if name in PLACES]
     return np.isin(rows, arguments.rows[np.any(placed, axis=0)] if placed else ())
-
-
-def _processes(
-    columns: dict[str, Any], names: list[str], arguments: dict[int, Arguments], texts: list[str]
-) -> list[str | None]:
-    """Code of each process → what `device_of_process` says of it."""
-    labels: list[list[str]] = [[] for _ in range(int(columns["pid"].max()) + 1)]
-    metadata = arguments.get(cat.METADATA, Arguments(np.empty(0, np.int64)))
-    for argument, event in PROCESS_LABELS.items():
-        if argument in metadata.texts and event in names:
-            ours = (columns["name"][metadata.rows] == names.index(event)) & (metadata.texts[argument] >= 0)
-            pids, values = columns["pid"][metadata.rows[ours]], metadata.texts[argument][ours]
-            for pid, value in zip(pids.tolist(), values.tolist(), strict=True):
-                labels[pid].append(texts[value])
-    return [device_of_process(found) for found in labels]

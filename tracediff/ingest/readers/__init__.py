@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from tracediff.errors import NotATrace
 from tracediff.ingest.readers.kineto import KINETO
+from tracediff.ingest.readers.nsys import NSYS
 from tracediff.ingest.readers.reader import Reader
 from tracediff.ingest.source import TraceFile
 
-READERS: tuple[Reader, ...] = (KINETO,)
+READERS: tuple[Reader, ...] = (KINETO, NSYS)
 
+REPORT = ".nsys-rep"
 FIRST_BYTES = 1 << 16
 """Unpacked bytes from which a format is recognised."""
 
@@ -16,6 +18,18 @@ FIRST_BYTES = 1 << 16
 def trace_suffixes() -> tuple[str, ...]:
     """Suffixes of files that may be traces."""
     return tuple(dict.fromkeys(suffix for reader in READERS for suffix in reader.suffixes))
+
+
+def parts_of(file: TraceFile) -> list[TraceFile]:
+    """The ranks in a file, by its name's suffix; the file itself where it is one.
+
+    Raises:
+        TracediffError: the file cannot be read.
+    """
+    for reader in READERS:
+        if reader.parts and file.name.endswith(reader.suffixes):
+            return reader.parts(file)
+    return [file]
 
 
 def reader_of(file: TraceFile, first: bytes) -> Reader:
@@ -27,6 +41,10 @@ def reader_of(file: TraceFile, first: bytes) -> Reader:
     for reader in READERS:
         if reader.recognises(first):
             return reader
+    if file.name.endswith(REPORT):
+        raise NotATrace(
+            str(file), "a report of Nsight Systems, not its export", f"nsys export --type sqlite {file.name}"
+        )
     printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
     content = "text" if printable >= 0.9 * len(first) else "binary (a protobuf trace?)"
     formats, files = " or ".join(r.name for r in READERS), " or ".join(r.files for r in READERS)

@@ -27,6 +27,7 @@ from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.times import MISSING
 from tracediff.ingest.trace import Arguments, Number, Trace, TraceMeta
 from tracediff.ingest.unread import note_unread
+from tracediff.ingest.vendors import TRANSLATORS
 from tracediff.runtimes import ARGUMENT, VERSIONS
 
 LARGEST_SUM_NS = 2.0**62
@@ -109,26 +110,29 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
         raise TracediffError(
             str(file), "the event durations add up to more than a century", "the file is damaged; record it again"
         )
-    _merge_places(arguments, notes)
     texts = _merged_texts(arguments, list(decoder.texts), notes)
     names, columns["name"], torch_functions = _reduced_python_names(
         _bounded_names(decoder.names, columns["name"], notes), columns["name"], columns["category"]
     )
-    categories = list(decoder.categories)
-    note_unread(notes, columns, names, categories, list(decoder.phases), arguments, texts)
-    return Trace(
+    trace = Trace(
         file=file,
         meta=meta,
-        notes=notes.list(),
+        notes=[],
         **columns,
         names=names,
-        categories=categories,
+        categories=list(decoder.categories),
         ids=[i if not isinstance(i, int) or MISSING < i < -MISSING else str(i) for i in decoder.ids],
         phases=list(decoder.phases),
         arguments=arguments,
         texts=texts,
         torch_functions=torch_functions,
     )
+    for translate in TRANSLATORS:
+        translate(trace, notes)
+    _merge_places(trace.arguments, notes)
+    note_unread(notes, trace)
+    trace.notes = notes.list()
+    return trace
 
 
 def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Notes) -> list[str]:

@@ -21,6 +21,7 @@ class Reader:
         read: the events of a file; takes the file, its unpacked bytes from the first on, how many of them to decode at
             a time (None: as the reader likes), and the names of the arguments to keep (None for all). Raises NotATrace
             if the file contains no events, and TracediffError if it is too damaged to read.
+        parts: the ranks that a file contains, each as a file with its `part`; None for formats with one rank a file.
     """
 
     name: str
@@ -28,3 +29,4 @@ class Reader:
     suffixes: tuple[str, ...]
     recognises: Callable[[bytes], bool]
     read: Callable[[TraceFile, Unpacked, int | None, frozenset[str] | None], Trace]
+    parts: Callable[[TraceFile], list[TraceFile]] | None = None

@@ -40,7 +40,7 @@ def head(analysis: Analysis) -> Head:
         work, busy = analysis.us(analysis.work), analysis.us(analysis.busy)
         busy_too = f", GPU busy {time(busy)}" if time(busy) != time(work) else ""
         step += f"; GPU time {time(work)}{busy_too}"
-    if analysis.tensor_cores is not None:
+    if analysis.tensor_cores:
         step += f"; {percent(analysis.tensor_cores)} of kernel time on tensor cores"
     return Head(side.label, " · ".join(_facts(side)), step, _caution(side))
 

@@ -1,0 +1,168 @@
+"""`TraceBuilder`: events of a format that has columns already → a `Trace`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.source import TraceFile
+from tracediff.ingest.times import LONGEST_US, MISSING, Int64
+from tracediff.ingest.trace import Arguments, Trace, TraceMeta
+
+THREAD_BITS = 24
+"""Bits of a thread's own number in its global one."""
+TIMES = (-(2**61), 2**61)
+"""Limits of times in ns: their differences fit int64."""
+
+
+Names = tuple[Sequence[str], Int64]
+"""Distinct names, and for each event its place among them: int64[n]."""
+
+
+def distinct(names: Sequence[str]) -> Names:
+    """`Names` of a name for each event."""
+    places: dict[str, int] = {}
+    place = np.fromiter((places.setdefault(name, len(places)) for name in names), np.int64, len(names))
+    return list(places), place
+
+
+def by_key(keys: Int64, texts: Mapping[int, str], unknown: str) -> Names:
+    """`Names` of events that refer to theirs by a number."""
+    found, place = np.unique(keys, return_inverse=True)
+    return [texts.get(key, unknown) for key in found.tolist()], place
+
+
+@dataclass
+class TraceBuilder:
+    """Collects events, a group of one category at a time."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    categories: list[str] = field(default_factory=lambda: list(cat.KNOWN))
+    texts: dict[str, int] = field(default_factory=dict)
+    ids: dict[int | str | None, int] = field(default_factory=dict)
+    _columns: list[dict[str, Any]] = field(default_factory=list)
+    _arguments: dict[int, list[Arguments]] = field(default_factory=dict)
+    _length: int = 0
+    _odd: int = 0
+    _untimed: int = 0
+
+    def category(self, name: str) -> int:
+        """The code of a category that may not be one of `categories.KNOWN`."""
+        if name not in self.categories:
+            self.categories.append(name)
+        return self.categories.index(name)
+
+    def add(
+        self,
+        category: int,
+        names: Names,
+        start: Int64,
+        end: Int64,
+        *,
+        thread: Int64 | None = None,
+        ints: Mapping[str, Int64] | None = None,
+        lists: Mapping[str, Int64] | None = None,
+        texts: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Add n complete events.
+
+        Args:
+            names: distinct names, and the place of each event's among them.
+            start, end: int64[n] ns. Events without a start are left out, those that end before it are 0 ns long.
+            thread: int64[n] global numbers of threads, None for events on a device.
+            ints: argument → int64[n], MISSING where absent. lists: argument → int64[n, k], written as JSON.
+            texts: argument → n texts, empty where absent.
+        """
+        is_timed = (start > TIMES[0]) & (start < TIMES[1])
+        self._untimed += int((~is_timed).sum())
+        duration = np.where(is_timed & (end > TIMES[0]) & (end < TIMES[1]), end, start) - np.where(is_timed, start, 0)
+        is_odd = is_timed & ((duration < 0) | (duration > LONGEST_US * 1000) | (end == MISSING))
+        self._odd += int(is_odd.sum())
+        keep = np.flatnonzero(is_timed)
+        if not len(keep):
+            return
+        distinct, place = names
+        codes = np.array([self._code(self.names, name) for name in distinct], np.int32)[place[keep]]
+        pid, tid = self._threads(thread, len(start))
+        self._columns.append(
+            {
+                "ts": start[keep],
+                "dur": np.where(is_odd, 0, duration)[keep],
+                "name": codes,
+                "category": np.full(len(keep), category, np.int32),
+                "pid": pid[keep],
+                "tid": tid[keep],
+            }
+        )
+        arguments = Arguments(self._length + np.arange(len(keep)), {k: v[keep] for k, v in (ints or {}).items()})
+        for name, values in (lists or {}).items():
+            arguments.texts[name] = self._lists(values[keep])
+        for name, given in (texts or {}).items():
+            coded = np.array([self._code(self.texts, text) if text else -1 for text in given], np.int32)
+            arguments.texts[name] = coded[keep]
+        self._arguments.setdefault(category, []).append(arguments)
+        self._length += len(keep)
+
+    def trace(self, file: TraceFile, meta: TraceMeta, notes: Notes) -> Trace:
+        """All events that were added."""
+        notes.add("no-time", "events without a start time were dropped", self._untimed)
+        notes.add("odd-duration", "events with an impossible end count as 0 ns long", self._odd)
+        columns: dict[str, Any] = {
+            name: np.concatenate([group[name] for group in self._columns]) if self._columns else np.empty(0, np.int64)
+            for name in ("ts", "dur", "name", "category", "pid", "tid")
+        }
+        return Trace(
+            file=file,
+            meta=meta,
+            notes=notes.list(),
+            **columns,
+            phase=np.zeros(self._length, np.int32),
+            names=list(self.names),
+            categories=self.categories,
+            ids=list(self.ids),
+            phases=["X"],
+            arguments={code: _joined(groups) for code, groups in self._arguments.items()},
+            texts=list(self.texts),
+        )
+
+    @staticmethod
+    def _code(codes: dict[Any, int], value: Any) -> int:
+        return codes.setdefault(value, len(codes))
+
+    def _threads(self, thread: Int64 | None, length: int) -> tuple[Any, Any]:
+        """int32[n] codes of process and thread."""
+        if thread is None:
+            code = self._code(self.ids, None)
+            return (np.full(length, code, np.int32),) * 2
+        own = (1 << THREAD_BITS) - 1
+        found, inverse = np.unique(thread, return_inverse=True)
+        pids = [self._code(self.ids, (number >> THREAD_BITS) & own) for number in found.tolist()]
+        tids = [self._code(self.ids, number & own) for number in found.tolist()]
+        return np.array(pids, np.int32)[inverse], np.array(tids, np.int32)[inverse]
+
+    def _lists(self, values: Int64) -> Any:
+        """int32[n] codes of rows of numbers, as JSON; −1 where one is absent."""
+        found, inverse = np.unique(values, axis=0, return_inverse=True)
+        codes = [-1 if MISSING in row else self._code(self.texts, json_text(row)) for row in found.tolist()]
+        return np.array(codes, np.int32)[inverse.ravel()]
+
+
+def json_text(value: Any) -> str:
+    """JSON on one line, in the layout that a `Trace` has for lists."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
+
+
+def _joined(groups: list[Arguments]) -> Arguments:
+    """Groups of one category that may have different arguments."""
+    joined = Arguments(np.concatenate([group.rows for group in groups]))
+    for kind, absent, dtype in (("ints", MISSING, np.int64), ("texts", -1, np.int32)):
+        for name in sorted({name for group in groups for name in getattr(group, kind)}):
+            columns = [getattr(g, kind).get(name, np.full(len(g.rows), absent, dtype)) for g in groups]
+            getattr(joined, kind)[name] = np.concatenate(columns)
+    return joined

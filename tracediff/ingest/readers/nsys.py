@@ -1,0 +1,252 @@
+"""Nsight Systems: the SQLite database that ``nsys export --type sqlite`` writes.
+
+Each process with work on a GPU is a rank of its own. NVTX ranges that PyTorch's ``emit_nvtx`` wrote are operators, the
+others annotations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tracediff.errors import NotATrace
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.readers.builder import TraceBuilder, by_key, distinct
+from tracediff.ingest.readers.database import MAGIC, Database, open_database, text_of
+from tracediff.ingest.readers.nvtx import add_ranges
+from tracediff.ingest.readers.reader import Reader
+from tracediff.ingest.source import TraceFile, Unpacked, open_trace
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Device, Trace, TraceMeta
+from tracediff.runtimes import ARGUMENT, CUDA
+
+KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS = (
+    f"CUPTI_ACTIVITY_KIND_{kind}"
+    for kind in ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "SYNCHRONIZATION", "GRAPH_TRACE")
+)
+RANGES, STRINGS, DEVICES, OVERHEAD = "NVTX_EVENTS", "StringIds", "TARGET_INFO_GPU", "PROFILER_OVERHEAD"
+READ = {KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS, RANGES, STRINGS, DEVICES}
+EVENTS = re.compile(
+    r"CUPTI_|NVTX_EVENTS|OSRT_API|SCHED_EVENTS|COMPOSITE_EVENTS|CU(?:DNN|BLAS)_EVENTS|MPI_|OPENACC_|GPU_"
+)
+"""Tables of events; those that are not read are named in a health note."""
+OF_DEVICE = (KERNELS, COPIES, MEMSETS, GRAPHS)
+
+VERSION = re.compile(r"_v\d+$")
+"""What nsys appends to the names of calls."""
+DIRECTIONS = (
+    "",
+    "HtoD",
+    "DtoH",
+    "HtoA",
+    "AtoH",
+    "AtoA",
+    "AtoD",
+    "DtoA",
+    "DtoD",
+    "HtoH",
+    "PtoP",
+    "HtoD",
+    "DtoH",
+    "DtoD",
+)
+"""Of the kinds of copies, by CUPTI's number."""
+MEMORIES = ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown")
+SYNC_NAMES = ("", CUDA.event_sync, CUDA.stream_wait, CUDA.stream_sync, CUDA.context_sync)
+"""Of the kinds of waits, by CUPTI's number."""
+PROCESS_BITS = 24
+"""A thread's global number is that of its process, and below it in so many bits its own."""
+
+
+def recognises(first: bytes) -> bool:
+    """Whether the bytes begin an SQLite database."""
+    return first.startswith(MAGIC)
+
+
+def parts(file: TraceFile) -> list[TraceFile]:
+    """The ranks in the database: a process each, in order of device.
+
+    Raises:
+        TracediffError: it cannot be read.
+    """
+    with open_trace(file) as unpacked:
+        if not recognises(unpacked.peek(len(MAGIC))):
+            return [file]
+        with open_database(file, unpacked) as database:
+            count = len(_processes(database))
+    return [replace(file, part=f"rank{rank}") for rank in range(count)] if count > 1 else [file]
+
+
+def read(file: TraceFile, unpacked: Unpacked, _chunk: int | None, _only: frozenset[str] | None) -> Trace:
+    """The events of one process of the database; see `Reader`."""
+    notes = Notes()
+    with open_database(file, unpacked) as database:
+        _check(database)
+        processes = _processes(database)
+        rank = int(file.part.removeprefix("rank") or 0)
+        process = processes[rank] if rank < len(processes) else None
+        builder = TraceBuilder()
+        _add_kernels(builder, database, process)
+        _add_copies(builder, database, process)
+        _add_calls(builder, database, process)
+        _add_syncs(builder, database, process)
+        add_ranges(builder, database, _of_thread(process), notes)
+        devices = _devices(database)
+        _note_unread(database, notes)
+    trace = builder.trace(file, TraceMeta(device_properties=devices), notes)
+    if not len(trace):
+        raise NotATrace(str(file), "contains no events", "record with nsys profile --trace cuda,nvtx")
+    return trace
+
+
+def _check(database: Database) -> None:
+    if not {*OF_DEVICE, CALLS, RANGES} & database.columns.keys():
+        reason = "an SQLite database, but no export of Nsight Systems"
+        raise NotATrace(str(database.file), reason, "export one: nsys export --type sqlite FILE.nsys-rep")
+
+
+def _processes(database: Database) -> list[int]:
+    """The global numbers of the processes with work on a device, in order of device."""
+    first: dict[int, int] = {}
+    for table in OF_DEVICE:
+        if {"globalPid", "deviceId"} <= set(database.columns.get(table, ())):
+            query = f'SELECT globalPid, min(deviceId) FROM "{table}" GROUP BY globalPid'
+            for process, device in database.rows(query):
+                if isinstance(process, int) and isinstance(device, int):
+                    first[process] = min(device, first.get(process, device))
+    return sorted(first, key=lambda process: (first[process], process))
+
+
+Condition = tuple[str, Sequence[int]]
+"""A condition on rows, and its values."""
+
+
+def _of_process(database: Database, table: str, process: int | None) -> Condition:
+    known = "globalPid" in database.columns.get(table, ())
+    return ('"globalPid" = ?', (process,)) if known and process is not None else ("", ())
+
+
+def _of_thread(process: int | None) -> Condition:
+    return ('("globalTid" >> 24) = ?', (process >> PROCESS_BITS,)) if process is not None else ("", ())
+
+
+def _columns(database: Database, table: str, condition: Condition, names: str) -> dict[str, Int64]:
+    columns = names.split()
+    return dict(zip(columns, database.integers(table, columns, *condition), strict=True))
+
+
+def _add_kernels(builder: TraceBuilder, database: Database, process: int | None) -> None:
+    found = _columns(
+        database,
+        KERNELS,
+        _of_process(database, KERNELS, process),
+        "start end deviceId streamId correlationId demangledName gridX gridY gridZ blockX blockY blockZ graphNodeId "
+        "registersPerThread",
+    )
+    texts = database.texts(STRINGS, "id", "value", found["demangledName"])
+    builder.add(
+        cat.KERNEL,
+        by_key(found["demangledName"], texts, "an unnamed kernel"),
+        found["start"],
+        found["end"],
+        ints=_place(found)
+        | {"graph node id": found["graphNodeId"], "registers per thread": found["registersPerThread"]},
+        lists={
+            ARGUMENT.grid: np.stack([found[f"grid{axis}"] for axis in "XYZ"], axis=1),
+            ARGUMENT.block: np.stack([found[f"block{axis}"] for axis in "XYZ"], axis=1),
+        },
+    )
+    graphs = _columns(
+        database,
+        GRAPHS,
+        _of_process(database, GRAPHS, process),
+        "start end deviceId streamId correlationId graphId",
+    )
+    names = [f"CUDA graph {graph}" if graph != MISSING else "CUDA graph" for graph in graphs["graphId"].tolist()]
+    builder.add(cat.KERNEL, distinct(names), graphs["start"], graphs["end"], ints=_place(graphs))
+
+
+def _place(found: dict[str, Int64]) -> dict[str, Int64]:
+    return {
+        ARGUMENT.device: found["deviceId"],
+        ARGUMENT.stream: found["streamId"],
+        ARGUMENT.correlation: found["correlationId"],
+    }
+
+
+def _add_copies(builder: TraceBuilder, database: Database, process: int | None) -> None:
+    place = "start end deviceId streamId correlationId bytes"
+    copies = _columns(database, COPIES, _of_process(database, COPIES, process), f"{place} copyKind srcKind dstKind")
+    names = [
+        _copy(*numbers)
+        for numbers in zip(*(copies[c].tolist() for c in ("copyKind", "srcKind", "dstKind")), strict=True)
+    ]
+    size = {ARGUMENT.size: copies["bytes"]}
+    builder.add(cat.MEMCPY, distinct(names), copies["start"], copies["end"], ints=_place(copies) | size)
+    memsets = _columns(database, MEMSETS, _of_process(database, MEMSETS, process), f"{place} memKind")
+    names = [f"Memset ({_one_of(MEMORIES, kind, 'Unknown')})" for kind in memsets["memKind"].tolist()]
+    size = {ARGUMENT.size: memsets["bytes"]}
+    builder.add(cat.MEMSET, distinct(names), memsets["start"], memsets["end"], ints=_place(memsets) | size)
+
+
+def _copy(kind: int, source: int, target: int) -> str:
+    """A copy's name as Kineto writes it."""
+    memories = f"({_one_of(MEMORIES, source, 'Unknown')} -> {_one_of(MEMORIES, target, 'Unknown')})"
+    return " ".join(filter(None, ("Memcpy", _one_of(DIRECTIONS, kind, ""), memories)))
+
+
+def _one_of(names: Sequence[str], number: int, otherwise: str) -> str:
+    return names[number] if 0 <= number < len(names) else otherwise
+
+
+def _add_calls(builder: TraceBuilder, database: Database, process: int | None) -> None:
+    found = _columns(database, CALLS, _of_thread(process), "start end globalTid correlationId nameId")
+    texts = database.texts(STRINGS, "id", "value", found["nameId"])
+    names, place = by_key(found["nameId"], {k: VERSION.sub("", text) for k, text in texts.items()}, "an unnamed call")
+    runtime, driver = map(cat.KNOWN.index, CUDA.calls)
+    is_driver = np.array([name[:2] == "cu" and name[:4] != "cuda" for name in names], bool)[place]
+    for category, mine in ((runtime, ~is_driver), (driver, is_driver)):
+        builder.add(
+            category,
+            (names, place[mine]),
+            found["start"][mine],
+            found["end"][mine],
+            thread=found["globalTid"][mine],
+            ints={ARGUMENT.correlation: found["correlationId"][mine]},
+        )
+
+
+def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -> None:
+    place = "start end deviceId streamId correlationId syncType eventId"
+    found = _columns(database, SYNCS, _of_process(database, SYNCS, process), place)
+    names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in found["syncType"].tolist()]
+    ints = _place(found) | {ARGUMENT.sync_kind: found["syncType"], ARGUMENT.awaited_event: found["eventId"]}
+    builder.add(builder.category(CUDA.syncs), distinct(names), found["start"], found["end"], ints=ints)
+
+
+def _devices(database: Database) -> tuple[Device, ...]:
+    if not {"id", "name"} <= set(database.columns.get(DEVICES, ())):
+        return ()
+    rows = database.rows(f'SELECT DISTINCT id, name FROM "{DEVICES}" ORDER BY id')
+    return tuple(Device(number, text_of(name)) for number, name in rows if isinstance(number, int))
+
+
+def _note_unread(database: Database, notes: Notes) -> None:
+    others = sorted(name for name in database.columns if EVENTS.match(name) and name not in READ)
+    filled = [name for name in others if any(True for _ in database.rows(f'SELECT 1 FROM "{name}" LIMIT 1'))]
+    if filled:
+        notes.add("unread-tables", f"tables of the database that are not read: {', '.join(filled)}", len(filled))
+
+
+NSYS = Reader(
+    "an SQLite export of Nsight Systems",
+    "the .sqlite that nsys export --type sqlite writes",
+    (".sqlite", ".sqlite.gz", ".sqlite.zst"),
+    recognises,
+    read,
+    parts,
+)

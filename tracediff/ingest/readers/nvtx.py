@@ -1,0 +1,99 @@
+"""NVTX ranges of an nsys database: PyTorch's operators, and annotations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.readers.builder import TraceBuilder, distinct, json_text
+from tracediff.ingest.readers.database import Database, text_of
+from tracediff.ingest.times import MISSING
+from tracediff.patterns import NAMES_KEPT
+from tracediff.runtimes import collective_of_scope
+
+RANGES, STRINGS = "NVTX_EVENTS", "StringIds"
+PUSH_POP, START_END = 59, 60
+"""Types of events that are ranges; the others name domains, threads and categories, or mark an instant."""
+EMITTED = re.compile(
+    r"(?s)(?P<name>.*?)(?:, seq = (?P<seq>\d{1,18}))?(?:, op_id = (?P<op>\d{1,18}))?"
+    r"(?:, sizes = (?P<sizes>\[.*?\]))?(?:, input_op_ids = .*)?\Z"
+)
+"""What PyTorch's emit_nvtx writes: ``aten::mul, seq = 5, op_id = 7, sizes = [[2, 3], []]``."""
+SCOPE = re.compile(r".*[ #(]|Optimizer\.")
+"""Names of record_function; those of operators have no such characters."""
+
+
+Parsed = tuple[str, bool, int, int, str]
+"""Name, whether it is an operator's, sequence number, id, and sizes as JSON, of a range."""
+
+
+def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, Sequence[int]], notes: Notes) -> None:
+    """Add the ranges of the threads that ``condition`` selects."""
+    where, values = condition
+    types = f'"eventType" IN ({PUSH_POP}, {START_END})'
+    start, end, thread, text_id, kind = database.integers(
+        RANGES, ("start", "end", "globalTid", "textId", "eventType"), f"{types} AND {where}" if where else types, values
+    )
+    texts = _texts(database, types, where, values, len(start))
+    registered = database.texts(STRINGS, "id", "value", text_id)
+    texts = [text or registered.get(key, "") for text, key in zip(texts, text_id.tolist(), strict=True)]
+    is_open = end == MISSING
+    notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", int(is_open.sum()))
+    parsed = {text: _parsed(text) for text in dict.fromkeys(texts)}
+    rows = [parsed[text] for text in texts]
+    is_op = np.array([row[1] for row in rows], bool) & (kind == PUSH_POP)
+    for category, mine in ((cat.CPU_OP, is_op & ~is_open), (cat.ANNOTATION, ~is_op & ~is_open)):
+        some = [row for row, is_mine in zip(rows, mine.tolist(), strict=True) if is_mine]
+        builder.add(
+            category,
+            distinct([row[0] for row in some]),
+            start[mine],
+            end[mine],
+            thread=thread[mine],
+            ints={
+                "Sequence number": np.array([row[2] for row in some], np.int64),
+                "External id": np.array([row[3] for row in some], np.int64),
+            },
+            texts={"Input Dims": [row[4] for row in some]},
+        )
+
+
+def _texts(database: Database, types: str, where: str, values: Sequence[int], count: int) -> list[str]:
+    if "text" not in database.columns.get(RANGES, ()):
+        return [""] * count
+    query = f'SELECT "text" FROM "{RANGES}" WHERE {types}' + (f" AND {where}" if where else "")
+    return ["" if text is None else text_of(text) for (text,) in database.rows(query, values)]
+
+
+def _parsed(text: str) -> Parsed:
+    """What a range says."""
+    name, mark, op = text.rpartition(", op_id = ")
+    if mark and op.isdecimal() and op.isascii() and len(op) < 19 and "sizes = " not in name:
+        name, mark, seq = name.rpartition(", seq = ") if ", seq = " in name else (name, "", "")
+        if not mark or (seq.isdecimal() and seq.isascii() and len(seq) < 19):
+            return *_named(name), int(seq) if mark else MISSING, int(op), ""
+    match = EMITTED.match(text)
+    if match is None or not (match["seq"] or match["op"]):
+        return text or "an unnamed range", False, MISSING, MISSING, ""
+    numbers = [int(match[group]) if match[group] else MISSING for group in ("seq", "op")]
+    return *_named(match["name"]), numbers[0], numbers[1], _sizes(match["sizes"])
+
+
+@lru_cache(maxsize=NAMES_KEPT)
+def _named(name: str) -> tuple[str, bool]:
+    """(the name, whether it is an operator's)."""
+    return name, not SCOPE.match(name) and not collective_of_scope(name)
+
+
+def _sizes(text: str | None) -> str:
+    """Sizes of inputs in the layout of a `Trace`; empty where they are none."""
+    try:
+        return json_text(msgspec.json.decode(text, type=list)) if text else ""
+    except msgspec.DecodeError:
+        return ""
