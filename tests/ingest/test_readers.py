@@ -82,7 +82,7 @@ def test_archives_labels_and_messages_know_the_registered_format(tmp_path: Path)
     assert [file.member for file in find_traces(tmp_path / "set.zip")] == ["rank1.rtrace"]
     assert labels_for([tmp_path / "job.rtrace", tmp_path / "job2.trace.json.gz"]) == ["job", "job2"]
     assert ".rtrace" in trace_suffixes()
-    with pytest.raises(NotATrace, match=r"text, not Kineto JSON or reversed JSON; give the .* or a \.rtrace file"):
+    with pytest.raises(NotATrace, match=r"text, not Kineto JSON, .* or reversed JSON; give the .* or a \.rtrace file"):
         reader_of(TraceFile("x"), b"hello")
 
 

@@ -90,6 +90,16 @@ def _has_steps(comparison: Comparison) -> bool:
     return not (comparison.control.whole_file or comparison.test.whole_file)
 
 
+EQUAL_STEPS = (
+    "The test side does nothing in its place, so a shorter step may only skip work. Compare equal work, or check that "
+    "the result does not need it."
+)
+WHOLE_RECORDINGS = (
+    "The recordings have no steps, so they may hold different parts of an iteration. Compare whole iterations: name the "
+    "annotation of one with --step-marker, or record from the start of one to the end of another."
+)
+
+
 def missing(comparison: Comparison) -> list[Finding]:
     """missing-work: matrix products, convolutions or attention of the control side that the test side does not do, nor
     anything in their place. None where all work is done less often, which says it already.
@@ -111,8 +121,7 @@ def missing(comparison: Comparison) -> list[Finding]:
             kinds.MISSING_WORK,
             f"{percent(share)} of control's work is missing on the test side: {plural(events, noun)} per step "
             f"({', '.join(sorted({g.family for g in groups}))})",
-            "The test side does nothing in its place, so a shorter step may only skip work. Compare equal work, or "
-            "check that the result does not need it.",
+            EQUAL_STEPS if _has_steps(comparison) else WHOLE_RECORDINGS,
             evidence=tuple(
                 of_group(comparison, g, g.call or g.control[0].op)
                 for g in sorted(groups, key=lambda g: (-lost[id(g)], g.name))[:5]

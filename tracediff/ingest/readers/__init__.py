@@ -47,5 +47,11 @@ def reader_of(file: TraceFile, first: bytes) -> Reader:
         )
     printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
     content = "text" if printable >= 0.9 * len(first) else "binary (a protobuf trace?)"
-    formats, files = " or ".join(r.name for r in READERS), " or ".join(r.files for r in READERS)
+    formats, files = (_alternatives(texts) for texts in ([r.name for r in READERS], [r.files for r in READERS]))
     raise NotATrace(str(file), f"{content}, not {formats}", f"give {files}")
+
+
+def _alternatives(texts: list[str]) -> str:
+    """``a, b or c``."""
+    *others, last = texts
+    return f"{', '.join(others)} or {last}" if others else last
