@@ -95,8 +95,8 @@ EQUAL_STEPS = (
     "the result does not need it."
 )
 WHOLE_RECORDINGS = (
-    "The recordings have no steps, so they may hold different parts of an iteration. Compare whole iterations: name the "
-    "annotation of one with --step-marker, or record from the start of one to the end of another."
+    "The recordings have no steps, so they may hold different parts of an iteration. Compare whole iterations: name "
+    "the annotation of one with --step-marker, or record from the start of one to the end of another."
 )
 
 
