@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tracediff.aggregate.shared_columns import SharedColumns
 from tracediff.aggregate.snapshot import SUFFIX, is_snapshot, read_snapshot
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
+from tracediff.ingest.captures import captures_beside, is_capture
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
 from tracediff.ingest.health import Notes
@@ -22,18 +23,20 @@ from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import OnRead, TraceFile, stored_sizes
 from tracediff.load_options import LoadOptions, SetOptions
-from tracediff.profile.build import ARGUMENTS, build_profile
+from tracediff.profile.build import ARGUMENTS, CAPTURE_ARGUMENTS, build_profile
 from tracediff.profile.context import Context, build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model import Profile
+from tracediff.profile.placement.captures import Capture, captures_of
 from tracediff.profile.selection import Selection
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 from tracediff.progress import Meter, OnProgress
 from tracediff.workers import Processes, in_executor
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Wanted = tuple[TraceFile, Selection, tuple[TraceFile, ...]]
-"""A file, its selected steps, and the execution traces beside it."""
+Files = tuple[TraceFile, ...]
+Wanted = tuple[TraceFile, Selection, Files, Files]
+"""A file, its selected steps, the execution traces beside it, and the captures of its graphs."""
 Attempt = Callable[[Wanted, OnRead | None], Profile | TracediffError]
 
 TRACE_NAME = ".pt.trace.json"
@@ -52,10 +55,11 @@ def profile_file(
     selection: Selection | None = None,
     tables: Sequence[str] = (),
     beside: Sequence[TraceFile] = (),
+    captures: Sequence[TraceFile] = (),
     on_read: OnRead | None = None,
 ) -> Profile:
-    """The profile of one file, with operator inputs from the execution traces ``beside`` it if it has none; see
-    `build_profile`, `with_inputs`, and `read_trace` for ``on_read``.
+    """The profile of one file, with operator inputs from the execution traces ``beside`` it if it has none, and the
+    operators of graph replays from ``captures``; see `build_profile`, `with_inputs`, and `read_trace` for ``on_read``.
 
     Raises:
         TracediffError: the file cannot be read, or is not a trace.
@@ -63,7 +67,22 @@ def profile_file(
     needed = file_tables(tables)
     read = ARGUMENTS | arguments_of(needed) | ({LINK} if beside else set())
     trace = with_inputs(read_trace(file, only=read, on_read=on_read), beside)
-    return build_profile(trace, step_marker, families, selection, needed)
+    graphs = [graph for capture in captures for graph in read_captures(capture)]
+    return build_profile(trace, step_marker, families, selection, needed, graphs)
+
+
+@lru_cache(maxsize=8)
+def read_captures(file: TraceFile) -> tuple[Capture, ...]:
+    """The captured graphs in a capture trace.
+
+    Raises:
+        TracediffError: the file cannot be read, or captures no graph.
+    """
+    found = captures_of(read_trace(file, only=CAPTURE_ARGUMENTS))
+    if not found:
+        reason = "contains no launch that a graph captured"
+        raise TracediffError(str(file), reason, "give the trace that the engine wrote while it captured its graphs")
+    return tuple(found)
 
 
 def read_context(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Context:
@@ -100,7 +119,7 @@ def load_sets(
         for snapshot, chosen_set in zip(snapshots, chosen, strict=True)
     ]
     to_read = [
-        [] if snapshot else _to_read(listed, chosen_set.selection)
+        [] if snapshot else _to_read(listed, chosen_set)
         for listed, snapshot, chosen_set in zip(files, snapshots, chosen, strict=True)
     ]
     found = _profiles(
@@ -124,7 +143,7 @@ def load_sets(
         notes.add(
             EXECUTION_TRACE,
             "execution traces were found beside the traces: they give the shapes that a trace lacks",
-            len(listed) - len(traces),
+            sum(not is_capture(file) for file in listed) - len(traces) if traces else 0,
         )
         profiles = _usable([found[wanted] for wanted in traces], notes, where, options.keep_going)
         arranged = arrange(chosen_set.label or label, profiles, chosen_set.selection, chosen_set.ranks, notes.list())
@@ -143,14 +162,18 @@ def load_sets(
     return sets
 
 
-def _to_read(files: list[TraceFile], selection: Selection) -> list[Wanted]:
-    """The traces among ``files``, each with the execution traces of its folder."""
+def _to_read(files: list[TraceFile], chosen: SetOptions) -> list[Wanted]:
+    """The traces among ``files``, each with the execution traces of its folder, and the captures of its graphs: those
+    given, else those beside it.
+    """
+    files = [f for f in files if not is_capture(f)] or files
+    given = tuple(file for where in chosen.captures for file in find_traces(where))
     others = {f for f in files if is_execution_trace(f)}
     beside: dict[tuple[str, ...], list[TraceFile]] = {}
     for other in sorted(others):
         beside.setdefault(other.folders, []).append(other)
     traces = [f for f in files if f not in others] or files
-    return [(f, selection, tuple(beside.get(f.folders, ()))) for f in traces]
+    return [(f, chosen.selection, tuple(beside.get(f.folders, ())), given or captures_beside(f)) for f in traces]
 
 
 def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
@@ -218,7 +241,7 @@ def _as_they_come(
     files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
 ) -> Iterator[tuple[int, Profile | TracediffError]]:
     """(position, what became of it) of each file."""
-    sizes = stored_sizes([file for file, _, _ in files])
+    sizes = stored_sizes([wanted[0] for wanted in files])
     if options.executor is not None:
         yield from in_executor(files, sizes, attempt, options.executor, progress)
     elif (jobs := _jobs(files, sizes, options)) > 1:
@@ -234,7 +257,7 @@ def _as_they_come(
 def _attempt(
     wanted: Wanted, on_read: OnRead | None, *, step_marker: str | None, families: Families, tables: Sequence[str]
 ) -> Profile | TracediffError:
-    file, selection, beside = wanted
+    file, selection, beside, captures = wanted
     try:
         return profile_file(
             file,
@@ -243,6 +266,7 @@ def _attempt(
             selection=selection,
             tables=tables,
             beside=beside,
+            captures=captures,
             on_read=on_read,
         )
     except TracediffError as error:

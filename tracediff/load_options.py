@@ -17,11 +17,13 @@ class SetOptions:
         label: name of the set in reports; None for the last part of its path.
         ranks: the ranks used; None for all.
         selection: the steps used.
+        captures: paths of the traces of graph captures; empty for those in ``capture_traces/`` beside each trace.
     """
 
     label: str | None = None
     ranks: frozenset[int] | None = None
     selection: Selection = field(default_factory=Selection)
+    captures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

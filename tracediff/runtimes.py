@@ -62,6 +62,8 @@ class Runtime:
         kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
         syncs: category of records of waits of calls and streams. counters: category of hardware counters.
         launches: calls that launch a kernel. graph_launches: calls that replay a graph.
+        capture_begins: calls that begin to capture a graph.
+        captured_copies: calls that copy or set memory, in a graph, too.
         synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always wait.
         copy_calls: copy calls that may wait, since copies of pageable memory do.
         stream_waits: calls by which a stream waits for an event. event_records: calls that record an event.
@@ -91,6 +93,8 @@ class Runtime:
     counters: str = ""
     launches: str = ""
     graph_launches: str = ""
+    capture_begins: str = ""
+    captured_copies: str = ""
     synchronising: str = ""
     waiting_copies: str = ""
     copy_calls: str = ""
@@ -137,6 +141,8 @@ CUDA = Runtime(
     counters="cuda_profiler_range",
     launches=r"cu(?:da)?Launch",
     graph_launches=r"cu(?:da)?GraphLaunch",
+    capture_begins=r"cu(?:da)?StreamBeginCapture",
+    captured_copies=r"cu(?:da)?Mem(?:cpy|set)",
     synchronising=r"cu\w*Synchronize",
     waiting_copies=r"cudaMemcpy$",
     copy_calls=r"cu(?:da)?Memcpy(?!.*Peer)",
@@ -166,6 +172,8 @@ HIP = Runtime(
     memsets=(MEMSET,),
     launches=r"hip\w*Launch",
     graph_launches=r"hipGraphLaunch",
+    capture_begins=r"hipStreamBeginCapture",
+    captured_copies=r"hipMem(?:cpy|set)",
     synchronising=r"hip\w*Synchronize",
     waiting_copies=r"hipMemcpy(?:WithStream)?$",
     copy_calls=r"hipMemcpy(?!.*Peer)",
@@ -303,6 +311,8 @@ _LAUNCH = _any_of(p for r in SUPPORTED for p in (r.launches, r.graph_launches))
 _GRAPH_LAUNCH = _any_of(r.graph_launches for r in SUPPORTED)
 _WAITS = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.waiting_copies))
 _MAY_WAIT = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.copy_calls))
+_CAPTURE_BEGIN = _any_of(r.capture_begins for r in SUPPORTED)
+_CAPTURED_COPY = _any_of(r.captured_copies for r in SUPPORTED)
 _STREAM_WAIT = _any_of(r.stream_waits for r in SUPPORTED)
 _COPIES = tuple(re.compile(r.copy_events, re.IGNORECASE) for r in SUPPORTED if r.copy_events)
 _CALLS = tuple((r, re.compile(f"^{r.call_prefix}")) for r in SUPPORTED if r.call_prefix)
@@ -389,6 +399,16 @@ def _role(call: str, vendor: Runtime) -> str:
 def is_graph_launch(call: str) -> bool:
     """Whether a call of this name replays a graph."""
     return _GRAPH_LAUNCH.match(call) is not None
+
+
+def is_capture_begin(call: str) -> bool:
+    """Whether a call of this name begins to capture a graph."""
+    return _CAPTURE_BEGIN.match(call) is not None
+
+
+def is_captured_copy(call: str) -> bool:
+    """Whether a call of this name copies or sets memory, which a graph does in its replay."""
+    return _CAPTURED_COPY.match(call) is not None
 
 
 def is_stream_wait(call: str) -> bool:

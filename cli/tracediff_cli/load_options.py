@@ -29,7 +29,8 @@ class LoadArguments:
 
     Attributes:
         sides: allowed prefixes of values; empty if the command has no control and test.
-        labels, ranks, steps, skips: values in the order given, with their prefixes. tables: names, or ``all``.
+        labels, ranks, steps, skips, captures: values in the order given, with their prefixes.
+        tables: names, or ``all``.
         step_marker, families, jobs, max_memory, executor: None for the default.
     """
 
@@ -38,6 +39,7 @@ class LoadArguments:
     ranks: tuple[str, ...]
     steps: tuple[str, ...]
     skips: tuple[str, ...]
+    captures: tuple[str, ...]
     step_marker: str | None
     families: str | None
     tables: tuple[str, ...]
@@ -73,13 +75,25 @@ class LoadArguments:
         from tracediff.profile.tables import table_names
 
         table_names(self.tables)  # reject unknown names before reading anything
-        ranks, steps, skips = (
+        ranks, steps, skips, captures = (
             self._by_set(name, values, count)
-            for name, values in (("--rank", self.ranks), ("--step", self.steps), ("--skip-first", self.skips))
+            for name, values in (
+                ("--rank", self.ranks),
+                ("--step", self.steps),
+                ("--skip-first", self.skips),
+                ("--capture", self.captures),
+            )
         )
         sets = tuple(
-            SetOptions(label, frozenset(_number("--rank", rank) for rank in set_ranks) or None, _selection(step, skip))
-            for label, set_ranks, step, skip in zip(self._labels(count), ranks, steps, skips, strict=True)
+            SetOptions(
+                label,
+                frozenset(_number("--rank", rank) for rank in set_ranks) or None,
+                _selection(step, skip),
+                tuple(of_set),
+            )
+            for label, set_ranks, step, skip, of_set in zip(
+                self._labels(count), ranks, steps, skips, captures, strict=True
+            )
         )
         rules = read_rules(self.families) if self.families is not None else DEFAULT
         return LoadOptions(
@@ -171,6 +185,15 @@ def load_options(
             help="Leave out the first N steps of each file [default: 1 if there are 3 or more].",
         )
         @option(
+            "--capture",
+            "captures",
+            group=SETS,
+            multiple=True,
+            metavar=f"{prefix}FILE",
+            help="Take the operators of graph replays from this trace of the graphs' capture [default: those in "
+            "capture_traces/ beside a trace].",
+        )
+        @option(
             "--step-marker",
             group=SETS,
             metavar="REGEX",
@@ -216,6 +239,7 @@ def load_options(
             ranks: tuple[str, ...],
             steps: tuple[str, ...],
             skips: tuple[str, ...],
+            captures: tuple[str, ...],
             step_marker: str | None,
             families: str | None,
             tables: tuple[str, ...],
@@ -231,6 +255,7 @@ def load_options(
                 ranks,
                 steps,
                 skips,
+                captures,
                 step_marker,
                 families,
                 tables,

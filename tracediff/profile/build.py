@@ -18,6 +18,7 @@ from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.context import build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model import CallTable, OpTable, Origin, PackedTimeline, Profile
+from tracediff.profile.placement.captures import KERNEL_ARGUMENT, Capture
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.steps import Steps
@@ -34,6 +35,9 @@ MEMORY = ("Bytes", "Total Allocated", "Device Type", "Device Id")
 ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY, *copies.SCHEMA.arguments))
 """The event arguments that every profile needs."""
 
+CAPTURE_ARGUMENTS = ARGUMENTS | {KERNEL_ARGUMENT}
+"""Those that `captures_of` needs."""
+
 NOT_MEASURED = (cat.SPAN, cat.METADATA)
 """Categories whose complete events are not work, such as the profiler's own span."""
 
@@ -44,6 +48,7 @@ def build_profile(
     families: Families = DEFAULT,
     selection: Selection | None = None,
     tables: Sequence[str] = (),
+    captures: Sequence[Capture] = (),
 ) -> Profile:
     """The profile of ``trace``.
 
@@ -52,12 +57,13 @@ def build_profile(
         families: rules that map operators to families of work.
         selection: the steps from which the timeline's typical step is chosen; the tables cover all steps.
         tables: names of tables to build.
+        captures: of the graphs that the trace replays.
 
     Raises:
         TracediffError: the marker is not a regular expression, or matches no annotation.
     """
     notes = Notes({(n.code, n.message): n.count for n in trace.notes})
-    context = build_context(trace, step_marker, families, notes)
+    context = build_context(trace, step_marker, families, notes, captures)
     steps, gpu, lanes, completions, account, calls = (
         context.steps,
         context.gpu,
@@ -68,7 +74,7 @@ def build_profile(
     )
     operations = _op_table(trace, steps, gpu, lanes)
     table, texts = _with_own_texts(trace, calls.table)
-    kernels, launch_shapes = kernel_work(trace, gpu, calls, np.diff(completions), notes)
+    kernels, launch_shapes = kernel_work(trace, gpu, calls, context.captured_node, np.diff(completions), notes)
     kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
     further = build_tables(context, tables)
     on_host, threads = (empty_work(), []) if len(gpu.rows) else host_work(trace, steps, lanes["ops"], calls)

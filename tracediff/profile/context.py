@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracediff.ingest.health import Notes
@@ -9,8 +10,10 @@ from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.kernels.families import Families
 from tracediff.profile.placement.calls import Calls, build_calls
+from tracediff.profile.placement.captures import Capture
 from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
 from tracediff.profile.placement.nesting import LANES, Lane, build_lane
+from tracediff.profile.placement.replays import with_captures
 from tracediff.profile.placement.steps import Steps, find_steps
 from tracediff.profile.step_states import StepAccount, step_account
 
@@ -21,6 +24,8 @@ class Context:
 
     Attributes:
         completions: int64[s + 1] ns, see `Steps.completions`.
+        captured_node: int64[g] node of `calls` of each GPU event of a graph replay, from the graph's capture; −1 for
+            others.
     """
 
     trace: Trace
@@ -31,9 +36,12 @@ class Context:
     account: StepAccount
     calls: Calls
     families: Families
+    captured_node: Int64
 
 
-def build_context(trace: Trace, step_marker: str | None, families: Families, notes: Notes) -> Context:
+def build_context(
+    trace: Trace, step_marker: str | None, families: Families, notes: Notes, captures: Sequence[Capture] = ()
+) -> Context:
     """The context of a trace, for the tables of a profile, `build_timeline` and `follow`.
 
     Raises:
@@ -49,6 +57,7 @@ def build_context(trace: Trace, step_marker: str | None, families: Families, not
         trace, steps, completions, gpu=gpu, ops=lanes["ops"], annotations=lanes["annotations"], families=families
     )
     calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
+    calls, captured_node = with_captures(trace, gpu, calls, captures, notes)
     return Context(
         trace=trace,
         steps=steps,
@@ -58,4 +67,5 @@ def build_context(trace: Trace, step_marker: str | None, families: Families, not
         account=account,
         calls=calls,
         families=families,
+        captured_node=captured_node,
     )

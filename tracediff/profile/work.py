@@ -26,10 +26,12 @@ UNMATCHED = -1
 
 
 def kernel_work(
-    trace: Trace, gpu: GpuEvents, calls: Calls, periods: Int64, notes: Notes
+    trace: Trace, gpu: GpuEvents, calls: Calls, captured_node: Int64, periods: Int64, notes: Notes
 ) -> tuple[WorkTable, list[str]]:
-    """(the GPU events of the file, the grids and blocks that `launch_shape` refers to); ``periods`` are int64[steps]
-    ns.
+    """(the GPU events of the file, the grids and blocks that `launch_shape` refers to).
+
+    Args:
+        captured_node: int64[g] see `Context`. periods: int64[steps] ns.
     """
     rows = gpu.rows
     ns = gpu.end - gpu.start
@@ -42,6 +44,7 @@ def kernel_work(
     launched = np.where(gpu.launch >= 0, calls.position[gpu.launch], -1)
     placed = (launched >= 0) & (gpu.step >= 0)
     node = np.where(placed, calls.node[launched] if len(calls.node) else -1, -1)
+    node = np.where(placed & (captured_node >= 0), captured_node, node)
     op = calls.table.kind[node] == OP if len(calls.table.kind) else np.zeros(len(rows), bool)
     shape, texts = _launch_shapes(trace, rows)
     stream = trace.integer_column(ARGUMENT.stream, cat.GPU)[rows]

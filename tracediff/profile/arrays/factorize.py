@@ -29,6 +29,13 @@ def numbered_texts(texts: Iterable[str]) -> tuple[Int64, list[str]]:
     return np.array([place[text] for text in texts], np.int64), distinct
 
 
+def group_rows(key: Int64, rows: Int64) -> list[Int64]:
+    """``rows`` in groups of equal ``key``, which is sorted."""
+    if not len(rows):
+        return []
+    return np.split(rows, np.flatnonzero(np.diff(key)) + 1)
+
+
 def ordinals(group: Int64) -> Int64:
     """int64[n]: how many earlier rows have the same value in ``group``."""
     order = np.argsort(group, kind="stable")

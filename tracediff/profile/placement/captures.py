@@ -1,0 +1,147 @@
+"""The capture of a CUDA or HIP graph: what each launch in it was for, which a replay of the graph does not record.
+
+Serving engines write a trace while they capture a graph (``capture_traces/``): launches below operators, modules and
+annotations, and no event on the device, since a captured launch runs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.model import CallTable
+from tracediff.profile.placement.calls import PHASE, build_calls
+from tracediff.profile.placement.nesting import LANES, build_lane
+from tracediff.profile.placement.steps import whole_file
+from tracediff.runtimes import ARGUMENT, is_capture_begin, is_captured_copy, is_launch
+
+COPY = "copy"
+"""The name of a launch that copies or sets memory: captures do not say how."""
+KERNEL_ARGUMENT = "kernel"
+"""Argument of a launch that names its kernel; HIP's have it, CUDA's do not."""
+
+
+@dataclass(frozen=True)
+class CallPath:
+    """Where a launch is in the call tree of its capture: nodes from the outermost on.
+
+    Attributes:
+        nodes: (kind of `calls.KINDS`, name, shapes, dtypes, strides, ordinal) of each; texts are empty where not
+            recorded.
+    """
+
+    nodes: tuple[tuple[int, str, str, str, str, int], ...]
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One captured graph: its launches in order.
+
+    Attributes:
+        names: of the launched kernels, empty where not recorded, `COPY` for copies. shapes: grid and block of each.
+        paths: of each.
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[str, ...]
+    paths: tuple[CallPath, ...]
+
+
+def captures_of(trace: Trace) -> list[Capture]:
+    """The captured graphs in a capture trace, in order of time; empty if no launch in it is a captured one."""
+    notes = Notes()
+    steps = whole_file(trace)
+    ops, annotations = (build_lane(trace, LANES[name], notes) for name in ("ops", "annotations"))
+    calls = build_calls(trace, steps, ops, annotations, notes)
+    launches = _captured_launches(trace)
+    begins = _begins(trace)
+    graph = np.searchsorted(begins, trace.ts[launches], side="right")
+    names, shapes = _names(trace, launches), _shapes(trace, launches)
+    paths = _Paths(trace, calls.table)
+    nodes = [paths.of(int(calls.node[calls.position[row]])) for row in launches.tolist()]
+    found = []
+    for number in np.unique(graph).tolist():
+        mine = np.flatnonzero(graph == number).tolist()
+        found.append(
+            Capture(tuple(names[i] for i in mine), tuple(shapes[i] for i in mine), tuple(nodes[i] for i in mine))
+        )
+    return found
+
+
+def _captured_launches(trace: Trace) -> Int64:
+    """Rows of the launches and copies that ran nothing, in order of time."""
+    rows = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
+    rows = rows[trace.named_among(rows, lambda name: is_launch(name) or is_captured_copy(name))]
+    ran = trace.integer_column(ARGUMENT.correlation, cat.GPU)
+    correlation = trace.integer_column(ARGUMENT.correlation, cat.CALLS)[rows]
+    begins = _begins(trace)
+    rows = rows[~np.isin(correlation, ran[ran != MISSING])]
+    if len(begins):  # what runs before is no part of a graph
+        rows = rows[trace.ts[rows] >= begins[0]]
+    return rows[np.argsort(trace.ts[rows], kind="stable")]
+
+
+def _begins(trace: Trace) -> Int64:
+    """int64 times in ns at which a graph's capture begins, ascending."""
+    rows = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
+    return np.sort(trace.ts[rows[trace.named_among(rows, is_capture_begin)]])
+
+
+def _names(trace: Trace, launches: Int64) -> list[str]:
+    named = [""] * len(launches)
+    for category in cat.CALLS:
+        codes = trace.text_column(KERNEL_ARGUMENT, category)[launches]
+        named = [trace.texts[code] if code >= 0 else name for code, name in zip(codes.tolist(), named, strict=True)]
+    is_copy = trace.named_among(launches, is_captured_copy).tolist()
+    return [COPY if copies else name for copies, name in zip(is_copy, named, strict=True)]
+
+
+def _shapes(trace: Trace, launches: Int64) -> list[str]:
+    """Grid and block of each launch, empty where not recorded."""
+    out = [""] * len(launches)
+    for category in cat.CALLS:
+        grid, block = (trace.text_column(a, category)[launches].tolist() for a in (ARGUMENT.grid, ARGUMENT.block))
+        out = [
+            shape_text(trace.texts[g], trace.texts[b]) if g >= 0 and b >= 0 else shape
+            for g, b, shape in zip(grid, block, out, strict=True)
+        ]
+    return out
+
+
+def shape_text(grid: str, block: str) -> str:
+    """Grid and block, whatever blanks they were written with."""
+    return re.sub(r"\s", "", f"{grid}×{block}")
+
+
+class _Paths:
+    """Nodes of a capture's tree → their `CallPath`; each node's is made once."""
+
+    def __init__(self, trace: Trace, table: CallTable) -> None:
+        self._trace, self._table = trace, table
+        self._known: dict[int, CallPath] = {-1: CallPath(())}
+
+    def of(self, node: int) -> CallPath:
+        """The path of ``node``."""
+        todo = []
+        while node not in self._known:
+            todo.append(node)
+            node = int(self._table.parent[node])
+        for new in reversed(todo):
+            self._known[new] = self._below(self._known[node], new)
+            node = new
+        return self._known[node]
+
+    def _below(self, path: CallPath, node: int) -> CallPath:
+        table, trace = self._table, self._trace
+        kind = int(table.kind[node])
+        if kind == PHASE:  # the replay has its own
+            return path
+        texts = [trace.texts[c] if c >= 0 else "" for c in (table.shapes[node], table.types[node], table.strides[node])]
+        own = (kind, trace.names[table.name[node]], *texts, int(table.ordinal[node]))
+        return CallPath((*path.nodes, own))

@@ -1,0 +1,166 @@
+"""Kernels of graph replays, joined to what the graph's capture says of their launches.
+
+A replay's kernels are those of its capture in the same order. Where streams run side by side, or the capture has more
+launches or fewer, kernels are matched by name, grid and block in order; what remains has no operator, as without a
+capture.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.times import Int64
+from tracediff.ingest.trace import Trace
+from tracediff.profile.arrays.factorize import group_rows
+from tracediff.profile.model import CallTable
+from tracediff.profile.placement.calls import Calls
+from tracediff.profile.placement.captures import COPY, CallPath, Capture, shape_text
+from tracediff.profile.placement.gpu_events import GpuEvents
+from tracediff.runtimes import ARGUMENT, is_graph_launch
+
+CODE = "graph-capture"
+MOST_ALIGNED = 20_000
+"""Kernels of a graph beyond which no alignment is made; equal sequences, and numbers of equal kernels, still match."""
+EQUAL = "are those of the capture, one by one"
+BY_NUMBER = "were matched to the capture by number alone, because it does not name its kernels"
+ALIGNED = "were matched to the capture by name, grid and block, because it has other launches"
+UNMATCHED = "are not in the capture, so they have no operator"
+"""How kernels were matched."""
+Key = tuple[str, str]
+"""Name of a kernel, grid and block; the latter empty where one side does not record them."""
+
+
+def with_captures(
+    trace: Trace, gpu: GpuEvents, calls: Calls, captures: Sequence[Capture], notes: Notes
+) -> tuple[Calls, Int64]:
+    """(``calls`` with the nodes of the captures below the launches of their graphs, int64[g] node of each GPU event
+    that a capture explains, −1 for others).
+    """
+    node = np.full(len(gpu.rows), -1, np.int64)
+    if not captures:
+        return calls, node
+    grafts = _Grafts(trace, calls.table)
+    found = Counter[str]()
+    for events in _replays(trace, gpu):
+        launch = int(gpu.launch[events[0]])
+        root = int(calls.node[calls.position[launch]]) if calls.position[launch] >= 0 else -1
+        capture, places, how = _best(_keys(trace, gpu.rows[events]), captures)
+        matched = int((places >= 0).sum())
+        found.update({how: matched, UNMATCHED: len(events) - matched})
+        if root < 0:
+            continue
+        for event, place in zip(events.tolist(), places.tolist(), strict=True):
+            if place >= 0:
+                node[event] = grafts.node(root, capture.paths[place])
+    for message, count in found.items():
+        notes.add(CODE, f"kernels of graph replays {message}", count)
+    return replace(calls, table=grafts.table()), node
+
+
+def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
+    """The GPU events of each graph launch, in order of start."""
+    launched = np.flatnonzero(gpu.launch >= 0)
+    launched = launched[trace.named_among(gpu.launch[launched], is_graph_launch)]
+    order = launched[np.lexsort((gpu.start[launched], gpu.launch[launched]))]
+    return group_rows(gpu.launch[order], order)
+
+
+def _keys(trace: Trace, rows: Int64) -> list[Key]:
+    grid, block = (trace.text_column(a, cat.KERNEL)[rows].tolist() for a in (ARGUMENT.grid, ARGUMENT.block))
+    is_kernel = (trace.category[rows] == cat.KERNEL).tolist()
+    return [
+        (
+            trace.names[name] if kernel else COPY,
+            shape_text(trace.texts[g], trace.texts[b]) if kernel and g >= 0 and b >= 0 else "",
+        )
+        for name, kernel, g, b in zip(trace.name[rows].tolist(), is_kernel, grid, block, strict=True)
+    ]
+
+
+def _best(replayed: list[Key], captures: Sequence[Capture]) -> tuple[Capture, Int64, str]:
+    """(the capture that explains most of a replay, and as `align`)."""
+    found = [(capture, *align(replayed, capture)) for capture in captures]
+    return max(found, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0].names)))
+
+
+def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
+    """(int64[n] launch of ``capture`` behind each replayed kernel, −1 for none; how they were matched)."""
+    everywhere = all(shape for _, shape in replayed) and all(capture.shapes)
+    theirs = list(zip(capture.names, capture.shapes if everywhere else [""] * len(capture.names), strict=True))
+    ours = list(replayed) if everywhere else [(name, "") for name, _ in replayed]
+    if ours == theirs:
+        return np.arange(len(ours)), EQUAL
+    if len(ours) == len(theirs) and all(
+        a == b or (a[0] != COPY and not b[0]) for a, b in zip(ours, theirs, strict=True)
+    ):
+        return np.arange(len(ours)), BY_NUMBER
+    places = np.full(len(ours), -1, np.int64)
+    if len(ours) <= MOST_ALIGNED and len(theirs) <= MOST_ALIGNED:
+        for ours_at, theirs_at, size in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
+            places[ours_at : ours_at + size] = np.arange(theirs_at, theirs_at + size)
+    _match_equal_numbers(ours, theirs, places)
+    return places, ALIGNED
+
+
+def _match_equal_numbers(ours: list[Key], theirs: list[Key], places: Int64) -> None:
+    """Match what is left of a key in order, where as much is left on both sides: streams that ran side by side."""
+    taken = set(places[places >= 0].tolist())
+    left: dict[Key, list[int]] = defaultdict(list)
+    for place, key in enumerate(theirs):
+        if place not in taken and key[0]:
+            left[key].append(place)
+    unmatched: dict[Key, list[int]] = defaultdict(list)
+    for position in np.flatnonzero(places < 0).tolist():
+        unmatched[ours[position]].append(position)
+    for key, positions in unmatched.items():
+        if len(left.get(key, ())) == len(positions):
+            places[positions] = left[key]
+
+
+class _Grafts:
+    """Adds the paths of captures to a call table; a path below one node is added once."""
+
+    def __init__(self, trace: Trace, table: CallTable) -> None:
+        self._trace, self._table = trace, table
+        self._names = {name: code for code, name in enumerate(trace.names)}
+        self._texts = {text: code for code, text in enumerate(trace.texts)}
+        self._known: dict[tuple[int, tuple[int, str, str, str, str, int]], int] = {}
+        self._paths: dict[tuple[int, CallPath], int] = {}
+        self._added: list[tuple[int, int, int, int, int, int, int]] = []
+
+    def node(self, root: int, path: CallPath) -> int:
+        """The node of ``path`` below ``root``."""
+        if (root, path) not in self._paths:
+            here = root
+            for own in path.nodes:
+                here = self._child(here, own)
+            self._paths[root, path] = here
+        return self._paths[root, path]
+
+    def _child(self, parent: int, own: tuple[int, str, str, str, str, int]) -> int:
+        if (parent, own) not in self._known:
+            kind, name, shapes, types, strides, ordinal = own
+            codes = [
+                self._texts.setdefault(text, len(self._texts)) if text else -1 for text in (shapes, types, strides)
+            ]
+            self._known[parent, own] = len(self._table.parent) + len(self._added)
+            self._added.append(
+                (parent, kind, self._names.setdefault(name, len(self._names)), codes[0], ordinal, codes[1], codes[2])
+            )
+        return self._known[parent, own]
+
+    def table(self) -> CallTable:
+        """The table with the new nodes, whose names and texts the trace has now."""
+        self._trace.names, self._trace.texts = list(self._names), list(self._texts)
+        if not self._added:
+            return self._table
+        columns = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides")
+        new = dict(zip(columns, np.array(self._added, np.int64).T, strict=True))
+        return replace(self._table, **{c: np.concatenate((getattr(self._table, c), new[c])) for c in columns})
