@@ -11,6 +11,8 @@ from tracediff.diff.compare import compare_sets
 from tracediff.diff.matrix import against_control
 from tracediff.diff.verdict import Judging
 from tracediff.engine import load_sets
+from tracediff.formatting import PERCENT
+from tracediff.report.matrix import rows
 from tracediff.report.text import asides, headline
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces/vit"
@@ -40,6 +42,27 @@ def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, r
     assert any("the tables are of profiled steps" in text for text in asides(comparison))
     (cell,) = against_control(control, [test], Judging())
     assert (cell.result, cell.p_adjusted) == (result, comparison.unprofiled.p_value)
+    _, (row,) = rows([cell])
+    change = f"{PERCENT.signed(factor - 1)} %"
+    assert row[5] == change  # the same test gives every number of the row
+    ends = [float(end.split()[0].replace("−", "-")) for end in row[6].split(" … ")]
+    assert ends[0] < 100 * (factor - 1) < ends[1]
+    assert row[-1].endswith("times without the profiler")
+
+
+def test_one_run_per_side_is_believed_but_proves_nothing(tmp_path):
+    compared(tmp_path, 2.0)
+    for folder in ("a", "b"):
+        path = tmp_path / folder / "manifest.json"
+        manifest = json.loads(path.read_text())
+        path.write_text(json.dumps(manifest | {"runs": manifest["runs"][:1]}))
+        for run in (tmp_path / folder).glob("run[2-9]"):
+            shutil.rmtree(run)
+    sets = load_sets([str(tmp_path / "a"), str(tmp_path / "b")])
+    comparison = compare_sets(*sets)
+    assert comparison.unprofiled.believed
+    assert comparison.verdict.result == "inconclusive"
+    assert "100 % slower per step without the profiler" in headline(comparison)
 
 
 def test_unprofiled_steps_that_agree_are_an_aside(tmp_path):

@@ -72,10 +72,14 @@ class Comparison:
         return numerator / self.scale
 
     @property
+    def believed_unprofiled(self) -> Unprofiled | None:
+        """The steps without the profiler, where the verdict is from these."""
+        return self.unprofiled if self.unprofiled and self.unprofiled.believed else None
+
+    @property
     def p_value(self) -> float | None:
         """Of the steps that the verdict is about; None where untested."""
-        found = self.unprofiled
-        return found.p_value if found is not None and found.believed else self.verdict.p_value
+        return (self.believed_unprofiled or self.verdict).p_value
 
     @property
     def work(self) -> WorkTime:

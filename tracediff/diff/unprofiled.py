@@ -29,7 +29,7 @@ class Unprofiled:
     Attributes:
         control_us, test_us: median over runs of the median step.
         result, conclusion, ci95_us, p_value: as of a `Verdict`.
-        believed: whether the verdict's sentence and result are these: they were tested and contradict the profiled.
+        believed: whether the verdict's sentence and result are these: they contradict the profiled.
     """
 
     control_us: float
@@ -69,7 +69,7 @@ def judge_unprofiled(
         p_value=found.p,
         believed=False,
     )
-    return replace(unprofiled, believed=found.p is not None and contradict(verdict, unprofiled))
+    return replace(unprofiled, believed=contradict(verdict, unprofiled))
 
 
 def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:

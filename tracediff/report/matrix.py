@@ -19,33 +19,45 @@ from tracediff.report.shorten import shortened
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
 BESIDE_NAMES = 66
 """Columns of text beside the names."""
+UNPROFILED = "times without the profiler"
+"""Remark where the verdict believes these."""
 LONGEST = 100
 """Characters of a name."""
 
 
 def rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
     """(unit of the times, one row of texts per comparison)."""
-    times = [us for cell in cells for us in (cell.comparison.verdict.control_us, cell.comparison.verdict.test_us)]
-    unit = time_unit(times)
+    unit = time_unit([us for cell in cells for us in _times(cell)[:2]])
     return unit.name, [_row(cell, unit.plain) for cell in cells]
 
 
 def _row(cell: Cell, plain: Any) -> list[str]:
     c, v = cell.comparison, cell.comparison.verdict
-    base = v.median_control_us
-    interval = f"{_percent(v.ci95_us[0] / base)} … {_percent(v.ci95_us[1] / base)}" if v.ci95_us and base else "–"
+    control, test, change, base, ci95 = _times(cell)
+    interval = f"{_percent(ci95[0] / base)} … {_percent(ci95[1] / base)}" if ci95 and base else "–"
+    remarks = [*(r.code for r in c.comparability.reasons), *([UNPROFILED] if c.believed_unprofiled else [])]
     return [
         c.control.label,
         c.test.label,
         f"{v.n_control} : {v.n_test}",
-        plain(v.control_us),
-        plain(v.test_us),
-        _percent(v.ratio - 1) if v.ratio is not None else "–",
+        plain(control),
+        plain(test),
+        _percent(change) if change is not None else "–",
         interval,
         f"{cell.p_adjusted:.3f}" if cell.p_adjusted is not None else "–",
         "not comparable" if c.was_refused else cell.result,
-        ", ".join(dict.fromkeys(r.code for r in c.comparability.reasons)),
+        ", ".join(dict.fromkeys(remarks)),
     ]
+
+
+def _times(cell: Cell) -> tuple[float, float, float | None, float, tuple[float, float] | None]:
+    """(control's and test's step in µs, change, the base of the interval in µs, the interval) of the test that the
+    result is from.
+    """
+    v, u = cell.comparison.verdict, cell.comparison.believed_unprofiled
+    if u:
+        return u.control_us, u.test_us, u.change, u.control_us, u.ci95_us
+    return v.control_us, v.test_us, None if v.ratio is None else v.ratio - 1, v.median_control_us, v.ci95_us
 
 
 def _percent(part: float) -> str:
