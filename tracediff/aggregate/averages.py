@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from tracediff.aggregate.alike import Weighted, alike
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet
-from tracediff.profile.model import Profile
+from tracediff.profile.model import OpTable, Profile, WorkTable
 from tracediff.profile.step_states import GPU_STATES, STATES
-from tracediff.runtimes import KERNEL, is_communication
+from tracediff.runtimes import KERNEL, is_communication, is_host_collective
+
+ANNOTATION = "user_annotation"
+"""Category of the host's collectives."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,9 @@ def host_us(traces: TraceSet) -> float:
 
 
 def communication_us(traces: TraceSet) -> dict[int, float]:
-    """Rank → time of its communication kernels per used step, in µs; empty where no rank has any."""
+    """Rank → time of its communication kernels per used step, without a GPU of the host's collectives, in µs; empty
+    where no rank has any.
+    """
     out: dict[int, list[float]] = defaultdict(list)
     rows_of: dict[tuple[object, ...], NDArray[np.intp]] = {}
     for run in traces.runs:
@@ -193,7 +198,7 @@ def communication_us(traces: TraceSet) -> dict[int, float]:
             total = steps = 0
             for profile in files:
                 used = traces.selection.used(profile)
-                table = profile.kernels
+                table = _work_of(profile)
                 decisive = table.step, table.name, table.category, profile.names, profile.categories
                 key = (*map(id, decisive), used.tobytes())
                 if key not in rows_of:
@@ -206,11 +211,16 @@ def communication_us(traces: TraceSet) -> dict[int, float]:
 
 
 def _communication_rows(profile: Profile, used: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Rows of the communication kernels in ``used`` steps."""
-    table = profile.kernels
-    spoken = np.array([is_communication(name) for name in profile.names], bool)
-    is_kernel = np.array(profile.categories, object)[table.category] == KERNEL
-    return np.flatnonzero(np.isin(table.step, used) & spoken[table.name] & is_kernel)
+    """Rows of the communication kernels, or of the host's collectives, in ``used`` steps."""
+    table = _work_of(profile)
+    category, communicates = (KERNEL, is_communication) if profile.has_gpu else (ANNOTATION, is_host_collective)
+    spoken = np.array([communicates(name) for name in profile.names], bool)
+    is_ours = np.array(profile.categories, object)[table.category] == category
+    return np.flatnonzero(np.isin(table.step, used) & spoken[table.name] & is_ours)
+
+
+def _work_of(profile: Profile) -> WorkTable | OpTable:
+    return profile.kernels if profile.has_gpu else profile.ops
 
 
 def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:

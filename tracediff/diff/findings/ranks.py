@@ -97,7 +97,7 @@ def straggler_of(side: Side, step_us: float, name: str) -> list[Finding]:
     latest = min(late, key=lambda rank: waits[rank])
     spends, enters = ("spends", "it enters") if one else ("spend", "they enter")
     detail = (
-        f"{_listed(late).capitalize()} {spends} {_range(waits[r] for r in late)} per step in communication kernels, "
+        f"{_listed(late).capitalize()} {spends} {_range(waits[r] for r in late)} per step in communication, "
         f"rank {early} {time(longest)}: {enters} the collectives last. {_more_than_others(side, latest)}"
         f"{kinds.advice_of(kinds.STRAGGLER)}"
     )
