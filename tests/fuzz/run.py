@@ -20,6 +20,9 @@ SECONDS, MOST_MEMORY = 5, 4 << 30
 WEIGHTS = {
     "trace": 12,
     "layout": 6,
+    "database": 3,
+    "device": 3,
+    "capture": 2,
     "account": 3,
     "execution": 3,
     "snapshot": 4,

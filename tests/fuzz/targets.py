@@ -16,12 +16,12 @@ from accounts import assert_antisymmetric, assert_closes
 from build_trace import PROCESS, document, op, step
 from odd_values import text
 
-from fuzz import mutate, seeds
+from fuzz import formats, mutate, seeds
 from fuzz.invariants import counted, one_line, require, same_reading
 from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.gate.config import read_settings
-from tracediff.engine import ARGUMENTS, load_sets, profile_file
+from tracediff.engine import ARGUMENTS, load_sets, profile_file, read_captures
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import read_manifest
 from tracediff.ingest.native import SWITCH
@@ -298,8 +298,29 @@ def _lasting(states: dict[str, int]) -> dict[str, int]:
     return {name: ns for name, ns in states.items() if ns}
 
 
+def use_database(content: bytes, folder: Path, _random: Random) -> None:
+    """Load an export of Nsight Systems with all its ranks."""
+    path = folder / "export.sqlite"
+    path.write_bytes(content)
+    load_sets([str(path)])
+
+
+def use_capture(content: bytes, folder: Path, _random: Random) -> None:
+    """Load the replay with the capture beside it."""
+    inner = folder / "graphs"
+    (inner / "capture_traces").mkdir(parents=True, exist_ok=True)
+    replay, _, capture = content.partition(formats.BETWEEN)
+    (inner / "trace.json").write_bytes(replay)
+    (inner / "capture_traces" / "capture.json").write_bytes(capture)
+    read_captures.cache_clear()
+    load_sets([str(inner)])
+
+
 TARGETS = {
     "trace": Target(make_trace, use_trace),
+    "database": Target(formats.database, use_database),
+    "device": Target(formats.device, use_trace),
+    "capture": Target(formats.capture, use_capture),
     "execution": Target(make_execution, use_execution),
     "layout": Target(make_layout, use_readers),
     "account": Target(make_seed, use_account),

@@ -23,7 +23,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.matching.batch_ratio import Shapes, batch_ratio, shape_key
 from tracediff.diff.matching.match import PLACED_AS
 from tracediff.diff.ops import GPU_WORK, Op
-from tracediff.formatting import counts, percent, plural
+from tracediff.formatting import counts, percent, plural, time_unit
 from tracediff.profile.kernels.families import OTHER
 
 if TYPE_CHECKING:
@@ -48,16 +48,31 @@ REPLACEMENTS = COMPUTATION | {"fused", OTHER}
 """Families of kernels that may do such work in another way."""
 REPLACED = 0.1
 """Time of added kernels that may do it, as a fraction of the missing work's, from which that work was replaced."""
+OFTEN = 8
+"""Occurrences per recording from which an operation shows how much of the work a recording holds."""
+ALIKE = 0.06
+"""Relative difference of an operation's ratio to the typical one up to which they are the same."""
+OTHER_AMOUNT = 0.03
+"""Relative difference of the amounts from which recordings hold other amounts of the same work."""
+MOSTLY = 0.8
+"""Part of the work that must be in that ratio."""
 LEAST_MISSING = 0.01
 """Fraction of control's work from which missing computation is reported."""
 
 
 def repeated(comparison: Comparison) -> list[Finding]:
-    """workload-changed: nearly all work is done a whole number of times as often. More of it on the test side is other
-    work only where the files have no steps: in a step of the user's own it is added work.
+    """workload-changed: nearly all work is done a whole number of times as often, or in recordings without steps any
+    number of times. More of it on the test side is other work only in these: in a step of the user's own it is added
+    work.
     """
     on_gpu = bool(comparison.gpu_time.groups)
     ops = [op for op in comparison.ops if (op.category in GPU_WORK if on_gpu else op.category == "cpu_op")]
+    found = _whole_times(comparison, ops)
+    return found if found or _has_steps(comparison) else _other_amount(comparison, ops)
+
+
+def _whole_times(comparison: Comparison, ops: list[Op]) -> list[Finding]:
+    on_gpu = bool(comparison.gpu_time.groups)
     by_ratio: dict[Fraction, list[Op]] = defaultdict(list)
     for op in ops:
         if op.control_count and op.test_count:
@@ -84,6 +99,47 @@ def repeated(comparison: Comparison) -> list[Finding]:
             evidence=tuple(evidence_of(comparison, op) for op in same[:5]),
         )
     ]
+
+
+def _other_amount(comparison: Comparison, ops: list[Op]) -> list[Finding]:
+    """Recordings that end in different parts of an iteration, or hold other numbers of them, hold other amounts of the
+    same work: then most of it occurs in about one ratio.
+    """
+    often = [op for op in ops if op.test_count and comparison.number(op.control_count) >= OFTEN]
+    if not often:
+        return []
+    ratio = _typical([(op.test_count / op.control_count, op.control_self + op.test_self) for op in often])
+    alike = [op for op in often if abs(op.test_count / op.control_count / ratio - 1) <= ALIKE]
+    share = _time(alike) / max(_time(ops), 1)
+    if abs(ratio - 1) < OTHER_AMOUNT or share < MOSTLY:
+        return []
+    most = max(alike, key=lambda op: (op.control_self + op.test_self, op.name))
+    unit = time_unit(
+        [us := comparison.us(comparison.step_time.control), them := comparison.us(comparison.step_time.test)]
+    )
+    slower = them / ratio / us - 1
+    return [
+        Finding(
+            kinds.WORKLOAD_CHANGED,
+            f"{comparison.test.label} holds {ratio:.2f} times as much of the same work as {comparison.control.label}",
+            f"This holds for {percent(share)} of the work. For as much work, {comparison.test.label} takes "
+            f"{unit.plain(us)} → {unit.text(them / ratio)} "
+            f"({percent(abs(slower))} {'longer' if slower > 0 else 'less'}). "
+            f"{WHOLE_RECORDINGS}",
+            evidence=(evidence_of(comparison, most),),
+        )
+    ]
+
+
+def _typical(weighted: list[tuple[float, float]]) -> float:
+    """The median of (value, weight)s."""
+    weighted = sorted(weighted)
+    half, passed = sum(weight for _, weight in weighted) / 2, 0.0
+    for value, weight in weighted:
+        passed += weight
+        if passed >= half:
+            return value
+    return weighted[-1][0]
 
 
 def _has_steps(comparison: Comparison) -> bool:

@@ -1,0 +1,121 @@
+"""Inputs in other formats and of other devices."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from build_trace import call, document, kernel, memcpy, op, process_name, step
+from nsys_file import TABLES, NsysFile
+from odd_values import text
+
+from fuzz import mutate, seeds
+
+CELLS = (
+    None,
+    0,
+    -1,
+    2**63 - 1,
+    -(2**63),
+    1.5,
+    float("inf"),
+    "",
+    "x",
+    "12",
+    "\0",
+    b"\xff\xfe",
+    "aten::a, seq = 1, op_id = 2",
+    "a" * 5000,
+)
+BETWEEN = b"\n---\n"
+DEVICE, CANN, COLLECTIVES = 7001, 7002, 7003
+
+
+def database(random: Random) -> bytes:
+    """An export of Nsight Systems, with odd cells, without some columns or tables, or damaged, or whole."""
+    file = NsysFile(Path(":memory:"))
+    for process in range(random.choice((1, 1, 2))):
+        file.add_process(100 + process, [e for e in seeds.trace(random)["traceEvents"] if e["ph"] == "X"])
+    way = random.random()
+    if way < 0.7:
+        for _ in range(random.choice((1, 1, 2, 4))):
+            _spoil(random, file.connection)
+    content = file.connection.serialize()
+    return mutate.damage(random, content) if way > 0.6 else content
+
+
+def _spoil(random: Random, connection: sqlite3.Connection) -> None:
+    table = random.choice(sorted(TABLES))
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    way = random.random()
+    if way < 0.1:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    elif columns and way < 0.2 and len(columns) > 2:
+        connection.execute(f"ALTER TABLE {table} DROP COLUMN {columns[-1]}")
+    elif columns:
+        where = "" if random.random() < 0.2 else f" WHERE rowid % {random.randint(1, 9)} = 0"
+        column = random.choice(columns)
+        if (table, column) != ("StringIds", "id"):  # its type is checked by SQLite
+            connection.execute(f"UPDATE {table} SET {column} = ?{where}", (random.choice(CELLS),))
+
+
+def device(random: Random) -> bytes:
+    """A trace of Ascend or MTIA, spoiled or damaged or whole."""
+    made = (_ascend if random.random() < 0.6 else _mtia)(random)
+    way = random.random()
+    content = text(mutate.spoil(random, made) if way < 0.8 else made)
+    return mutate.damage(random, content) if way > 0.7 else content
+
+
+def _ascend(random: Random) -> dict[str, Any]:
+    events = [process_name("Ascend Hardware", DEVICE), process_name("CANN", CANN), process_name("HCCL", COLLECTIVES)]
+    events += [step(1, 0, 900)]
+    for n in range(random.randint(1, 6)):
+        at, connection = 100 * n, 50 + n
+        events.append(op("aten::mm", at + 5, 40))
+        events.append({**call("Enqueue", at + 10, 3), "cat": "enqueue", "args": {"correlation_id": n}})
+        events.append({**call("Dequeue@mm", at + 20, 9, tid=9), "cat": "dequeue", "args": {"correlation_id": n}})
+        events.append(_bare("Node@launch", at + 22, 4, CANN, 9, connection_id=connection))
+        kind = random.choice(("AI_CORE", "EVENT_WAIT_SQE", "PCIE_DMA_SQE", "SDMA"))
+        place = {"Task Type": kind, "Physic Stream Id": random.randint(2, 4), "connection_id": connection}
+        events.append(_bare(random.choice(("MatMul", "EVENT_WAIT", "MEMCPY_ASYNC")), at + 30, 20, DEVICE, 2, **place))
+        if random.random() < 0.3:
+            events.append(_bare("hcom_allReduce__1_0_1", at + 30, 25, COLLECTIVES, 0, connection_id=connection))
+    return document(events)
+
+
+def _bare(name: str, ts: Any, dur: Any, pid: int, tid: int, **args: Any) -> dict[str, Any]:
+    """A complete event without a category, its time as text as torch_npu writes it."""
+    return {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": f"{ts}.125", "dur": dur, "args": args}
+
+
+def _mtia(random: Random) -> dict[str, Any]:
+    events = [step(1, 0, 900)]
+    for n in range(random.randint(1, 6)):
+        at = 100 * n
+        events.append({**call("runFunction - x", at + 5, 9, n, stream_id=str(n)), "cat": "mtia_runtime"})
+        name = random.choice(("dma_request", "event_wait", "merge"))
+        args = {"direction": "HOST_TO_DEVICE", "size": 64} if name == "dma_request" else {}
+        events.append({**kernel(name, at + 20, 30, n, device=17, **args), "cat": "mtia_ccp_events"})
+    return document(events)
+
+
+def capture(random: Random) -> bytes:
+    """A replay of a graph, and `BETWEEN` the two its capture, spoiled or not."""
+    names = [random.choice(("gemm", "norm", "copy")) for _ in range(random.randint(0, 8))]
+    captured = [call("hipStreamBeginCapture", 1, 1)]
+    replay = [step(1, 0, 900), call("hipGraphLaunch", 10, 20, 1)]
+    for i, name in enumerate(names):
+        launch = "hipMemcpyAsync" if name == "copy" else "hipLaunchKernel"
+        args = {"kernel": name, "grid": [i, 1, 1], "block": [64, 1, 1]} if random.random() < 0.8 else {}
+        captured += [op(f"aten::{name}", 10 * i + 5, 8), call(launch, 10 * i + 6, 2, 100 + i, **args)]
+        made = (
+            memcpy("Memcpy DtoD (Device -> Device)", 50 + 5 * i, 4, 1)
+            if name == "copy"
+            else kernel(name, 50 + 5 * i, 4, 1)
+        )
+        replay += [made] * random.choice((1, 1, 1, 1, 0, 2))
+    spoilt = mutate.spoil(random, document(captured)) if random.random() < 0.6 else document(captured)
+    return text(document(replay)) + BETWEEN + text(spoilt)
