@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from dataclasses import replace
@@ -113,7 +114,8 @@ def launch_bound(comparison: Comparison) -> list[Finding]:
     if found is None:
         return []
     queued = comparison.typical.within(("gpu_queued",))
-    mostly_queued = abs(queued[1] - queued[0]) > MOSTLY * abs(found.delta_us)
+    later = math.copysign(1, found.delta_us) * (queued[1] - queued[0])
+    mostly_queued = later > MOSTLY * abs(found.delta_us)
     title = f"launched work starts {'later' if found.delta_us > 0 else 'sooner'}: {change(*queued)} per step"
     return [
         Finding(
