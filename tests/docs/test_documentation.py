@@ -154,7 +154,7 @@ def test_options(command):
         found = cli.get_command(click.Context(cli), command)
         options = [o for parameter in found.params for o in (*parameter.opts, *parameter.secondary_opts)]
     long = [o for o in options if o.startswith("--")]
-    assert long
+    assert long or command == "doctor"  # which has none
     assert [o for o in long if not re.search(rf"{o}(?![\w-])", documentation())] == []
 
 

@@ -1,0 +1,48 @@
+"""``tracediff doctor`` and ``python -m tracediff``."""
+
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+
+from tracediff import installation
+from tracediff.installation import EXTRAS, installed_parts
+from tracediff.version import VERSION
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, "-m", "tracediff", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_the_package_is_the_command_line():
+    assert run("--version").stdout.startswith(f"tracediff, version {VERSION}")
+    assert run("compare", "nothing", "nothing").returncode == 2
+
+
+@pytest.mark.torch
+def test_every_part_is_shown_with_what_it_is_for():
+    result = run("doctor")
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
+    assert len(lines) == len(installed_parts())
+    assert all(line.startswith(("ok ", "missing ")) for line in lines)
+    assert f"{VERSION}, Python" in lines[0]
+
+
+def test_what_is_missing_has_a_remedy(monkeypatch):
+    def missing(package):
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(installation, "version", missing)
+    monkeypatch.setattr(installation, "find_spec", lambda _: None)
+    monkeypatch.setattr(installation.shutil, "which", lambda _: None)
+    monkeypatch.setenv("TRACEDIFF_NATIVE", "0")
+    monkeypatch.delenv("BROWSER_PATH", raising=False)
+    parts = {part.name: part for part in installed_parts()}
+    for name in EXTRAS:
+        assert parts[name].found is None
+        assert parts[name].remedy == f"pip install 'torch-tracediff[{name}]'"
+    assert parts["native reader"].remedy == "it is turned off: unset TRACEDIFF_NATIVE"
+    assert "Chromium" in parts["browser"].remedy
+    assert parts["torch"].found is None

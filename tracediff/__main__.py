@@ -1,0 +1,5 @@
+"""``python -m tracediff``: the command line."""
+
+import runpy
+
+runpy.run_module("tracediff_cli", run_name="__main__", alter_sys=True)

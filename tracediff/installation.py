@@ -1,0 +1,106 @@
+"""What is installed here beside tracediff itself, and what each missing part is for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from tracediff.ingest.native import OFF, SWITCH, is_used
+from tracediff.version import VERSION
+
+EXTRAS = {
+    "hta": (("traceinsight",), "tracediff analyze --hta, tracediff.hta"),
+    "dashboard": (("dash", "dash-ag-grid", "cachetools"), "tracediff dashboard"),
+    "images": (("kaleido",), "charts as PNG, SVG or PDF"),
+    "remote": (("fsspec", "aiohttp"), "traces at URLs"),
+    "scale": (("distributed",), "--executor dask"),
+    "onnx": (("onnx", "onnxruntime", "onnxscript"), "the variant onnx of tracediff collect"),
+}
+"""Extra → (its packages, what it is for)."""
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+COMPILERS = ("g++", "clang++", "c++")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the installation.
+
+    Attributes:
+        name: of the part. found: what there is, in words; None if it is missing.
+        purpose: what it is for. remedy: how to get it, empty where nothing is missing.
+    """
+
+    name: str
+    found: str | None
+    purpose: str
+    remedy: str = ""
+
+
+def installed_parts() -> list[Part]:
+    """Every part, in the order in which they are shown. Imports torch if it is installed."""
+    return [
+        Part("tracediff", f"{VERSION}, Python {sys.version.split()[0]}", "all commands"),
+        _native(),
+        *(_extra(name, *extra) for name, extra in EXTRAS.items()),
+        _browser(),
+        *_of_torch(),
+    ]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _native() -> Part:
+    purpose = "reading traces three times as fast"
+    if is_used():
+        return Part("native reader", _version("torch-tracediff-native") or "in use", purpose)
+    if os.environ.get(SWITCH, "").lower() in OFF:
+        return Part("native reader", None, purpose, f"it is turned off: unset {SWITCH}")
+    return Part("native reader", None, purpose, "pip install 'torch-tracediff[native]'")
+
+
+def _extra(name: str, packages: tuple[str, ...], purpose: str) -> Part:
+    versions = {package: _version(package) for package in packages}
+    if all(versions.values()):
+        return Part(name, ", ".join(f"{package} {found}" for package, found in versions.items()), purpose)
+    return Part(name, None, purpose, f"pip install 'torch-tracediff[{name}]'")
+
+
+def _browser() -> Part:
+    path = os.environ.get("BROWSER_PATH") or _first(shutil.which, BROWSERS)
+    remedy = "" if path else "install Chromium or Chrome (Debian: apt-get install chromium), or set BROWSER_PATH"
+    return Part("browser", os.path.basename(path) if path else None, "charts as PNG, SVG or PDF", remedy)
+
+
+def _first(find: Callable[[str], str | None], names: tuple[str, ...]) -> str | None:
+    return next((found for name in names if (found := find(name))), None)
+
+
+def _of_torch() -> list[Part]:
+    """torch, its GPU, and the compiler that torch.compile needs on the CPU."""
+    purpose = "tracediff collect"
+    if find_spec("torch") is None:
+        return [Part("torch", None, purpose, "pip install 'torch-tracediff[collect]'")]
+    import torch
+
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    compiler = os.environ.get("CXX") or _first(shutil.which, COMPILERS)
+    return [
+        Part("torch", torch.__version__, purpose),
+        Part("GPU", gpu, "tracediff collect --device cuda", "" if gpu else "torch finds no CUDA or ROCm device"),
+        Part(
+            "C++ compiler",
+            os.path.basename(compiler) if compiler else None,
+            "torch.compile on the CPU",
+            "" if compiler else "install g++ (Debian: apt-get install g++), or set CXX",
+        ),
+    ]
