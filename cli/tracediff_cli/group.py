@@ -18,6 +18,7 @@ COMMANDS = {
     "export": "Write a comparison's tables, charts and a merged trace to files.",
     "snapshot": "Write a set as one small file, to keep as a baseline.",
     "dashboard": "Explore a comparison in the browser.",
+    "open": "Open a trace in Perfetto.",
     "doctor": "Show what is installed, and how to get what is missing.",
 }
 FORMER = ("table",)

@@ -1,0 +1,114 @@
+"""Serves one file on the loopback interface to ui.perfetto.dev, which reads it in the browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import BinaryIO
+from urllib.parse import quote
+
+from tracediff.errors import TracediffError
+from tracediff.ingest.source import open_file
+
+HOST, PORT = "127.0.0.1", 9001
+"""The only address on this machine from which Perfetto's page may fetch."""
+VIEWER = "https://ui.perfetto.dev"
+TIMEOUT_S = 1.0
+"""How long a request is waited for at a time, so that an interrupt ends the wait."""
+
+
+class FileServer(HTTPServer):
+    """A server of one file under its own name.
+
+    Attributes:
+        served: how often the whole file was sent.
+    """
+
+    def __init__(self, path: str, port: int = PORT) -> None:
+        """Open the file and the port.
+
+        Raises:
+            TracediffError: the file cannot be read, or another program uses the port.
+        """
+        self.file: BinaryIO = open_file(path)
+        self.path = f"/{quote(os.path.basename(path))}"
+        self.size = os.fstat(self.file.fileno()).st_size
+        self.served = 0
+        self.timeout = TIMEOUT_S
+        try:
+            super().__init__((HOST, port), _Handler)
+        except OSError as error:
+            self.file.close()
+            remedy = "end the program that uses it, such as another tracediff open"
+            raise TracediffError(f"port {port}", (error.strerror or str(error)).lower(), remedy) from None
+
+    @property
+    def url(self) -> str:
+        """The address at which Perfetto's page opens the file."""
+        return f"{VIEWER}/#!/?url=http://{HOST}:{self.server_port}{self.path}"
+
+    def server_close(self) -> None:
+        """Close the file and the port."""
+        self.file.close()
+        super().server_close()
+
+
+@contextmanager
+def serving(path: str, port: int = PORT) -> Iterator[FileServer]:
+    """A server of the file at ``path`` that is closed at the end; see `FileServer`."""
+    server = FileServer(path, port)
+    try:
+        yield server
+    finally:
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers requests for the one file, and only those of the viewer's page."""
+
+    server: FileServer
+    timeout = 10.0
+
+    def do_GET(self) -> None:
+        """Send the file."""
+        if self._head():
+            self.server.file.seek(0)
+            try:
+                shutil.copyfileobj(self.server.file, self.wfile)
+            except OSError:  # the page was closed
+                return
+            self.server.served += 1
+
+    def do_HEAD(self) -> None:
+        """Send the size."""
+        self._head()
+
+    def do_OPTIONS(self) -> None:
+        """Allow the viewer's page to fetch."""
+        self._answer(HTTPStatus.NO_CONTENT, 0, {"Access-Control-Allow-Methods": "GET, HEAD"})
+
+    def _head(self) -> bool:
+        host = self.headers.get("Host", "")
+        is_ours = self.path == self.server.path and host in (f"{HOST}:{self.server.server_port}",)
+        self._answer(HTTPStatus.OK if is_ours else HTTPStatus.NOT_FOUND, self.server.size if is_ours else 0)
+        return is_ours
+
+    def _answer(self, status: HTTPStatus, size: int, further: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(size),
+            "Access-Control-Allow-Origin": VIEWER,
+            "Access-Control-Allow-Private-Network": "true",
+            "Cache-Control": "no-store",
+        }
+        for name, value in (headers | (further or {})).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # http.server's name
+        """Write no log."""
