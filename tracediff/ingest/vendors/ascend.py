@@ -12,6 +12,7 @@ launch, so that a task belongs to the operator that asked for it.
 from __future__ import annotations
 
 import re
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -112,9 +113,11 @@ def _join_through_queue(
 ) -> None:
     """Give work that a dequeuing thread launched the correlation of the ``Enqueue`` behind it.
 
-    The numbers of the queue are moved beyond those of connections, which are a numbering of their own.
+    The numbers of the queue get correlations that no connection has, since they are a numbering of their own.
     """
-    beyond = int(max(connection.max(initial=0), 0)) + 1
+    taken = set(connection.tolist())
+    unused = (number for number in count(1) if number not in taken)
+    own = {number: next(unused) for number in np.unique(queued[queued != MISSING]).tolist()}
     through = {}
     dequeues = queue[DEQUEUE]
     order = dequeues[np.lexsort((trace.ts[dequeues], trace.tid[dequeues]))]
@@ -122,18 +125,13 @@ def _join_through_queue(
     for call in calls[connection[calls] != MISSING].tolist():
         place = _last_before(key, int(trace.tid[call]), int(trace.ts[call]))
         if place >= 0 and trace.ts[call] <= trace.ts[order[place]] + trace.dur[order[place]]:
-            through[int(connection[call])] = int(queued[order[place]])
-    values = [through.get(number, MISSING) for number in connection[work].tolist()]
-    moved = np.array(
-        [
-            number + beyond if number != MISSING else own
-            for number, own in zip(values, connection[work].tolist(), strict=True)
-        ],
-        np.int64,
-    )
-    set_integers(trace, ARGUMENT.correlation, work, moved)
-    enqueues = queue[ENQUEUE][queued[queue[ENQUEUE]] != MISSING]
-    set_integers(trace, ARGUMENT.correlation, enqueues, queued[enqueues] + beyond)
+            through[int(connection[call])] = own.get(int(queued[order[place]]), MISSING)
+    joined = [through.get(number, MISSING) for number in connection[work].tolist()]
+    moved = [new if new != MISSING else old for new, old in zip(joined, connection[work].tolist(), strict=True)]
+    set_integers(trace, ARGUMENT.correlation, work, np.array(moved, np.int64))
+    enqueues = queue[ENQUEUE]
+    numbers = [own.get(number, MISSING) for number in queued[enqueues].tolist()]
+    set_integers(trace, ARGUMENT.correlation, enqueues, np.array(numbers, np.int64))
 
 
 def _last_before(key: Int64, tid: int, ts: int) -> int:
