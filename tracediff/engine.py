@@ -71,13 +71,21 @@ def profile_file(
     return build_profile(trace, step_marker, families, selection, needed, graphs)
 
 
-@lru_cache(maxsize=8)
 def read_captures(file: TraceFile) -> tuple[Capture, ...]:
-    """The captured graphs in a capture trace.
+    """The captured graphs in a capture trace, which is read once per process as long as it stays as it is.
 
     Raises:
         TracediffError: the file cannot be read, or captures no graph.
     """
+    try:
+        status = os.stat(file.path)
+    except OSError:  # a URL, or none: reading says which
+        return _captures(file, ())
+    return _captures(file, (status.st_ino, status.st_size, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=8)
+def _captures(file: TraceFile, _state: tuple[int, ...]) -> tuple[Capture, ...]:
     found = captures_of(read_trace(file, only=CAPTURE_ARGUMENTS))
     if not found:
         reason = "contains no launch that a graph captured"

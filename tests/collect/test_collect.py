@@ -124,6 +124,14 @@ def test_a_failed_variant_is_reported_and_the_others_are_kept(tmp_path):
         (["--workload", "nothing", "-o", "out"], "unknown workload; workloads: vit"),
         (["--workload", "resnet80", "-o", "out"], "unknown workload; did you mean resnet50"),
         (["train.py", "--variant", "egaer", "-o", "out"], "unknown variant 'egaer'; did you mean eager?"),
+        (
+            ["train.py", "--variant", "compile:backend=indcutor", "-o", "out"],
+            "torch.compile has no backend 'indcutor'; did you mean inductor?",
+        ),
+        (
+            ["train.py", "--variant", "compile:options.epilog_fusion=false", "-o", "out"],
+            "inductor has no option 'epilog_fusion'; did you mean epilogue_fusion",
+        ),
         (["train.py", "--repeat", "2", "--activ", "1"], "add -o DIR"),
         (["train.py", "--ovrwrite"], "unknown argument '--ovrwrite'; did you mean --overwrite?"),
         (["train.py", "--repeats", "many"], "must be a whole number of 1 or more, not 'many'"),

@@ -9,11 +9,12 @@ from collecting import ONCE, collect
 from tracediff.collect.driver import Collection
 from tracediff.collect.variant import parse_variant
 from tracediff.diff.compare import compare_sets
-from tracediff.diff.results import different_results
+from tracediff.diff.results import different_results, not_finite
 from tracediff.engine import load_sets
 from tracediff.ingest.manifest import Computed, Manifest, Results, read_collection, read_manifest
-from tracediff.report.collection import collection_table
+from tracediff.report.collection import VariantRow, collection_table
 from tracediff.report.collection_markdown import to_markdown
+from tracediff.report.collection_text import notes_of
 
 pytestmark = pytest.mark.torch
 
@@ -129,6 +130,15 @@ def manifest(first, later=None, dtype="float32", is_random=False):
 )
 def test_rounding_is_no_difference(control: Manifest, test: Manifest, same):
     assert (different_results(control, test) is None) == same == (different_results(test, control) is None)
+
+
+def test_results_that_are_no_numbers_are_named_also_where_both_sides_have_them():
+    spoilt, whole = manifest(Computed(None, None, finite=False)), manifest(Computed(1.0))
+    assert different_results(spoilt, spoilt) is None
+    assert (not_finite(spoilt), not_finite(whole)) == ("first", None)
+    assert not_finite(manifest(Computed(1.0), Computed(None, None, finite=False))) == "fourth"
+    row = VariantRow(variant="eager", runs=1, not_finite="first")
+    assert notes_of(row) == ["eager: the result or the gradients of the first step are not finite"]
 
 
 def test_runs_before_one_that_fails_are_kept(tmp_path):

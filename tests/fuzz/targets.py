@@ -21,7 +21,7 @@ from fuzz.invariants import counted, one_line, require, same_reading
 from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.gate.config import read_settings
-from tracediff.engine import ARGUMENTS, load_sets, profile_file, read_captures
+from tracediff.engine import ARGUMENTS, load_sets, profile_file
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import read_manifest
 from tracediff.ingest.native import SWITCH
@@ -312,7 +312,6 @@ def use_capture(content: bytes, folder: Path, _random: Random) -> None:
     replay, _, capture = content.partition(formats.BETWEEN)
     (inner / "trace.json").write_bytes(replay)
     (inner / "capture_traces" / "capture.json").write_bytes(capture)
-    read_captures.cache_clear()
     load_sets([str(inner)])
 
 

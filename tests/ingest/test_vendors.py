@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from build_trace import call, document, kernel, op, step, write
 from formats import FOLDER, needs_formats
 
 from tracediff.engine import load_sets
@@ -130,3 +131,21 @@ def test_refiled_events_keep_their_arguments(tmp_path):
     assert [trace.arguments_of(row) for row in range(4)] == before
     set_integers(trace, "correlation", np.array([1, 3]), np.array([7, 8]))
     assert [trace.arguments_of(row).get("correlation") for row in range(4)] == [None, 7, None, 8]
+
+
+def test_xpu_is_read_by_its_categories(tmp_path):
+    """No published trace of one could be had: this is Kineto's specification."""
+    events = [
+        step(1, 0, 900),
+        op("aten::mm", 5, 60),
+        {**call("urEnqueueKernelLaunch", 10, 20, 1), "cat": "xpu_runtime"},
+        kernel("gemm_kernel", 40, 300, 1),
+        {**call("zeCommandQueueSynchronize", 100, 250), "cat": "xpu_runtime"},
+    ]
+    (traces,) = load_sets([str(write(tmp_path / "trace.json", document(events)))])
+    (profile,) = traces.profiles
+    assert {note.code for note in traces.notes} <= {"no-steps"}
+    states = dict(zip(profile.state_names, profile.state_ns[0].tolist(), strict=True))
+    assert states["gpu_compute"] == 300_000
+    assert states["synchronising"] == 10_000  # behind the kernel
+    assert next(path_of(profile, profile.kernels.node[0])) == "aten::mm"

@@ -194,6 +194,7 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
         raise TracediffError("-o", "the folder to write to is missing", "add -o DIR")
     variants = _variants(options)
     check_torch("tracediff collect")
+    _check_backends(variants)
     device = options.device or _default_device()
     if os.environ.get("RANK", "0") == "0":  # for other ranks, rank 0 has already started to fill the folder
         _prepare(options.out, options.overwrite)
@@ -228,6 +229,32 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
         duplicate = duplicates[0]
         raise TracediffError(f"--variant {duplicate}", "given twice", f"name the second one, as in {duplicate}@again")
     return variants
+
+
+def _check_backends(variants: Sequence[Variant]) -> None:
+    """Check the backends of torch.compile, and inductor's options, before any process starts.
+
+    Raises:
+        TracediffError: one is unknown to the installed torch.
+    """
+    chosen = [v for v in variants if v.compiles and {"backend", "options"} & dict(v.options).keys()]
+    if not chosen:
+        return
+    import torch
+    from torch._inductor import list_options
+
+    backends = torch._dynamo.list_backends(exclude_tags=())
+    for variant in chosen:
+        options = dict(variant.options)
+        backend = options.get("backend", "inductor")
+        if backend not in backends:
+            hint = did_you_mean(backend, backends, "see --list-backends")
+            raise TracediffError(f"--variant {variant.text}", f"torch.compile has no backend {quoted(backend)}", hint)
+        known = list_options() if backend == "inductor" else options.get("options", {})
+        for name in options.get("options", {}):
+            if name not in known:
+                hint = did_you_mean(name, known, "torch._inductor.list_options() lists them")
+                raise TracediffError(f"--variant {variant.text}", f"inductor has no option {quoted(name)}", hint)
 
 
 def _default_device() -> str:

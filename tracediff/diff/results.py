@@ -42,6 +42,14 @@ def different_results(control: Manifest | None, test: Manifest | None) -> OtherR
     return None
 
 
+def not_finite(manifest: Manifest) -> str | None:
+    """The step whose result or gradients are not all numbers; None if they are, or if that is unknown."""
+    found = _results(manifest)
+    if found is None:
+        return None
+    return "first" if not found.first.finite else "fourth" if not found.later.finite else None
+
+
 def _results(manifest: Manifest | None) -> Results | None:
     return next((run.results for run in manifest.runs if run.results), None) if manifest else None
 

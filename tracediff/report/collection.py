@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from tracediff.aggregate.averages import op_average
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.diff.results import different_results
+from tracediff.diff.results import different_results, not_finite
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
@@ -66,6 +66,10 @@ class VariantRow:
             description="what the variant computed otherwise than the first one, by more than rounding explains; "
             "null if it computed the same, or if that is unknown"
         ),
+    ] = None
+    not_finite: Annotated[
+        str | None,
+        Meta(description="the step, first or fourth, whose result or gradients are not all numbers; null if they are"),
     ] = None
     lost_format: Annotated[
         dict[str, int], Meta(description="operators that lose the channels_last memory format, and how often in a step")
@@ -168,6 +172,7 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         graph_breaks=len(compiled[0].graph_breaks) if compiled else None,
         overhead=median(overheads) if overheads else None,
         contended=sum(r.contended for r in runs),
+        not_finite=not_finite(manifest),
         different=str(other) if (other := different_results(base, manifest)) else None,
     )
 

@@ -87,9 +87,12 @@ def notes_of(row: VariantRow) -> list[str]:
     """What is to be known of a row besides its cells."""
     notes = []
     if row.failed:
-        notes.append(f"{row.variant} failed: {row.failed}")
+        reason = row.failed.replace(f"--variant {row.variant}: ", "", 1)
+        notes.append(f"{row.variant} failed: {reason}")
     if row.contended:
         notes.append(f"{row.variant}: other processes disturbed {row.contended} of {row.runs} runs")
+    if row.not_finite:
+        notes.append(f"{row.variant}: the result or the gradients of the {row.not_finite} step are not finite")
     if row.different:
         notes.append(f"{row.variant} does not do the same work: {row.different}")
     if row.lost_format:
