@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tracediff.api.results import Check as Check
     from tracediff.api.results import Matrix as Matrix
     from tracediff.api.set_analysis import SetAnalysis as SetAnalysis
+    from tracediff.collect.record import on_trace_ready as on_trace_ready
     from tracediff.collect.record import record_steps as record_steps
     from tracediff.diff.findings.finding import Finding as Finding
     from tracediff.diff.verdict import Verdict as Verdict
@@ -48,6 +49,7 @@ _HOMES = {
     "compare": "tracediff.api.functions",
     "load": "tracediff.api.functions",
     "matrix": "tracediff.api.functions",
+    "on_trace_ready": "tracediff.collect.record",
     "record_steps": "tracediff.collect.record",
     "snapshot": "tracediff.api.functions",
 }
@@ -70,6 +72,7 @@ __all__ = [
     "compare",
     "load",
     "matrix",
+    "on_trace_ready",
     "record_steps",
     "snapshot",
 ]

@@ -100,6 +100,23 @@ def test_cycles_of_the_tensorboard_handler_are_one_run(tmp_path):
     assert traces.steps_used == [3, 4, 8, 9]
 
 
+def test_cycles_of_our_own_handler_are_one_run_and_processes_several(tmp_path):
+    code = """
+    import tracediff
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=3, repeat=2)
+    with torch.profiler.profile(schedule=schedule, on_trace_ready=tracediff.on_trace_ready(out / "set")) as p:
+        for _ in range(10):
+            train_step()
+            p.step()
+    """
+    for _ in range(2):
+        assert in_a_process(tmp_path, code).returncode == 0
+    (traces,) = load_sets([str(tmp_path / "set")])
+    assert [run.name for run in traces.runs] == ["run 1", "run 2"]
+    assert [len(files) for run in traces.runs for files in run.ranks.values()] == [2, 2]
+    assert traces.steps_used == [3, 4, 8, 9]
+
+
 def test_two_ranks_of_gloo_are_two_ranks_of_one_run(tmp_path):
     code = """
     import os, torch.distributed as dist, tracediff

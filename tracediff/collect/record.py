@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,6 +81,44 @@ def record_steps(
     options = {"record_shapes": record_shapes, "with_stack": with_stack, "profile_memory": profile_memory}
     with recording(path, wait, warmup, active, options) as recorder:
         yield recorder
+
+
+def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> Callable[[Any], None]:
+    """A handler for ``torch.profiler.profile(on_trace_ready=…)`` that writes a run of the set ``out``.
+
+    Every cycle of the profiler's schedule is a file of its own,
+    ``out/run<k>/rank<r>.<time in ns>.pt.trace.json.gz`` with the first free number k; together they are one run, since
+    steps of one process are not independent. Files are written atomically.
+
+    Args:
+        out: folder of the set; use the same folder for runs of the same program.
+        rank: rank of this process; by default torch.distributed's, else the environment's RANK, else 0.
+
+    Example:
+        >>> with torch.profiler.profile(schedule=…, on_trace_ready=tracediff.on_trace_ready("traces/before")) as p:
+        ...     for batch in loader:
+        ...         train_step(batch)
+        ...         p.step()
+
+    Raises:
+        TracediffError: torch is not installed; from the handler: the folder cannot be written.
+    """
+    torch = import_torch("on_trace_ready")
+    _show_compiled_kernels()
+    folder: list[Path] = []
+
+    def write(profiler: Any) -> None:
+        number = _rank(torch) if rank is None else rank
+        if not folder:
+            folder.append(_next_folder(Path(out), f"rank{number}."))
+        partial = temporary_file(folder[0], ".json.gz")
+        try:
+            profiler.export_chrome_trace(str(partial))
+            os.replace(partial, folder[0] / f"rank{number}.{time.time_ns()}.pt.trace.json.gz")
+        finally:
+            partial.unlink(missing_ok=True)
+
+    return write
 
 
 @contextmanager
@@ -189,8 +228,13 @@ def _rank(torch: Any) -> int:
 
 
 def _next_file(out: Path, rank: int) -> Path:
+    name = f"rank{rank}.pt.trace.json.gz"
+    return _next_folder(out, name) / name
+
+
+def _next_folder(out: Path, prefix: str) -> Path:
+    """The first ``run<k>`` that has no file whose name begins so."""
     k = 1
-    while (path := out / f"run{k}" / f"rank{rank}.pt.trace.json.gz").exists():
+    while any((folder := out / f"run{k}").glob(f"{prefix}*")):
         k += 1
-    make_folder(path.parent)
-    return path
+    return make_folder(folder)
