@@ -104,8 +104,9 @@ def _to_thread_of_operators(trace: Trace, calls: Int64) -> None:
     """CANN's calls are filed below a process of their own; their threads are those of the operators' process."""
     operators = trace.pid[trace.category == cat.CPU_OP]
     if len(operators):
+        codes, first, counts = np.unique(operators, return_index=True, return_counts=True)
         trace.pid = trace.pid.copy()
-        trace.pid[calls] = np.bincount(operators).argmax()
+        trace.pid[calls] = codes[np.lexsort((first, -counts))[0]]  # of equals the first, whatever its code
 
 
 def _join_through_queue(
