@@ -20,11 +20,10 @@ from tracediff.runtimes import collective_of_scope
 RANGES, STRINGS = "NVTX_EVENTS", "StringIds"
 PUSH_POP, START_END = 59, 60
 """Types of events that are ranges; the others name domains, threads and categories, or mark an instant."""
-EMITTED = re.compile(
-    r"(?s)(?P<name>.*?)(?:, seq = (?P<seq>\d{1,18}))?(?:, op_id = (?P<op>\d{1,18}))?"
-    r"(?:, sizes = (?P<sizes>\[.*?\]))?(?:, input_op_ids = .*)?\Z"
-)
-"""What PyTorch's emit_nvtx writes: ``aten::mul, seq = 5, op_id = 7, sizes = [[2, 3], []]``."""
+OP_ID, SEQUENCE, SIZES, INPUTS = ", op_id = ", ", seq = ", ", sizes = ", ", input_op_ids = "
+"""What PyTorch's emit_nvtx writes behind a name: ``aten::mul, seq = 5, op_id = 7, sizes = [[2, 3], []]``."""
+LONGEST_NUMBER = 18
+"""Digits that fit 64 bits."""
 SCOPE = re.compile(r".*[ #(]|Optimizer\.")
 """Names of record_function; those of operators have no such characters."""
 
@@ -73,16 +72,19 @@ def _texts(database: Database, types: str, where: str, values: Sequence[int], co
 
 def _parsed(text: str) -> Parsed:
     """What a range says."""
-    name, mark, op = text.rpartition(", op_id = ")
-    if mark and op.isdecimal() and op.isascii() and len(op) < 19 and "sizes = " not in name:
-        name, mark, seq = name.rpartition(", seq = ") if ", seq = " in name else (name, "", "")
-        if not mark or (seq.isdecimal() and seq.isascii() and len(seq) < 19):
-            return *_named(name), int(seq) if mark else MISSING, int(op), ""
-    match = EMITTED.match(text)
-    if match is None or not (match["seq"] or match["op"]):
+    head, _, rest = text.partition(SIZES)
+    name, op = _number_behind(head, OP_ID)
+    name, sequence = _number_behind(name, SEQUENCE)
+    if op == sequence == MISSING:
         return text or "an unnamed range", False, MISSING, MISSING, ""
-    numbers = [int(match[group]) if match[group] else MISSING for group in ("seq", "op")]
-    return *_named(match["name"]), numbers[0], numbers[1], _sizes(match["sizes"])
+    return *_named(name), sequence, op, _sizes(rest.partition(INPUTS)[0])
+
+
+def _number_behind(text: str, mark: str) -> tuple[str, int]:
+    """(what is before ``mark``, the number behind it); the whole text and MISSING where it does not end so."""
+    before, found, digits = text.rpartition(mark)
+    is_number = found and digits.isdecimal() and digits.isascii() and len(digits) <= LONGEST_NUMBER
+    return (before, int(digits)) if is_number else (text, MISSING)
 
 
 @lru_cache(maxsize=NAMES_KEPT)
@@ -91,7 +93,7 @@ def _named(name: str) -> tuple[str, bool]:
     return name, not SCOPE.match(name) and not collective_of_scope(name)
 
 
-def _sizes(text: str | None) -> str:
+def _sizes(text: str) -> str:
     """Sizes of inputs in the layout of a `Trace`; empty where they are none."""
     try:
         return json_text(msgspec.json.decode(text, type=list)) if text else ""
