@@ -10,7 +10,8 @@ from tracediff.profile.tables import NAMES, table_schema
 from tracediff.report.analysis.tables import tables_of
 from tracediff.report.collection import CollectionTable, VariantRow
 from tracediff.report.collection_markdown import to_markdown as collection_markdown
-from tracediff.report.table import Table, comparison_tables, control_and_test
+from tracediff.report.plain_table import Table
+from tracediff.report.table import comparison_tables, control_and_test
 from tracediff.report.table_markdown import to_markdown
 from tracediff.report.table_terminal import to_rich
 

@@ -51,11 +51,21 @@ def write_charts(
     Raises:
         TracediffError: the folder cannot be written, or images cannot be made here.
     """
+    check_formats(formats)
+    return write_figures({name: getattr(charts, name)(subject, theme=theme) for name in names}, folder, formats)
+
+
+def write_figures(
+    figures: dict[str, go.Figure], folder: str | os.PathLike[str], formats: Sequence[str] = ()
+) -> list[Path]:
+    """Write each of ``figures`` under its name, as `write_charts` does.
+
+    Raises:
+        TracediffError: as `write_charts`.
+    """
     from plotly.offline import get_plotlyjs
 
-    check_formats(formats)
     root = make_folder(folder)
-    figures = {name: getattr(charts, name)(subject, theme=theme) for name in names}
     write_text(root / SCRIPT, get_plotlyjs())
     written = []
     for name, figure in figures.items():

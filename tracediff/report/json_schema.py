@@ -18,6 +18,7 @@ from tracediff.report.check_json import CheckDocument
 from tracediff.report.collection import TableDocument
 from tracediff.report.json_types import DiffDocument
 from tracediff.report.matrix_json import MatrixDocument
+from tracediff.report.memory_json import MemoryDocument
 from tracediff.report.table import column_key
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -27,6 +28,7 @@ DOCUMENTS = {
     "tracediff.check/1": CheckDocument,
     "tracediff.matrix/1": MatrixDocument,
     "tracediff.table/1": TableDocument,
+    "tracediff.memory/1": MemoryDocument,
 }
 """Schema of a document → its type."""
 SIDES = {

@@ -1,40 +1,17 @@
-"""Tables as rows of texts, the same for every output format."""
+"""The tables of a comparison or an analysis as rows of texts, the same for every output format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.table_changes import TableDiff
-from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, plural, time_unit
+from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, time_unit
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.step_states import state_label
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
-
-LONGEST = 300
-"""Characters of a name."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table.
-
-    Attributes:
-        title: its heading. about: what its columns mean, may be empty.
-        heads: of the columns. texts: how many of the columns, from the left, are texts; the others are numbers.
-        rows: texts. more: how many rows were left out.
-        together: how many of the first numbers are never omitted.
-    """
-
-    title: str
-    about: str
-    _: KW_ONLY
-    heads: tuple[str, ...]
-    texts: int
-    rows: tuple[tuple[str, ...], ...]
-    more: int = 0
-    together: int = 1
+from tracediff.report.plain_table import Table
 
 
 @dataclass(frozen=True)
@@ -204,11 +181,6 @@ def comparison_tables(comparison: Comparison, top: int | None = None) -> list[Ta
         two_sided(table_diff, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top)
         for table_diff in comparison.tables
     ]
-
-
-def no_rows_shown(more: int, otherwise: str) -> str:
-    """What stands for a table of which no row is shown: ``27 rows (--top)``; ``otherwise`` if it has none."""
-    return f"{plural(more, 'row')} (--top)" if more else otherwise
 
 
 def control_and_test(control: str, test: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracediff.report.escape import escaped
-from tracediff.report.table import LONGEST, Table, no_rows_shown
+from tracediff.report.plain_table import LONGEST, Table, no_rows_shown
 
 
 def to_markdown(table: Table) -> list[str]:

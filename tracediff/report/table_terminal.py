@@ -13,8 +13,8 @@ from rich.text import Text
 
 from tracediff.errors import printable
 from tracediff.report.escape import log_line
+from tracediff.report.plain_table import LONGEST, Table, no_rows_shown
 from tracediff.report.shorten import shortened
-from tracediff.report.table import LONGEST, Table, no_rows_shown
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
 """Characters: minimum of a name, gap between columns, indentation."""

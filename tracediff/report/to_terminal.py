@@ -20,8 +20,9 @@ from tracediff.report import sections
 from tracediff.report.bars import Bars, bars
 from tracediff.report.findings_terminal import findings
 from tracediff.report.next_command import next_command
+from tracediff.report.plain_table import no_rows_shown
 from tracediff.report.sections import ALL_MODULES, Row
-from tracediff.report.table import comparison_tables, no_rows_shown
+from tracediff.report.table import comparison_tables
 from tracediff.report.table_terminal import print_screen, to_rich
 from tracediff.report.text import asides, facts, headline, is_of_different_work
 from tracediff.report.work_terminal import WorkTable

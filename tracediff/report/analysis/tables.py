@@ -13,8 +13,9 @@ from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.formatting import PERCENT, count, percent, plural, time, time_unit
 from tracediff.ingest.unread import shortened, unread_devices
 from tracediff.profile.step_states import state_label
+from tracediff.report.plain_table import Table
 from tracediff.report.sections import BY_TITLES
-from tracediff.report.table import Table, one_sided
+from tracediff.report.table import one_sided
 from tracediff.report.text import hardware, steps_used
 
 TOP = 15

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tracediff.analysis.analysis import Analysis
 from tracediff.report.analysis.tables import head, health_lines, tables_of
 from tracediff.report.escape import escaped
-from tracediff.report.table import Table
+from tracediff.report.plain_table import Table
 from tracediff.report.table_markdown import to_markdown as table_lines
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from tracediff.analysis.analysis import Analysis
 from tracediff.errors import printable
 from tracediff.report.analysis.tables import head, health_lines, tables_of
-from tracediff.report.table import Table
+from tracediff.report.plain_table import Table
 from tracediff.report.table_terminal import print_screen, to_rich
 
 SUMMARY = ("states", "gpu", "cpu", "family")

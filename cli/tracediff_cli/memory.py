@@ -1,0 +1,61 @@
+"""``tracediff memory SNAPSHOT [SNAPSHOT]``."""
+
+from __future__ import annotations
+
+import click
+
+from tracediff_cli.option_groups import GroupedCommand, Whole, option
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("control", metavar="SNAPSHOT")
+@click.argument("test", metavar="[SNAPSHOT]", required=False)
+@option("--top", type=Whole(0), default=10, metavar="N", help="Show N rows per table [default: 10].")
+@option("--json", "json_file", metavar="FILE", help="Write the result as JSON (- is standard output).")
+@option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
+@option("--charts", "chart_folder", metavar="DIR", help="Write each chart as HTML that works offline, and as JSON.")
+def memory(
+    control: str,
+    test: str | None,
+    top: int,
+    json_file: str | None,
+    markdown_file: str | None,
+    chart_folder: str | None,
+) -> int:
+    """Show what holds the peak of GPU memory, and what changed between two memory snapshots.
+
+    A memory snapshot is a file of torch.cuda.memory._dump_snapshot, plain or compressed (gzip, zstd).
+
+    \b
+    Examples:
+      tracediff memory snapshot.pickle
+      tracediff memory before.pickle after.pickle
+      tracediff memory before.pickle.gz after.pickle.gz --charts charts/ --json memory.json
+    """
+    from tracediff.memory.account import account_of
+    from tracediff.memory.difference import difference
+    from tracediff.memory.snapshot import read_snapshot
+    from tracediff.report.memory_text import account_text, difference_text
+    from tracediff.write import write_text
+
+    accounts = [account_of(read_snapshot(path)) for path in (control, test) if path is not None]
+    text = account_text(accounts[0], top) if len(accounts) == 1 else difference_text(difference(*accounts), top)
+    if json_file:
+        from tracediff.report.memory_json import to_json
+
+        write_text(json_file, to_json(accounts))
+    if markdown_file:
+        from tracediff.report.memory_markdown import to_markdown
+
+        write_text(markdown_file, to_markdown(text))
+    if chart_folder:
+        from tracediff.charts.figures.memory_layers import memory_layers
+        from tracediff.report.charts_files import write_figures
+
+        write_figures({"memory_layers": memory_layers(accounts)}, chart_folder)
+    if "-" not in (json_file, markdown_file):
+        from tracediff.report.memory_terminal import show
+        from tracediff.report.table_terminal import screen_console
+
+        show(text, screen_console())
+    return 0

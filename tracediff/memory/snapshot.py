@@ -1,0 +1,188 @@
+"""One file of ``torch.cuda.memory._dump_snapshot`` → the events, blocks and segments of each device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tracediff.errors import TracediffError
+from tracediff.ingest.source import TraceFile, open_trace
+from tracediff.memory.call_site import CallSite, CallSites
+from tracediff.memory.plain_pickle import MOST_BYTES, load_plain
+
+CHUNK = 1 << 20
+MOST_DEVICES = 1024
+ALLOC, FREE = "alloc", "free_requested"
+SEGMENT_ALLOC, SEGMENT_FREE = "segment_alloc", "segment_free"
+SEGMENT_MAP, SEGMENT_UNMAP = "segment_map", "segment_unmap"
+"""Events of expandable segments, which grow and shrink in parts."""
+EXPANDABLE = "expandable"
+OUT_OF_MEMORY = "oom"
+ALLOCATED = "active_allocated"
+REMEDY = "give a file of torch.cuda.memory._dump_snapshot"
+
+
+class Event(NamedTuple):
+    """One event of the allocator: its action, the address and bytes of its block or segment, its time in µs (None if
+    not recorded), its call site.
+    """
+
+    action: str
+    address: int
+    size: int
+    time: int | None
+    site: CallSite
+
+
+class Block(NamedTuple):
+    """A block allocated when the snapshot was dumped: its address, its bytes, those that the program requested, and
+    the call site that allocated it.
+    """
+
+    address: int
+    size: int
+    requested: int
+    site: CallSite
+
+
+class Segment(NamedTuple):
+    """Memory that the allocator holds: its address, bytes, type (small, large or expandable), stream and pool."""
+
+    address: int
+    size: int
+    kind: str
+    stream: int
+    pool: tuple[int, int]
+
+
+@dataclass
+class Recording:
+    """One device: events in order of time; segments and allocated blocks at the dump."""
+
+    device: int
+    events: list[Event] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class MemorySnapshot:
+    """One file: its name and the recording of each device that has any, by number."""
+
+    name: str
+    recordings: tuple[Recording, ...]
+
+
+def read_snapshot(path: str) -> MemorySnapshot:
+    """The memory snapshot at ``path``, plain or compressed (gzip, zstd), or at a URL.
+
+    Raises:
+        TracediffError: it cannot be read, is not a memory snapshot, or is larger than the limits.
+    """
+    file = TraceFile(path)
+    subject = str(file)
+    parts, size = [], 0
+    with open_trace(file) as unpacked:
+        while part := unpacked.read(CHUNK):
+            parts.append(part)
+            size += len(part)
+            if size > MOST_BYTES:
+                reason = f"is larger than {MOST_BYTES >> 20} MiB"
+                raise TracediffError(subject, reason, "record fewer events: _record_memory_history(max_entries=100000)")
+    return MemorySnapshot(file.name, _Reader(subject).recordings(load_plain(b"".join(parts), subject)))
+
+
+class _Reader:
+    """Checks and converts the plain containers of one file; every list is read once."""
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.sites = CallSites()
+        self.walked: set[int] = set()
+
+    def recordings(self, document: Any) -> tuple[Recording, ...]:
+        """The devices of a document that have an event or a segment."""
+        if not isinstance(document, dict) or not {"segments", "device_traces"} <= document.keys():
+            raise TracediffError(self.subject, "is a pickle, but not a memory snapshot", REMEDY)
+        found: dict[int, Recording] = {}
+        for device, trace in enumerate(self.items(document["device_traces"], "device_traces")):
+            if events := [self.event(entry) for entry in self.items(trace, "device_traces")]:
+                found[device] = Recording(device, events)
+        for segment in self.items(document["segments"], "segments"):
+            device = self.number(segment, "device", 0)
+            recording = found.setdefault(device, Recording(device))
+            recording.segments.append(self.segment(segment))
+            recording.blocks += self.blocks(segment)
+        if not found:
+            remedy = "call torch.cuda.memory._record_memory_history() before the steps, and record it again"
+            raise TracediffError(self.subject, "contains no allocation", remedy)
+        if len(found) > MOST_DEVICES:
+            raise TracediffError(self.subject, f"has more than {MOST_DEVICES:,} devices", REMEDY)
+        return tuple(found[device] for device in sorted(found))
+
+    def event(self, entry: Any) -> Event:
+        """One entry of a device's trace. Events of no block, such as oom, may lack an address."""
+        action = entry.get("action") if isinstance(entry, dict) else None
+        if not isinstance(action, str):
+            raise self.odd("an event without an action")
+        time = entry.get("time_us")
+        return Event(
+            action,
+            self.number(entry, "addr", 0),
+            self.amount(entry, "size", None if action in (ALLOC, FREE) else 0),
+            time if isinstance(time, int) else None,
+            self.sites.of(entry.get("frames")),
+        )
+
+    def segment(self, entry: Any) -> Segment:
+        """One segment."""
+        kind, pool = entry.get("segment_type"), entry.get("segment_pool_id")
+        kind = EXPANDABLE if entry.get("is_expandable") is True else kind
+        return Segment(
+            self.number(entry, "address", 0),
+            self.amount(entry, "total_size", None),
+            kind if kind in ("small", "large", EXPANDABLE) else "unknown",
+            self.number(entry, "stream", 0),
+            pool if isinstance(pool, tuple) else (0, 0),
+        )
+
+    def blocks(self, segment: Any) -> Iterator[Block]:
+        """The allocated blocks of a segment; old snapshots have no addresses, which follow from the sizes."""
+        address = self.number(segment, "address", 0)
+        for entry in self.items(segment.get("blocks", []), "blocks"):
+            size = self.amount(entry, "size", None)
+            address = self.number(entry, "address", address)
+            if entry.get("state") == ALLOCATED:
+                requested = min(self.amount(entry, "requested_size", size), size)
+                yield Block(address, size, requested, self.sites.of(entry.get("frames")))
+            address += size
+
+    def items(self, value: Any, name: str) -> list[Any]:
+        """``value``, a list that was not read before."""
+        if not isinstance(value, list):
+            raise self.odd(f"{name} that is not a list")
+        if value and id(value) in self.walked:
+            raise self.odd(f"{name} that occurs more than once")
+        self.walked.add(id(value))
+        return value
+
+    def number(self, entry: Any, key: str, default: int | None) -> int:
+        """A whole number of a dictionary; ``default`` where it is missing, an error if that is None."""
+        if not isinstance(entry, dict):
+            raise self.odd("an entry that is not a dictionary")
+        value = entry.get(key, default)
+        if type(value) is not int:
+            raise self.odd(f"an entry without {key}")
+        return value
+
+    def amount(self, entry: Any, key: str, default: int | None) -> int:
+        """A number of bytes."""
+        value = self.number(entry, key, default)
+        if value < 0:
+            raise self.odd(f"a negative {key}")
+        return value
+
+    def odd(self, found: str) -> TracediffError:
+        """The error of a document that is not as torch writes it."""
+        return TracediffError(self.subject, f"is not a memory snapshot: it has {found}", REMEDY)

@@ -1,0 +1,192 @@
+"""Memory snapshots → the JSON document of schema ``tracediff.memory/1`` (docs/reference/memory.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from tracediff.memory.account import Account, SnapshotAccount
+from tracediff.memory.difference import (
+    CALL_SITE,
+    GONE,
+    GREW,
+    MODULE,
+    NEW,
+    SAME,
+    SHRANK,
+    SIZE_CLASS,
+    DeviceDifference,
+    difference,
+    holdings,
+)
+from tracediff.memory.timeline import timeline
+from tracediff.report.json_types import one_of
+from tracediff.report.to_json import json_text
+
+Bytes = Annotated[int, Meta(description="bytes")]
+
+
+class MemorySegment(Struct):
+    """One segment at the peak; all expandable segments are one."""
+
+    type: Annotated[
+        str,
+        one_of(
+            "type of the segment; freed since: of which only the free was recorded",
+            "small",
+            "large",
+            "expandable",
+            "freed since",
+            "unknown",
+        ),
+    ]
+    stream: Annotated[int, Meta(description="stream whose blocks it has")]
+    pool: Annotated[tuple[int, int], Meta(description="memory pool that owns it; 0, 0 is the default")]
+    address: Annotated[int, Meta(description="first address; 0 for expandable segments")]
+    reserved_bytes: Bytes
+    allocated_bytes: Bytes
+    blocks: Annotated[int, Meta(description="allocated blocks in it")]
+
+
+class Layers(Struct):
+    """Allocated memory over the recording, stacked: at each position the layers add up to what is allocated."""
+
+    events: Annotated[list[int], Meta(description="positions: number of events that happened before, ascending")]
+    times_us: Annotated[
+        list[int] | None, Meta(description="µs from the first event to each position; null where none are recorded")
+    ]
+    layers: Annotated[dict[str, list[int]], Meta(description="name of a layer → bytes at each position")]
+
+
+class MemoryAmounts(Struct):
+    """One device of one snapshot."""
+
+    start_bytes: Annotated[int, Meta(description="allocated before the first event")]
+    above_start_bytes: Annotated[int, Meta(description="peak − start")]
+    peak_bytes: Annotated[int, Meta(description="most allocated at any time of the recording")]
+    peak_event: Annotated[int, Meta(description="number of events before the peak is reached")]
+    peak_us: Annotated[int | None, Meta(description="µs from the first event to the peak; null where not recorded")]
+    reserved_bytes: Annotated[int, Meta(description="in segments at the peak")]
+    fragmentation_bytes: Annotated[int, Meta(description="reserved − allocated at the peak")]
+    unknown_bytes: Annotated[int, Meta(description="part of the peak whose call site is unknown")]
+    rounding_bytes: Annotated[int, Meta(description="part of the peak that the allocator added to blocks")]
+    allocated_at_dump_bytes: Bytes
+    reserved_at_dump_bytes: Bytes
+    actions: Annotated[dict[str, int], Meta(description="number of events by action of the allocator")]
+    out_of_memory_bytes: Annotated[list[int], Meta(description="bytes of each request that failed")]
+    contradictions: Annotated[int, Meta(description="events that do not fit the others, as in a recording with gaps")]
+    segments: Annotated[list[MemorySegment], Meta(description="segments at the peak; they add up to reserved")]
+    timeline: Layers
+
+
+class MemoryHolder(Struct):
+    """What holds a part of the peak; the rows of a list add up to the peak."""
+
+    name: Annotated[str, Meta(description="call site, module or size class, or why it is unknown")]
+    control_bytes: Bytes
+    control_blocks: Annotated[int, Meta(description="number of blocks")]
+    test_bytes: Annotated[int | None, Meta(description="bytes; null for one snapshot")]
+    test_blocks: Annotated[int | None, Meta(description="number of blocks; null for one snapshot")]
+    delta_bytes: Annotated[int | None, Meta(description="test − control, in bytes; null for one snapshot")]
+    status: Annotated[
+        str | None,
+        Meta(description="null for one snapshot", extra_json_schema={"enum": [NEW, GONE, GREW, SHRANK, SAME, None]}),
+    ]
+
+
+class MemoryDevice(Struct):
+    """One device."""
+
+    device: Annotated[int, Meta(description="number of the device")]
+    control: Annotated[MemoryAmounts | None, Meta(description="null where control does not use the device")]
+    test: Annotated[
+        MemoryAmounts | None, Meta(description="null where test does not use the device, and for one snapshot")
+    ]
+    by_call_site: list[MemoryHolder]
+    by_module: list[MemoryHolder]
+    by_size_class: list[MemoryHolder]
+
+
+class MemoryDocument(Struct):
+    """What holds the peak of GPU memory in one memory snapshot, or what changed between two."""
+
+    schema: Literal["tracediff.memory/1"]
+    control: Annotated[str, Meta(description="file name of the snapshot")]
+    test: Annotated[str | None, Meta(description="file name of the second snapshot; null for one snapshot")]
+    devices: list[MemoryDevice]
+
+
+def to_json(accounts: Sequence[SnapshotAccount]) -> str:
+    """The document of one or two snapshots as indented text, with a new line at its end."""
+    if len(accounts) == 1:
+        (account,) = accounts
+        devices = [_device(DeviceDifference(found.device, found, None), is_one=True) for found in account.devices]
+        return json_text(MemoryDocument("tracediff.memory/1", account.name, None, devices))
+    control, test = accounts
+    devices = [_device(found, is_one=False) for found in difference(control, test).devices]
+    return json_text(MemoryDocument("tracediff.memory/1", control.name, test.name, devices))
+
+
+def _device(found: DeviceDifference, *, is_one: bool) -> MemoryDevice:
+    def rows(view: str) -> list[MemoryHolder]:
+        return _one(found.control, view) if is_one and found.control else _both(found, view)
+
+    return MemoryDevice(
+        found.device,
+        _amounts(found.control) if found.control else None,
+        _amounts(found.test) if found.test else None,
+        rows(CALL_SITE),
+        rows(MODULE),
+        rows(SIZE_CLASS),
+    )
+
+
+def _one(account: Account, view: str) -> list[MemoryHolder]:
+    return [MemoryHolder(name, a.size, a.blocks, None, None, None, None) for name, a in holdings(account, view)]
+
+
+def _both(found: DeviceDifference, view: str) -> list[MemoryHolder]:
+    return [
+        MemoryHolder(
+            row.name,
+            row.control.size,
+            row.control.blocks,
+            row.test.size,
+            row.test.blocks,
+            row.change,
+            row.status,
+        )
+        for row in found.changes(view)
+    ]
+
+
+def _amounts(account: Account) -> MemoryAmounts:
+    return MemoryAmounts(
+        start_bytes=account.start,
+        above_start_bytes=account.peak - account.start,
+        peak_bytes=account.peak,
+        peak_event=account.peak_level,
+        peak_us=account.times[account.peak_level] if account.times else None,
+        reserved_bytes=account.reserved,
+        fragmentation_bytes=account.fragmentation,
+        unknown_bytes=account.unknown,
+        rounding_bytes=account.rounding,
+        allocated_at_dump_bytes=account.allocated_at_dump,
+        reserved_at_dump_bytes=account.reserved_at_dump,
+        actions=account.actions,
+        out_of_memory_bytes=account.out_of_memory,
+        contradictions=account.contradictions,
+        segments=[
+            MemorySegment(s.kind, s.stream, s.pool, s.address, s.reserved, s.allocated, s.blocks)
+            for s in account.segments
+        ],
+        timeline=_layers(account),
+    )
+
+
+def _layers(account: Account) -> Layers:
+    found = timeline(account)
+    times = [account.times[level] for level in found.levels] if account.times else None
+    return Layers(found.levels, times, found.layers)
