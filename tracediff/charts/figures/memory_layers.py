@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, full_name, label
 from tracediff.charts.theme import finish, palette
-from tracediff.formatting import byte_unit, size, time, time_unit
-from tracediff.memory.timeline import (
-    BEFORE_RECORDING,
-    MOST_SITES,
-    OTHER_SITES,
-    MemoryTimeline,
-    largest_sites,
-    timeline,
-)
+from tracediff.formatting import byte_unit, size, sizes, time
+from tracediff.memory.timeline import BEFORE_RECORDING, MOST_SITES, OTHER_SITES, MemoryTimeline, largest_sites, timeline
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -37,23 +30,18 @@ def memory_layers(accounts: Sequence[SnapshotAccount], *, theme: str = "light") 
     panels = _panels(accounts)
     colours = _colours([account for _, account in panels], palette(theme))
     unit = byte_unit(account.peak for _, account in panels)
-    has_times = all(account.times for _, account in panels)
-    clock = time_unit(account.times[-1] for _, account in panels if account.times)
     figure = make_subplots(
         len(panels), 1, shared_xaxes=True, vertical_spacing=0.3 / len(panels), subplot_titles=[t for t, _ in panels]
     )
     named: set[str] = set()
     for row, (_, account) in enumerate(panels, start=1):
         found = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
-        times = [account.times[level] for level in found.levels] if has_times and account.times else None
-        x = [clock.scaled(at) for at in times] if times else [float(level) for level in found.levels]
-        _layers(figure, row, found, x, unit=unit, colours=colours, named=named)
-        _peak(figure, row, account, x[found.levels.index(account.peak_level)], unit, palette(theme))
+        _layers(figure, row, found, account, unit=unit, colours=colours, named=named)
+        _peak(figure, row, account, unit, palette(theme))
     figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_yaxes(title_text=unit.name, range=[0, 1.08 * unit.scaled(max(a.peak for _, a in panels))])
-    figure.update_xaxes(
-        title_text=f"time of the recording ({clock.name})" if has_times else "events", row=len(panels), col=1
-    )
+    figure.update_xaxes(range=[0, max(len(account.levels) for _, account in panels) - 1])
+    figure.update_xaxes(title_text="events of the allocator", row=len(panels), col=1)
     return finish(figure, theme, _title(accounts), SUBTITLE, 60 + PANEL * len(panels))
 
 
@@ -80,14 +68,14 @@ def _colours(accounts: Sequence[Account], theme_colours: Palette) -> dict[str, s
             most[name] = min(most.get(name, rank), rank)
     sites = sorted(most, key=lambda name: (most[name], name))[:MOST_SITES]
     parts = dict(zip(sites, theme_colours.parts, strict=False))
-    return {BEFORE_RECORDING: theme_colours.control, **parts, OTHER_SITES: theme_colours.quiet}
+    return {BEFORE_RECORDING: theme_colours.control, **parts, OTHER_SITES: theme_colours.neutral}
 
 
 def _layers(
     figure: go.Figure,
     row: int,
     found: MemoryTimeline,
-    x: list[float],
+    account: Account,
     *,
     unit: Unit,
     colours: dict[str, str],
@@ -101,13 +89,16 @@ def _layers(
             name=label(name, 40),
             legendgroup=name,
             showlegend=name not in named,
-            x=x,
+            x=found.levels,
             y=[unit.scaled(amount) for amount in amounts],
             stackgroup=str(row),
             mode="lines",
             line={"shape": "hv", "width": 0, "color": colour},
             fillcolor=colour,
-            customdata=data_array(f"{full_name(name)}: {size(amount)}" for amount in amounts),
+            customdata=data_array(
+                f"{full_name(name)}: {size(amount)}{_when(account, level)}"
+                for level, amount in zip(found.levels, amounts, strict=True)
+            ),
             hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,
@@ -115,21 +106,24 @@ def _layers(
         named.add(name)
 
 
-def _peak(figure: go.Figure, row: int, account: Account, x: float, unit: Unit, theme_colours: Palette) -> None:
-    when = f" at {time(account.times[account.peak_level])}" if account.times else ""
+def _peak(figure: go.Figure, row: int, account: Account, unit: Unit, theme_colours: Palette) -> None:
     figure.add_scatter(
-        x=[x],
+        x=[account.peak_level],
         y=[unit.scaled(account.peak)],
         mode="markers",
         showlegend=False,
         marker={"size": 8, "color": theme_colours.text},
-        customdata=data_array([f"peak: {size(account.peak)}{when}"]),
+        customdata=data_array([f"peak: {size(account.peak)}{_when(account, account.peak_level)}"]),
         hovertemplate="%{customdata}<extra></extra>",
         row=row,
         col=1,
     )
 
 
+def _when(account: Account, level: int) -> str:
+    return f" at {time(account.times[level])}" if account.times else ""
+
+
 def _title(accounts: Sequence[SnapshotAccount]) -> str:
     peaks = [max((account.peak for account in side.devices), default=0) for side in accounts]
-    return f"Peak memory allocated: {' → '.join(size(peak) for peak in peaks)}"
+    return f"Peak memory allocated: {sizes(*peaks) if len(peaks) == 2 else size(peaks[0])}"
