@@ -6,7 +6,7 @@ again. What the check guarantees:
 
 - Memory: at most MOST_BYTES are read, with at most one container per BYTES_PER_CONTAINER bytes; no instruction reserves
   more than it contains; places of the memo are below the position in the file. An unpickled object takes at most
-  about 25 times the size of the pickle; real snapshots take about 6 times.
+  about 30 times the size of the pickle; real snapshots take about 6 times.
 - Time: proportional to the size. Numbers have at most 64 bits and the only tuples are pairs of numbers of 32 bits, so
   no file can choose many keys of a dictionary that collide.
 - Nesting: nothing in Python recurses into lists or dictionaries while they are made or freed, and tuples do not nest.
@@ -24,7 +24,7 @@ from tracediff.errors import TracediffError
 
 MOST_BYTES = 1 << 28
 """Bytes of a pickle: a snapshot of two million events, whose objects take about 1.5 GB."""
-BYTES_PER_CONTAINER = 8
+BYTES_PER_CONTAINER = 12
 """A pickle with more lists and dictionaries per byte is refused; torch writes 40 to 50 bytes for each."""
 FEW_CONTAINERS = 1000
 """Lists and dictionaries that any pickle may have."""
@@ -99,7 +99,7 @@ def _refused(code: int, subject: str, *, is_cut: bool) -> TracediffError:
     if code in FOR_CLASSES:
         reason = "asks for a Python class or function, which a memory snapshot never does"
         return TracediffError(subject, reason, "do not load it; record the snapshot again with _dump_snapshot")
-    if is_cut and _PLAIN.match(bytes([code]) + bytes(9)):
+    if is_cut and (found := _PLAIN.match(bytes([code]) + bytes(9))) and found.end():
         return _cut(subject)
     reason = f"contains what a memory snapshot does not (pickle instruction {bytes([code])!r})"
     return TracediffError(subject, reason, "give a file of torch.cuda.memory._dump_snapshot")

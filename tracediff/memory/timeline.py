@@ -46,7 +46,7 @@ def timeline(account: Account, sites: list[str] | None = None) -> MemoryTimeline
     totals = {name: list(accumulate(change)) for name, change in changes.items()}
     layers = {name: [total[level] for level in kept] for name, total in totals.items()}
     order = [BEFORE_RECORDING, *sorted(shown, key=lambda name: (-max(layers[name]), name)), OTHER_SITES]
-    return MemoryTimeline(kept, {name: layers[name] for name in order if any(layers[name])})
+    return MemoryTimeline(kept, {name: layers[name] for name in order if name == BEFORE_RECORDING or any(layers[name])})
 
 
 def largest_sites(account: Account) -> list[str]:
