@@ -30,11 +30,27 @@ FEW_CONTAINERS = 1000
 """Lists and dictionaries that any pickle may have."""
 PROTOCOLS = (2, 3, 4, 5)
 
-_SMALL = rb"(?:K.|M..|J.{4})"
-_LONG = rb"\x8a(?:" + b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(9)) + rb")"
-_PAIR = _SMALL + rb"(?:" + _SMALL + rb"\x86)?+"
-_PLAIN = re.compile(rb"(?s:[\x94}\](aueNs\x88\x89]|[hq].|j.{4}|" + _PAIR + rb"|" + _LONG + rb"|G.{8}|\x95.{8})*+")
-"""Instructions that make containers, numbers, booleans, None, pairs of small numbers, memo entries and frames."""
+
+def _sized(code: bytes, most: int) -> bytes:
+    """The pattern of an instruction that has its size, up to ``most``, in its first byte."""
+    return code + rb"(?:" + b"|".join(b"\\x%02x.{%d}" % (size, size) for size in range(most + 1)) + rb")"
+
+
+_SMALL = rb"(?:K.|M..|J....)"
+_TOKENS = (
+    rb"j....",
+    rb"[hq].",
+    rb"[\x94}\](aueNs\x88\x89]++",
+    _SMALL + rb"(?:" + _SMALL + rb"\x86)?+",
+    _sized(rb"\x8a", 8),
+    rb"G.{8}",
+    rb"\x95.{8}",
+    _sized(rb"\x8c", 31),
+)
+_PLAIN = re.compile(rb"(?s:" + rb"|".join(_TOKENS) + rb")*+")
+"""Instructions that make containers, numbers, booleans, None, pairs of small numbers, short strings, memo entries and
+frames, the frequent ones first.
+"""
 SHORT_STRING, STRING, LONG_PUT, STOP = 0x8C, ord("X"), ord("r"), ord(".")
 FOR_CLASSES = frozenset(b"ciobR\x81\x82\x83\x84\x92\x93PQ")
 """Instructions that import, call or restore an object."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -54,7 +54,9 @@ def segment_uses(
     """
     plain = {segment.address: segment for segment in recording.segments if segment.kind != EXPANDABLE}
     at_dump = {address: (segment.size, NO_SITE) for address, segment in plain.items()}
-    every, _ = lifetimes(recording.events, (SEGMENT_ALLOC,), (SEGMENT_FREE,), at_dump)
+    moves = [k for k, event in enumerate(recording.events) if event.action in (SEGMENT_ALLOC, SEGMENT_FREE)]
+    every, _ = lifetimes([recording.events[k] for k in moves], (SEGMENT_ALLOC,), (SEGMENT_FREE,), at_dump)
+    level = bisect_left(moves, level)  # in levels of the segments' own events
     present = sorted((s.address, s.size) for s in every if s.first <= level <= s.last)
     starts = [address for address, _ in present]
     amounts = [(block.address, block.size, 1) for block in alive] + [(a, size, 0) for a, size in added.items() if size]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -90,7 +91,13 @@ def read_snapshot(path: str) -> MemorySnapshot:
             if size > MOST_BYTES:
                 reason = f"is larger than {MOST_BYTES >> 20} MiB"
                 raise TracediffError(subject, reason, "record fewer events: _record_memory_history(max_entries=100000)")
-    return MemorySnapshot(file.name, _Reader(subject).recordings(load_plain(b"".join(parts), subject)))
+    was_enabled = gc.isenabled()
+    gc.disable()  # every object lives until the recordings are made, so collecting finds nothing
+    try:
+        return MemorySnapshot(file.name, _Reader(subject).recordings(load_plain(b"".join(parts), subject)))
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Reader:
@@ -178,7 +185,9 @@ class _Reader:
 
     def amount(self, entry: Any, key: str, default: int | None) -> int:
         """A number of bytes."""
-        value = self.number(entry, key, default)
+        value = entry.get(key, default) if isinstance(entry, dict) else None
+        if type(value) is not int:
+            value = self.number(entry, key, default)
         if value < 0:
             raise self.odd(f"a negative {key}")
         return value
