@@ -51,6 +51,7 @@ JSON_PAGES = {
     "tracediff.check/1": ("reference/check.md", "reference/json.md"),
     "tracediff.matrix/1": ("reference/matrix.md", "reference/json.md"),
     "tracediff.table/1": ("reference/table.md",),
+    "tracediff.memory/1": ("reference/memory.md",),
 }
 """Schema → the page of its keys, then the page of the types that it shares with the comparison."""
 

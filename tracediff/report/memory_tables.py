@@ -221,7 +221,7 @@ def notes(sides: Sequence[Account | None]) -> list[str]:
     ]
     if shares:
         found.append(
-            f"{' and '.join(shares)} has no call site: allocated before the recording or without a Python stack; call "
+            f"no call site for {' and '.join(shares)}: allocated before the recording or without a Python stack; call "
             "torch.cuda.memory._record_memory_history() before the model is built to see more"
         )
     for side, name in named:
