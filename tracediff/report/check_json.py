@@ -21,8 +21,8 @@ from tracediff.diff.gate.waivers import Waiver
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.report import json_types
 from tracediff.report.check_text import explanation, sentence
-from tracediff.report.json_types import one_of
-from tracediff.report.to_json import json_text, reasons_of, tables_of, verdict_of
+from tracediff.report.json_text import json_text, one_of
+from tracediff.report.to_json import reasons_of, tables_of, verdict_of
 
 
 class CheckedSet(Struct):

@@ -18,7 +18,7 @@ from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
 from tracediff.report.fx_nodes import FxNode, fx_nodes
-from tracediff.report.to_json import json_text
+from tracediff.report.json_text import json_text
 
 Seconds = Annotated[
     float | None, Meta(description="in s, measured in the first run, which starts without a compile cache")

@@ -12,12 +12,7 @@ from msgspec import Meta, Struct
 
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
-
-
-def one_of(description: str, *values: str) -> Meta:
-    """A text that is one of ``values``; a later version may add to them."""
-    return Meta(description=description, extra_json_schema={"enum": list(values)})
-
+from tracediff.report.json_text import one_of
 
 Microseconds = Annotated[float, Meta(description="µs per step")]
 Count = Annotated[float, Meta(description="occurrences per step; a mean, so it may be a fraction")]

@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tracediff.diff.matrix import Cell
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.report import json_types
-from tracediff.report.json_types import one_of
-from tracediff.report.to_json import json_text, tables_of, verdict_of
+from tracediff.report.json_text import json_text, one_of
+from tracediff.report.to_json import tables_of, verdict_of
 
 
 class MatrixComparability(Struct):

@@ -22,8 +22,7 @@ from tracediff.memory.difference import (
     holdings,
 )
 from tracediff.memory.timeline import timeline
-from tracediff.report.json_types import one_of
-from tracediff.report.to_json import json_text
+from tracediff.report.json_text import json_text, one_of
 
 Bytes = Annotated[int, Meta(description="bytes")]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,10 +22,9 @@ from tracediff.diff.verdict import Verdict
 from tracediff.ingest.health import Note
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report import json_types
-from tracediff.report.escape import COMMAND
+from tracediff.report.json_text import json_text
 from tracediff.report.table import row_object
 from tracediff.runtimes import DEVICE_CATEGORIES
-from tracediff.write import encoded
 
 
 def document(comparison: Comparison) -> json_types.DiffDocument:
@@ -55,17 +53,6 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
 def to_json(comparison: Comparison) -> str:
     """The document as indented text, with a new line at its end."""
     return json_text(document(comparison))
-
-
-def json_text(document: msgspec.Struct) -> str:
-    """A document as indented text, with a new line at its end; � replaces bytes of a path that are not UTF-8."""
-    try:
-        compact = msgspec.json.encode(document)
-    except UnicodeEncodeError:
-        text = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
-        compact = msgspec.json.encode(json.loads(encoded(text)))
-    text = msgspec.json.format(compact, indent=1).decode() + "\n"
-    return COMMAND.sub(r"#\\u0023", text)  # the same text, but no command where a log shows it
 
 
 def plain(document: msgspec.Struct) -> dict[str, Any]:
