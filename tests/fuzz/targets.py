@@ -18,6 +18,7 @@ from odd_values import text
 
 from fuzz import formats, mutate, seeds
 from fuzz.invariants import counted, one_line, require, same_reading
+from fuzz.memory_target import make_memory, use_memory
 from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.gate.config import read_settings
@@ -325,6 +326,7 @@ TARGETS = {
     "account": Target(make_seed, use_account),
     "snapshot": Target(make_seed, use_snapshot),
     "manifest": Target(make_manifest, use_manifest),
+    "memory": Target(make_memory, use_memory),
     "settings": Target(partial(make_lines, whole=SETTINGS), use_settings),
     "rules": Target(partial(make_lines, whole=RULES), use_rules),
 }
