@@ -241,13 +241,28 @@ ASCEND = Runtime(
     translated=("Task Type", "correlation_id"),
 )
 
+TPU = Runtime(  # as XProf's Chrome traces have it: JAX, or PyTorch through torchax
+    name="TPU",
+    supported=True,
+    device="TPU",
+    prefix="tpu_",
+    calls=("tpu_runtime",),
+    launches=r"DoEnqueue(?:Continuation)?Program",
+    synchronising=r"np\.asarray\(jax\.Array\)",
+    communication=(
+        r"(?<![\w-])(?:all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute"
+        r"|collective-broadcast)",  # instructions of XLA, whose names have hyphens
+    ),
+    translated=("hlo_category", "tf_op", "run_id", "device_ordinal", "step_num"),
+)
+
 MPS = Runtime(name="MPS", device="MPS", device_types=(13,))
 """Apple's GPUs: the profiler records only their allocator."""
 
 CPU = Runtime(name="CPU", supported=True, device="host", device_types=(0,), scopes=("gloo", "mpi", "ucc"))
 """The host as a device: its collectives run under annotations."""
 
-RUNTIMES = (CUDA, HIP, XPU, MTIA, ASCEND, MPS, CPU)
+RUNTIMES = (CUDA, HIP, XPU, MTIA, ASCEND, TPU, MPS, CPU)
 SUPPORTED = tuple(runtime for runtime in RUNTIMES if runtime.supported)
 
 
@@ -329,7 +344,7 @@ _COMMUNICATION = _any_of(_distinct(p for r in RUNTIMES for p in r.communication)
 """In names in lower case, in which Python searches faster than ignoring case."""
 _SCOPES = frozenset(scope for r in RUNTIMES for scope in r.scopes)
 _PROCESSES = frozenset(name for r in RUNTIMES for name in r.processes)
-_DEVICES = _distinct((*(r.device for r in RUNTIMES if r is not CPU), "TPU", "HPU"))
+_DEVICES = _distinct((*(r.device for r in RUNTIMES if r is not CPU), "HPU"))
 _DEVICE = re.compile(rf"(?:/device:)?({'|'.join(_DEVICES)})(?:[ :]\d+)?")
 """What labels the processes of devices: ``GPU 0``, ``NPU``, ``/device:TPU:1``."""
 _HOST = frozenset(("CPU", "/host:CPU"))

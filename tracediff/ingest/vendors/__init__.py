@@ -12,8 +12,9 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.trace import Trace
 from tracediff.ingest.vendors.ascend import translate_ascend
 from tracediff.ingest.vendors.mtia import translate_mtia
+from tracediff.ingest.vendors.xla import translate_xla
 
 Translator = Callable[[Trace, Notes], None]
 
-TRANSLATORS: tuple[Translator, ...] = (translate_ascend, translate_mtia)
+TRANSLATORS: tuple[Translator, ...] = (translate_ascend, translate_mtia, translate_xla)
 """Each does nothing to a trace without its device's events."""

@@ -24,6 +24,11 @@ COUNTER = re.compile(r"^((?>(?:.*\W)?)\w*?)_\d+(?:d\w*)?$", re.DOTALL)
 """From the first counter in the last word on: the end of a generated name, such as `_0` or `_0d1d2`."""
 GRAPH = re.compile(r"^graph_\d+_")
 HASH = re.compile(r"(?<![A-Za-z0-9])(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{40,}(?![A-Za-z0-9])")
+INSTRUCTION = re.compile(r"^%(?P<name>[^ ]+)(?P<kind>.*)$", re.DOTALL)
+"""An instruction of XLA: ``%fusion.12 (loop fusion)``."""
+INSTRUCTION_NUMBER = re.compile(r"\.(?:\d+|remat\d*|clone)(?![^.])")
+FINGERPRINT = re.compile(r"^([\w.]+)\(\d{9,20}\)$")
+"""A program of XLA: ``jit_step(5120112285394406626)``."""
 STEP = re.compile(r"^ProfilerStep\s*#\s*\d+$")
 
 
@@ -40,8 +45,8 @@ def is_generated(name: str) -> bool:
 
 @lru_cache(maxsize=NAMES_KEPT)
 def match_name(raw: str) -> str:
-    """``raw`` without addresses, hashes, ids, step numbers and the trailing counter of generated kernels; for copies
-    only the direction.
+    """``raw`` without addresses, hashes, ids, step numbers, the trailing counter of generated kernels and the numbers of
+    XLA's instructions; for copies only the direction.
     """
     direction = copy_direction(raw)
     if direction:
@@ -50,7 +55,9 @@ def match_name(raw: str) -> str:
         return MEMSET
     if STEP.match(raw):
         return "ProfilerStep#"
-    name = HASH.sub("#", ADDRESS.sub("0x#", raw))
+    if instruction := INSTRUCTION.match(raw):
+        return INSTRUCTION_NUMBER.sub("", instruction["name"]) + instruction["kind"]
+    name = FINGERPRINT.sub(r"\1", HASH.sub("#", ADDRESS.sub("0x#", raw)))
     if is_generated(name):
         name = COUNTER.sub(r"\1", GRAPH.sub("", name))
     return name or raw

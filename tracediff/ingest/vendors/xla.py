@@ -1,0 +1,220 @@
+"""TPUs in the Chrome traces of XProf, which JAX writes: events have no category, but a process and a thread.
+
+- ``/device:TPU:0``, thread "XLA Ops": the instructions that a core runs, one after the other: the work. An instruction
+  that contains others (a loop) is no work of its own.
+- "XLA Modules", "Steps": programs and steps as a whole: annotations on the device.
+- Its other threads ("Async XLA Ops", name scopes, counters) show the same time again, or what runs beside the core.
+- ``/host:CPU``: Python's functions begin with ``$``, those around the work are cut to it; a step has a ``step_num``; the rest are annotations.
+
+A program has the ``run_id`` of the host's call that enqueued it, and each instruction belongs to the program around it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.names import bounded
+from tracediff.ingest.processes import process_labels, thread_names
+from tracediff.ingest.refile import category_code, integers, refile, rename, set_integers, texts
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Trace
+from tracediff.ingest.vendors.marks import note_marks
+from tracediff.runtimes import ARGUMENT, TPU, device_of_process, is_communication
+
+OPS = "XLA Ops"
+WHOLES = ("XLA Modules", "Steps")
+"""Threads of programs and steps."""
+MARKS = f"{TPU.prefix}marks"
+"""Category of events that are no work."""
+CALL = re.compile(f"{TPU.launches}|{TPU.synchronising}")
+NUMBER = re.compile(r"^/device:\w+:(\d{1,9})$")
+PYTHON_FUNCTION = re.compile(r"^\$(?P<file>[^:]*):(?P<line>\d+) (?P<function>.*)$", re.DOTALL)
+OPERATOR = re.compile(r"aten::[\w.]+")
+ROUNDING = 2
+"""ns by which neighbours may overlap since starts and durations are rounded."""
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def translate_xla(trace: Trace, notes: Notes) -> None:
+    """Categories, devices, streams and correlations of instructions, programs and the calls that enqueue them."""
+    labels = process_labels(trace)
+    devices = np.array([device_of_process(names) == TPU.device for names in labels], bool)
+    threads = {place: name for place, name in thread_names(trace).items() if devices[place[0]]}
+    if OPS not in threads.values():
+        return
+    rows = np.flatnonzero((trace.dur >= 0) & (trace.category >= len(cat.KNOWN)))
+    on_device = devices[trace.pid[rows]]
+    ops, wholes = (rows[on_device & _on_threads(trace, rows, threads, names)] for names in ((OPS,), WHOLES))
+    contains = _contain_others(trace, ops)
+    work = ops[~contains]
+    host = rows[np.array([device_of_process(names) == "" for names in labels], bool)[trace.pid[rows]]]
+    is_call = trace.named_among(host, CALL.match)
+    is_python = trace.named_among(host, lambda name: name.startswith("$"))
+
+    category = trace.category.copy()
+    category[rows] = category_code(trace, MARKS)
+    category[work] = cat.KERNEL
+    category[wholes] = cat.GPU_ANNOTATION
+    category[host] = np.where(is_call, cat.KNOWN.index(TPU.calls[0]), np.where(is_python, cat.PYTHON, cat.ANNOTATION))
+    marks = int((category[rows] == category_code(trace, MARKS)).sum()) - int(contains.sum())
+
+    outside, cut = _cut(trace, host[is_python], np.concatenate((work, wholes, host[~is_python])))
+    category[outside] = category_code(trace, MARKS)
+
+    run, ordinal, step = (integers(trace, argument) for argument in ("run_id", "device_ordinal", "step_num"))
+    device = np.array([_number(names) for names in labels], np.int64)[trace.pid]
+    new_names = _instruction_names(trace, work)
+    refile(trace, category)
+    rename(trace, work, new_names)
+    rename(trace, host[is_python], [_python_name(trace.names[code]) for code in trace.name[host[is_python]].tolist()])
+    _name_steps(trace, host[~is_call & ~is_python], step)
+    _place(trace, np.sort(np.concatenate((work, wholes))), device)
+    _join(trace, work, wholes, host[is_call], device, np.where(ordinal == MISSING, device, ordinal), run)
+    note_marks(notes, TPU.name, int(contains.sum()), "instructions that contain others, such as loops,")
+    note_marks(notes, TPU.name, marks, f"events beside the threads {OPS}, {', '.join(WHOLES)} and those of the host")
+    note_marks(notes, "Python", len(outside), "functions before the first and after the last event of XLA")
+    message = "Python functions were cut to the time from the first to the last event of XLA"
+    notes.add("cut-python", message, cut)
+
+
+def _on_threads(trace: Trace, rows: Int64, threads: dict[tuple[int, int], str], names: tuple[str, ...]) -> Bools:
+    """bool[n]: which events at ``rows`` are on a thread with one of these names."""
+    width = len(trace.ids) + 1
+    wanted = [pid * width + tid for (pid, tid), name in threads.items() if name in names]
+    found: Bools = np.isin(trace.pid[rows].astype(np.int64) * width + trace.tid[rows], wanted)
+    return found
+
+
+def _contain_others(trace: Trace, ops: Int64) -> Bools:
+    """bool[n]: within which events at ``ops`` another of their thread begins and ends. Neighbours of no length are not
+    within each other.
+    """
+    out = np.zeros(len(ops), bool)
+    place = trace.pid[ops].astype(np.int64) * (len(trace.ids) + 1) + trace.tid[ops]
+    for code in np.unique(place).tolist():
+        mine = np.flatnonzero(place == code)
+        start, end = trace.ts[ops[mine]], trace.ts[ops[mine]] + trace.dur[ops[mine]]
+        order = np.lexsort((-end, start))
+        start, end = start[order], end[order]
+        last = len(order) - 1
+        following, later = np.arange(1, len(order) + 1), np.searchsorted(start, start + ROUNDING, side="right")
+        for inner in (following, later):
+            found, inner = inner <= last, np.minimum(inner, last)
+            lasts = (end[inner] > start + ROUNDING) & (end[inner] <= end + ROUNDING)
+            out[mine[order]] |= found & lasts & (start[inner] < end - ROUNDING)
+    return out
+
+
+def _cut(trace: Trace, functions: Int64, others: Int64) -> tuple[Int64, int]:
+    """Cut ``functions`` to the time from the first to the last of ``others``: those that run when a recording begins or
+    ends last as long as the profiler takes to start, to stop and to wait.
+
+    Returns:
+        (int64[m] rows of the functions wholly outside of this time, which are as they were; how many others were cut)
+    """
+    first, last = trace.ts[others].min(), (trace.ts[others] + trace.dur[others]).max()
+    start, end = trace.ts[functions], trace.ts[functions] + trace.dur[functions]
+    outside = (end <= first) | (start >= last)
+    cut = ~outside & ((start < first) | (end > last))
+    trace.ts, trace.dur = trace.ts.copy(), trace.dur.copy()
+    trace.ts[functions[cut]] = np.maximum(start[cut], first)
+    trace.dur[functions[cut]] = np.minimum(end[cut], last) - trace.ts[functions[cut]]
+    return functions[outside], int(cut.sum())
+
+
+def _number(labels: list[str]) -> int:
+    """The number of the device in the name of its process, MISSING without one."""
+    return next((int(match[1]) for label in labels if (match := NUMBER.match(label))), MISSING)
+
+
+def _instruction_names(trace: Trace, work: Int64) -> list[str]:
+    """``%fusion.12 (loop fusion, aten::mul.Tensor)``: as XLA spells it, its category, and the operator it comes from."""
+    plain = (trace.names[code] for code in trace.name[work].tolist())
+    kinds, sources = texts(trace, "hlo_category", work), texts(trace, "tf_op", work)
+    known: dict[tuple[str, str, str], str] = {}
+    out = []
+    for key in zip(plain, kinds, sources, strict=True):
+        if key not in known:
+            known[key] = _instruction_name(*key)
+        out.append(known[key])
+    return out
+
+
+def _instruction_name(name: str, kind: str, source: str) -> str:
+    name = "%" + name.removeprefix("%").replace(" ", "_")
+    operator = _operator(source)
+    if is_communication(operator) and not is_communication(f"{name} ({kind})"):
+        operator = ""  # what only prepares a collective has the operator of the collective
+    details = ", ".join(dict.fromkeys(detail for detail in (kind, operator) if detail))
+    return bounded(f"{name} ({details})" if details else name)
+
+
+def _operator(source: str) -> str:
+    """``aten::mul.Tensor`` of ``jit(step)/aten::mul.Tensor/mul:``; without such an operator, the primitive at the end;
+    empty where the source is no path.
+    """
+    path = source.partition(";")[0].removesuffix(":")
+    found = OPERATOR.findall(path)
+    return found[-1] if found else path.rpartition("/")[2] if "/" in path else ""
+
+
+def _python_name(name: str) -> str:
+    """``core.py(12): step`` of ``$core.py:12 step``, as Kineto spells it."""
+    match = PYTHON_FUNCTION.match(name)
+    return f"{match['file']}({match['line']}): {match['function']}" if match else name.removeprefix("$") or name
+
+
+def _name_steps(trace: Trace, host: Int64, step: Int64) -> None:
+    """Give annotations with the number of a step the name of such a step."""
+    rows = host[step[host] >= 0]
+    names = [trace.names[code] for code in trace.name[rows].tolist()]
+    numbers = step[rows].tolist()
+    rename(trace, rows, [bounded(f"ProfilerStep#{number} {name}") for number, name in zip(numbers, names, strict=True)])
+
+
+def _place(trace: Trace, rows: Int64, device: Int64) -> None:
+    """Set the device of events, and their stream: the number of their thread."""
+    numbers = [identity if isinstance(identity, int) and identity >= 0 else MISSING for identity in trace.ids]
+    stream = np.array([*numbers, MISSING], np.int64)[trace.tid]
+    set_integers(trace, ARGUMENT.device, rows, device[rows])
+    set_integers(trace, ARGUMENT.stream, rows, stream[rows])
+
+
+def _join(
+    trace: Trace, work: Int64, programs: Int64, calls: Int64, device: Int64, called: Int64, run: Int64
+) -> None:
+    """Give each call that enqueues, and the instructions of its program, the same correlation.
+
+    Args:
+        device: int64[n] of each event's process. called: int64[n] the device that a call is for.
+        run: int64[n] of calls and programs; a number of their device's own.
+    """
+    programs, calls = programs[run[programs] != MISSING], calls[run[calls] != MISSING]
+    keys = np.concatenate(
+        (np.stack((device[programs], run[programs]), 1), np.stack((called[calls], run[calls]), 1)), axis=0
+    )
+    code = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    set_integers(trace, ARGUMENT.correlation, calls, code[len(programs) :])
+    around = _around(trace, work, programs)
+    inside = around >= 0
+    set_integers(trace, ARGUMENT.correlation, work[inside], code[around[inside]])
+
+
+def _around(trace: Trace, work: Int64, programs: Int64) -> Int64:
+    """int64[n]: the place in ``programs`` of the program that runs in the middle of each instruction, −1 for none."""
+    out = np.full(len(work), -1, np.int64)
+    middle = trace.ts[work] + trace.dur[work] // 2
+    for pid in np.unique(trace.pid[programs]).tolist():
+        places = np.flatnonzero(trace.pid[programs] == pid)
+        places = places[np.argsort(trace.ts[programs[places]], kind="stable")]
+        mine = np.flatnonzero(trace.pid[work] == pid)
+        found = np.searchsorted(trace.ts[programs[places]], middle[mine], side="right") - 1
+        place = places[np.maximum(found, 0)]
+        ends = trace.ts[programs[place]] + trace.dur[programs[place]] + ROUNDING
+        out[mine] = np.where((found >= 0) & (middle[mine] <= ends), place, -1)
+    return out
