@@ -153,7 +153,7 @@ def test_every_call_that_launched_work_in_real_traces_is_in_a_record(name: str) 
 
 def test_records_have_names_of_their_own_and_patterns_that_compile() -> None:
     assert len({r.name for r in RUNTIMES}) == len(RUNTIMES)
-    assert {r.name for r in SUPPORTED} == {"CUDA", "HIP", "XPU", "MTIA", "Ascend", "CPU"}
+    assert {r.name for r in SUPPORTED} == {"CUDA", "HIP", "XPU", "MTIA", "Ascend", "TPU", "CPU"}
     for record in RUNTIMES:
         for pattern in (record.launches, record.synchronising, record.event_records, *record.communication):
             re.compile(pattern)

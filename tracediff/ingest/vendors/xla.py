@@ -50,6 +50,8 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     rows = np.flatnonzero((trace.dur >= 0) & (trace.category >= len(cat.KNOWN)))
     on_device = devices[trace.pid[rows]]
     ops, wholes = (rows[on_device & _on_threads(trace, rows, threads, names)] for names in ((OPS,), WHOLES))
+    if not len(ops):
+        return
     contains = _contain_others(trace, ops)
     work = ops[~contains]
     host = rows[np.array([device_of_process(names) == "" for names in labels], bool)[trace.pid[rows]]]
@@ -76,7 +78,7 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     _place(trace, np.sort(np.concatenate((work, wholes))), device)
     _join(trace, work, wholes, host[is_call], device, np.where(ordinal == MISSING, device, ordinal), run)
     note_marks(notes, TPU.name, int(contains.sum()), "instructions that contain others, such as loops,")
-    note_marks(notes, TPU.name, marks, f"events beside the threads {OPS}, {', '.join(WHOLES)} and those of the host")
+    note_marks(notes, TPU.name, marks, f"events outside the threads {', '.join((OPS, *WHOLES))}")
     note_marks(notes, "Python", len(outside), "functions before the first and after the last event of XLA")
     message = "Python functions were cut to the time from the first to the last event of XLA"
     notes.add("cut-python", message, cut)
@@ -133,7 +135,9 @@ def _number(labels: list[str]) -> int:
 
 
 def _instruction_names(trace: Trace, work: Int64) -> list[str]:
-    """``%fusion.12 (loop fusion, aten::mul.Tensor)``: as XLA spells it, its category, and the operator it comes from."""
+    """``%fusion.12 (loop fusion, aten::mul.Tensor)``: as XLA spells it, its category, and the operator it comes from,
+    as far as the name does not say them.
+    """
     plain = (trace.names[code] for code in trace.name[work].tolist())
     kinds, sources = texts(trace, "hlo_category", work), texts(trace, "tf_op", work)
     known: dict[tuple[str, str, str], str] = {}
@@ -146,11 +150,12 @@ def _instruction_names(trace: Trace, work: Int64) -> list[str]:
 
 
 def _instruction_name(name: str, kind: str, source: str) -> str:
-    name = "%" + name.removeprefix("%").replace(" ", "_")
+    name = "%" + "_".join(name.removeprefix("%").split())
     operator = _operator(source)
     if is_communication(operator) and not is_communication(f"{name} ({kind})"):
         operator = ""  # what only prepares a collective has the operator of the collective
-    details = ", ".join(dict.fromkeys(detail for detail in (kind, operator) if detail))
+    known = ("", name[1:].partition(".")[0])
+    details = ", ".join(dict.fromkeys(detail for detail in (kind, operator) if detail not in known))
     return bounded(f"{name} ({details})" if details else name)
 
 
@@ -172,9 +177,7 @@ def _python_name(name: str) -> str:
 def _name_steps(trace: Trace, host: Int64, step: Int64) -> None:
     """Give annotations with the number of a step the name of such a step."""
     rows = host[step[host] >= 0]
-    names = [trace.names[code] for code in trace.name[rows].tolist()]
-    numbers = step[rows].tolist()
-    rename(trace, rows, [bounded(f"ProfilerStep#{number} {name}") for number, name in zip(numbers, names, strict=True)])
+    rename(trace, rows, [f"ProfilerStep#{number}" for number in step[rows].tolist()])
 
 
 def _place(trace: Trace, rows: Int64, device: Int64) -> None:

@@ -41,7 +41,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "attention",
         r"flash fmha scaled_dot_product attention attn (?<![a-z])mha_ cutlass[FB]_ sdpa fused_sdp multi_head "
-        r"transform_bias_rescale_qkv (?<![a-z])mla_ aiter(?:::|\d+)pa_ (?<![a-z])qk_int\d*_sv",
+        r"transform_bias_rescale_qkv (?<![a-z])mla_ aiter(?:::|\d+)pa_ (?<![a-z])qk_int\d*_sv ^%?rpa-",
     ),
     ("copy", r"permute_pooled_embs permute_(?:1D|2D)_ permute_(?:sparse|indices) recat_"),
     (
@@ -69,7 +69,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "gemm",
         rf"(?:cudnn|miopen|mkldnn)_rnn RNN_block {followed('persist', 'LSTM|GRU|RNN')} "
-        r"aten::(?:lstm|gru|rnn_tanh|rnn_relu)\b",
+        r"aten::(?:lstm|gru|rnn_tanh|rnn_relu)\b dot_general",  # XLA runs its products as convolutions
     ),
     (
         "conv",
@@ -158,7 +158,8 @@ RULES: tuple[tuple[str, str], ...] = (
         + f"{ONNX_EVENT} {followed('(?:^|[/_])(?:Gather|Scatter)', ONNX_EVENT)}",
     ),
     ("reduction", followed(r"(?:^|[/_])Reduce\w", ONNX_EVENT)),
-    ("fused", r"^triton_ ^fused_ FusionGroup TensorExprGroup"),
+    ("copy", r"data\sformatting ^%?(?:async|slice)-(?:start|done)\b"),
+    ("fused", r"^triton_ ^fused_ FusionGroup TensorExprGroup (?:loop|input|output|custom)\sfusion\b"),
 )
 """Families and their patterns, separated by white space; searched in the name in this order, ignoring case. The
 communication rule is for operators: `tracediff.runtimes` recognises communication kernels, so that family and state
