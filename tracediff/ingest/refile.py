@@ -61,12 +61,15 @@ def _joined(parts: list[Arguments]) -> Arguments:
 
 
 def rename(trace: Trace, rows: Any, names: Sequence[str]) -> None:
-    """Give the events at ``rows`` other names."""
+    """Give the events at ``rows`` other names; names that no event has any longer are dropped."""
     codes = {name: code for code, name in enumerate(trace.names)}
     new = [codes.setdefault(name, len(codes)) for name in names]
-    trace.names = list(codes)
-    trace.name = trace.name.copy()
-    trace.name[rows] = new
+    name = trace.name.copy()
+    name[rows] = new
+    every = list(codes)
+    used, inverse = np.unique(name, return_inverse=True)
+    trace.names = [every[code] for code in used.tolist()]
+    trace.name = inverse.reshape(-1).astype(np.int32)
 
 
 def integers(trace: Trace, argument: str) -> Any:

@@ -32,9 +32,9 @@ LONGEST_TEXT = 80
 KNOWN_AS = tuple(
     (squashed.replace("_", ""), squashed)
     for squashed in ("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv",
-                     "reduce", "gather", "scatter", "send", "recv")
+                     "collective_permute", "reduce", "gather", "scatter", "send", "recv")
 )  # fmt: skip
-"""Part of a name without underscores → operation; the first match decides."""
+"""Part of a name without underscores and hyphens → operation; the first match decides."""
 DTYPES = {
     "float32": (4, "float", "float32"),
     "float64": (8, "double", "float64"),
@@ -235,7 +235,7 @@ def _described(
 
 
 def _canonical(name: str) -> str:
-    squashed = name.lower().replace("_", "")
+    squashed = name.lower().replace("_", "").replace("-", "")
     return next((known for holds, known in KNOWN_AS if holds in squashed), name[:LONGEST_TEXT])
 
 
