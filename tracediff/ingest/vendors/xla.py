@@ -188,9 +188,7 @@ def _place(trace: Trace, rows: Int64, device: Int64) -> None:
     set_integers(trace, ARGUMENT.stream, rows, stream[rows])
 
 
-def _join(
-    trace: Trace, work: Int64, programs: Int64, calls: Int64, device: Int64, called: Int64, run: Int64
-) -> None:
+def _join(trace: Trace, work: Int64, programs: Int64, calls: Int64, device: Int64, called: Int64, run: Int64) -> None:
     """Give each call that enqueues, and the instructions of its program, the same correlation.
 
     Args:

@@ -56,7 +56,7 @@ def match_name(raw: str) -> str:
     if STEP.match(raw):
         return "ProfilerStep#"
     if instruction := INSTRUCTION.match(raw):
-        return INSTRUCTION_NUMBER.sub("", instruction["name"]) + instruction["kind"]
+        return INSTRUCTION_NUMBER.sub("", instruction["name"]) + instruction["kind"] or raw
     name = FINGERPRINT.sub(r"\1", HASH.sub("#", ADDRESS.sub("0x#", raw)))
     if is_generated(name):
         name = COUNTER.sub(r"\1", GRAPH.sub("", name))
