@@ -197,7 +197,7 @@ def test_a_small_trace_with_known_answers(tmp_path: Path) -> None:
         "%fusion.1 (loop fusion, aten::mul.Tensor)",
         "%fusion.7 (convolution fusion, dot_general)",
         "%fusion.8 (convolution fusion, dot_general)",
-        "%all-reduce.3",
+        "%all-reduce.3 (psum)",
     }
     assert names_of(trace, "python_function") == ["loop.py(12): train", "builtins len"]
     (train, _) = rows_of(trace, "python_function").tolist()

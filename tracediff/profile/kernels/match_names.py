@@ -45,8 +45,8 @@ def is_generated(name: str) -> bool:
 
 @lru_cache(maxsize=NAMES_KEPT)
 def match_name(raw: str) -> str:
-    """``raw`` without addresses, hashes, ids, step numbers, the trailing counter of generated kernels and the numbers of
-    XLA's instructions; for copies only the direction.
+    """``raw`` without addresses, hashes, ids, step numbers, the trailing counter of generated kernels and the numbers
+    of XLA's instructions; for copies only the direction.
     """
     direction = copy_direction(raw)
     if direction:
