@@ -6,7 +6,6 @@ annotations, and no event on the device, since a captured launch runs nothing.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,7 +115,7 @@ def _shapes(trace: Trace, launches: Int64) -> list[str]:
 
 def shape_text(grid: str, block: str) -> str:
     """Grid and block, whatever blanks they were written with."""
-    return re.sub(r"\s", "", f"{grid}×{block}")
+    return "".join(f"{grid}×{block}".split())
 
 
 class _Paths:
