@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import sqlite3
+import zipfile
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from nsys_file import NsysFile, write_nsys
 from random_traces import trace_events
 
 import tracediff
+from tracediff.aggregate.tables import set_tables
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import categories as cat
 from tracediff.ingest.discover import find_traces
@@ -132,6 +134,22 @@ def test_each_process_with_gpu_work_is_a_rank(tmp_path):
     assert [file.part for file in files] == ["rank0", "rank1"]
     (run,) = tracediff.load(str(path)).runs
     assert sorted(run.ranks) == [0, 1]
+
+
+def test_a_database_in_an_archive_has_all_its_ranks(tmp_path):
+    path = write_nsys(tmp_path / "two.sqlite", STEPS, STEPS)
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.write(path, "two.sqlite")
+    assert [file.part for file in find_traces(str(tmp_path / "set.zip"))] == ["rank0", "rank1"]
+    assert len(tracediff.load(str(tmp_path / "set.zip")).profiles) == 2
+
+
+@needs_formats
+def test_tables_over_ranks_count_collectives_that_were_launched_before_the_recording():
+    sets = tracediff.load(str(FOLDER / "nsys" / "before.sqlite.gz"), tables=["stragglers"])
+    assert sets.profiles[0].collectives.step.min() < 0
+    tables, _ = set_tables(sets)
+    assert tables["stragglers"].rows
 
 
 @pytest.mark.parametrize("pack", [gzip.compress])

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from traces import needs_traces, trace
 
 import tracediff
+from tracediff.aggregate.averages import call_tree
+from tracediff.diff.compare import compare_sets
 from tracediff.engine import read_captures
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile
@@ -65,6 +67,22 @@ def test_every_kernel_of_a_real_replay_has_the_operator_of_its_capture():
     assert truth - found == Counter()
     notes = {note.message: note.count for note in profile.notes if note.code == "graph-capture"}
     assert list(notes.values()) == [421]
+
+
+@needs_traces
+@needs_formats
+def test_groups_by_operator_reach_into_the_graph():
+    """Counts and times of a plain script: launches below the operators that hold them in time, kernels in order."""
+    traces = load(trace("vllm_graph_mi300"), CAPTURE)
+    found = Counter()
+    count = Counter()
+    tree = call_tree(traces, gpu=True)
+    for work in tree.work:
+        found[tree.op(work.node)] += work.ns / tree.denominator
+        count[tree.op(work.node)] += work.count / tree.denominator
+    expected = {"vllm::moe_forward": (72, 7171.5), "aten::addmm": (72, 953.9), "SortTokens": (72, 375.1),
+                "vllm::unified_attention_with_output": (36, 724.4), "TopK": (24, 119.8)}  # fmt: skip
+    assert {name: (count[name], round(found[name] / 1000, 1)) for name in expected} == expected
 
 
 @needs_traces
@@ -143,6 +161,18 @@ def test_the_capture_that_fits_is_used(tmp_path):
     path, captures = files(tmp_path, replayed(NAMES), other, captured(NAMES))
     (profile,) = load(path, *captures).profiles
     assert [n.message for n in profile.notes if n.code == "graph-capture"] == [f"kernels of graph replays {EQUAL}"]
+
+
+def cautions(control, test):
+    return {r.code for r in compare_sets(control, test).comparability.reasons if r.level == "caution"}
+
+
+def test_a_capture_of_another_graph_and_one_of_one_side_are_cautions(tmp_path):
+    path, (own, other) = files(tmp_path, replayed(NAMES), captured(NAMES), captured(["other", "kernels"]))
+    with_own, with_other, bare = load(path, own), load(path, other), load(path)
+    assert "graph-capture" in cautions(with_own, bare)
+    assert "other-capture" in cautions(with_other, with_other)
+    assert not {"graph-capture", "other-capture"} & (cautions(with_own, with_own) | cautions(bare, bare))
 
 
 def test_captures_beside_a_trace_are_found_and_are_no_traces(tmp_path):

@@ -155,8 +155,9 @@ def _operations(traces: TraceSet, run: Run, kinds: dict[CollectiveKind, int]) ->
             continue
         code = np.array([kinds.setdefault(kind, len(kinds)) for kind in operations.kinds], np.int64)
         inside = operations.step >= 0
-        step = np.where(inside, profile.step_numbers[operations.step], -1)
-        counts = inside & traces.selection.used(profile)[operations.step]
+        position_of_step = np.maximum(operations.step, 0)
+        step = np.where(inside, profile.step_numbers[position_of_step], -1)
+        counts = inside & traces.selection.used(profile)[position_of_step]
         same = np.ones(len(operations.kind), np.int64)
         parts.append(
             np.stack(

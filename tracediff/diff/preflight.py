@@ -12,13 +12,16 @@ from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.results import different_results
 from tracediff.ingest.unread import shortened, unread_devices
+from tracediff.profile.placement.replays import CODE as CAPTURE_CODE
+from tracediff.profile.placement.replays import KERNELS, UNMATCHED
+from tracediff.runtimes import is_graph_launch
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
 DOUBTFUL = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes")
 """Codes of which each makes it doubtful what a difference in time means. Other operators or results alone do not:
 rewritten code does the same work, and a change of the model may be what is compared.
 """
-ANY_SIDE = ("unread-device", "unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
+ANY_SIDE = ("unread-device", "other-capture", "unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
 """Codes of problems of one side, which need no difference between the sides."""
 COMPILING = re.compile(
     r"^(?:_?compile|entire_|bytecode_tracing|build_guards|backend_compile|call_user_compiler|create_aot|aot_"
@@ -50,6 +53,8 @@ SHORT = {
     "warm-up": "slow first step",
     "unequal-runs": "unequal runs",
     "contended": "disturbed runs",
+    "graph-capture": "operators of graphs on one side",
+    "other-capture": "capture of another graph",
     "truncated": "truncated file",
 }
 """What cautions are called where a line holds all of them; a code that is missing is a word already."""
@@ -167,6 +172,13 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
         ),
         ("warm-up", "the first used step is much slower than the others: leave it out with --skip-first", _warming_up),
         ("unequal-runs", "runs of one side do different amounts of work per step", _unequal_runs),
+        (
+            "graph-capture",
+            "graph replays have operators on one side only, or for a part of their kernels: give the captures of both"
+            " (--capture)",
+            _captured,
+        ),
+        ("other-capture", "the capture has no kernel of the graph replays: it is of another graph", _foreign_capture),
         ("contended", "other processes disturbed runs while they were collected", _contended),
         ("truncated", "a file is truncated: its last steps are incomplete", _truncated),
     )
@@ -219,6 +231,28 @@ def _compiling(side: TraceSet) -> str:
 
 def _unread_devices(side: TraceSet) -> str:
     return shortened(unread_devices(side.notes))
+
+
+def _captured(side: TraceSet) -> str:
+    """How much of the graph replays a capture explains; empty without replays."""
+    if not any(is_graph_launch(name) for p in side.profiles for name in p.names):
+        return ""
+    matched, missing = _captured_kernels(side)
+    if not matched:
+        return "no kernel has one"
+    return "all kernels have one" if not missing else f"{matched:,} of {matched + missing:,} kernels have one"
+
+
+def _foreign_capture(side: TraceSet) -> str:
+    matched, missing = _captured_kernels(side)
+    return f"none of {missing:,} kernels" if missing and not matched else ""
+
+
+def _captured_kernels(side: TraceSet) -> tuple[int, int]:
+    """Kernels of graph replays that are in a capture, and that are not."""
+    counts = {n.message: n.count for n in side.notes if n.code == CAPTURE_CODE and n.message.startswith(KERNELS)}
+    missing = sum(count for message, count in counts.items() if message.endswith(UNMATCHED))
+    return sum(counts.values()) - missing, missing
 
 
 def _unequal_runs(side: TraceSet) -> str:

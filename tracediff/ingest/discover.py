@@ -136,7 +136,7 @@ def _members(path: str) -> list[TraceFile]:
         raise TracediffError(
             shown(path), "no trace in the archive", f"give an archive with {', '.join(trace_suffixes())} files"
         )
-    return [TraceFile(path, name) for name in names]
+    return [part for name in names for part in parts_of(TraceFile(path, name))]
 
 
 def _is_hidden(member: str) -> bool:

@@ -167,7 +167,9 @@ def _one_slow_call(comparison: Comparison, delta_us: float) -> str:
             comparison.us(comparison.scale // comparison.trees[0].denominator * x.self_ns),
             comparison.us(comparison.scale // comparison.trees[1].denominator * y.self_ns),
         )
-        if x.kind == "op" and (best is None or abs(own[1] - own[0]) > abs(best[1] - best[0])):
+        if x.kind != "op" or (own[1] - own[0]) * delta_us <= 0:
+            continue
+        if best is None or abs(own[1] - own[0]) > abs(best[1] - best[0]):
             best = (*own, x.name)
     if best is None or abs(best[1] - best[0]) < MOSTLY * abs(delta_us):
         return ""

@@ -121,11 +121,10 @@ def _other_amount(comparison: Comparison, ops: list[Op]) -> list[Finding]:
     return [
         Finding(
             kinds.WORKLOAD_CHANGED,
-            f"{comparison.test.label} holds {ratio:.2f} times as much of the same work as {comparison.control.label}",
-            f"This holds for {percent(share)} of the work. For as much work, {comparison.test.label} takes "
-            f"{unit.plain(us)} → {unit.text(them / ratio)} "
-            f"({percent(abs(slower))} {'longer' if slower > 0 else 'less'}). "
-            f"{WHOLE_RECORDINGS}",
+            f"{comparison.test.label} holds {ratio:.2f} times as much of the same work as {comparison.control.label}, "
+            f"and takes about {percent(abs(slower))} {'longer' if slower > 0 else 'less'} for as much",
+            f"This holds for {percent(share)} of the work. For as much work: {unit.plain(us)} → "
+            f"{unit.text(them / ratio)}. {WHOLE_RECORDINGS}",
             evidence=(evidence_of(comparison, most),),
         )
     ]

@@ -4,8 +4,8 @@
   that contains others (a loop) is no work of its own.
 - "XLA Modules", "Steps": programs and steps as a whole: annotations on the device.
 - Its other threads ("Async XLA Ops", name scopes, counters) show the same time again, or what runs beside the core.
-- ``/host:CPU``: Python's functions begin with ``$``, and those around the work are cut to it; a step has a ``step_num``;
-  the rest are annotations.
+- ``/host:CPU``: Python's functions begin with ``$``, and those around the work are cut to it; a step has a
+  ``step_num``; the rest are annotations.
 
 A program has the ``run_id`` of the host's call that enqueued it, and each instruction belongs to the program around it.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
@@ -52,7 +53,7 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     found = launch >= 0
     if steps.whole_file:
         host = bool((np.isin(trace.category, cat.HOST) & (trace.dur >= 0)).any())
-        step[found if host else slice(None)] = 0
+        step[found | ~_has_correlation(trace)[rows] if host else slice(None)] = 0
     else:
         step[found] = steps.positions_at(trace.ts[launch[found]])
     notes.add(
@@ -65,6 +66,12 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     return GpuEvents(
         rows=rows, start=trace.ts[rows], end=trace.ts[rows] + trace.dur[rows], device=device, launch=launch, step=step
     )
+
+
+def _has_correlation(trace: Trace) -> NDArray[np.bool_]:
+    """bool[events]: whether a launch could be found: some devices record none for a part of their work."""
+    recorded: NDArray[np.bool_] = trace.integer_column(ARGUMENT.correlation, cat.GPU) != MISSING
+    return recorded
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:

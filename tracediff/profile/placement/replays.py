@@ -8,7 +8,7 @@ capture.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
@@ -28,6 +28,7 @@ from tracediff.runtimes import ARGUMENT, is_graph_launch
 CODE = "graph-capture"
 MOST_ALIGNED = 20_000
 """Kernels of a graph beyond which no alignment is made; equal sequences, and numbers of equal kernels, still match."""
+KERNELS = "kernels of graph replays"
 EQUAL = "are those of the capture, one by one"
 BY_NUMBER = "were matched to the capture by number alone, because it does not name its kernels"
 ALIGNED = "were matched to the capture by name, grid and block, because it has other launches"
@@ -46,9 +47,12 @@ def with_captures(
     node = np.full(len(gpu.rows), -1, np.int64)
     if not captures:
         return calls, node
+    if not (replays := _replays(trace, gpu)):
+        notes.add(CODE, "the trace replays no graph: the captures are not used")
+        return calls, node
     grafts = _Grafts(trace, calls.table)
     found = Counter[str]()
-    for events in _replays(trace, gpu):
+    for events in replays:
         launch = int(gpu.launch[events[0]])
         root = int(calls.node[calls.position[launch]]) if calls.position[launch] >= 0 else -1
         capture, places, how = _best(_keys(trace, gpu.rows[events]), captures)
@@ -59,8 +63,9 @@ def with_captures(
         for event, place in zip(events.tolist(), places.tolist(), strict=True):
             if place >= 0:
                 node[event] = grafts.node(root, capture.paths[place])
+        grafts.occur(int(gpu.step[events[0]]), root, [capture.paths[p] for p in places.tolist() if p >= 0])
     for message, count in found.items():
-        notes.add(CODE, f"kernels of graph replays {message}", count)
+        notes.add(CODE, f"{KERNELS} {message}", count)
     return replace(calls, table=grafts.table()), node
 
 
@@ -134,6 +139,7 @@ class _Grafts:
         self._known: dict[tuple[int, tuple[int, str, str, str, str, int]], int] = {}
         self._paths: dict[tuple[int, CallPath], int] = {}
         self._added: list[tuple[int, int, int, int, int, int, int]] = []
+        self._counts: Counter[tuple[int, int]] = Counter()
 
     def node(self, root: int, path: CallPath) -> int:
         """The node of ``path`` below ``root``."""
@@ -156,6 +162,18 @@ class _Grafts:
             )
         return self._known[parent, own]
 
+    def occur(self, step: int, root: int, paths: Iterable[CallPath]) -> None:
+        """Count the nodes of ``paths`` below ``root`` once each in ``step``; they took the host no time."""
+        first = len(self._table.parent)
+        nodes = set()
+        for path in paths:
+            node = self.node(root, path)
+            while node >= first and node not in nodes:
+                nodes.add(node)
+                node = self._added[node - first][0]
+        if step >= 0:
+            self._counts.update((step, node) for node in nodes)
+
     def table(self) -> CallTable:
         """The table with the new nodes, whose names and texts the trace has now."""
         self._trace.names, self._trace.texts = list(self._names), list(self._texts)
@@ -163,4 +181,9 @@ class _Grafts:
             return self._table
         columns = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides")
         new = dict(zip(columns, np.array(self._added, np.int64).T, strict=True))
-        return replace(self._table, **{c: np.concatenate((getattr(self._table, c), new[c])) for c in columns})
+        rows = np.array([(*key, count, 0, 0) for key, count in sorted(self._counts.items())], np.int64).reshape(-1, 5)
+        new |= dict(zip(("step", "node", "count", "total_ns", "self_ns"), rows.T, strict=True))
+        whole = {c: np.concatenate((getattr(self._table, c), values)) for c, values in new.items()}
+        order = np.lexsort((whole["node"], whole["step"]))
+        in_order = {c: whole[c][order] for c in ("step", "node", "count", "total_ns", "self_ns")}
+        return replace(self._table, **(whole | in_order))
