@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
+from operator import index
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -62,18 +63,36 @@ class Database:
             where: a condition on the rows, with ``?`` for ``values``.
         """
         known = self.columns.get(table, ())
-        asked = [f'ifnull(CAST("{c}" AS INTEGER), {-(2**63)})' if c in known else str(-(2**63)) for c in columns]
-        query = f'SELECT {", ".join(asked)} FROM "{table}" {f"WHERE {where}" if where else ""}'
+        if not known:
+            return [np.empty(0, np.int64) for _ in columns]
+        present = [c for c in columns if c in known]
+        behind = f'FROM "{table}" {f"WHERE {where}" if where else ""}'
+        try:
+            found = self._cells([f'"{c}"' for c in present], behind, values)
+        except TypeError:  # a cell that is no whole number: the slower way makes it one
+            found = self._cells([f'ifnull(CAST("{c}" AS INTEGER), {MISSING})' for c in present], behind, values)
+        except OverflowError as error:
+            raise _damaged(self.file, error) from None
+        by_name = dict(zip(present, found.T, strict=True))
+        absent = np.full(len(found), MISSING, np.int64)
+        return [np.ascontiguousarray(by_name.get(c, absent)) for c in columns]
+
+    def _cells(self, asked: Sequence[str], behind: str, values: Sequence[Any]) -> Int64:
+        """int64[rows, columns].
+
+        Raises:
+            TypeError: a cell is no whole number.
+        """
+        wide = len(asked) or 1
         parts: list[Int64] = []
         try:
-            cursor = self._connection.execute(query, tuple(values)) if known else ()
-            while known and (batch := cursor.fetchmany(ROWS)):  # type: ignore[union-attr]
-                cells = np.fromiter(chain.from_iterable(batch), np.int64, len(batch) * len(columns))
-                parts.append(cells.reshape(-1, len(columns)))
-        except (sqlite3.Error, OverflowError, ValueError) as error:
+            cursor = self._connection.execute(f"SELECT {', '.join(asked) or MISSING} {behind}", tuple(values))
+            while batch := cursor.fetchmany(ROWS):
+                cells = np.fromiter(map(index, chain.from_iterable(batch)), np.int64, len(batch) * wide)
+                parts.append(cells.reshape(-1, wide))
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise _damaged(self.file, error) from None
-        whole = np.concatenate(parts) if parts else np.empty((0, len(columns)), np.int64)
-        return [np.ascontiguousarray(column) for column in whole.T]
+        return np.concatenate(parts) if parts else np.empty((0, wide), np.int64)
 
     def texts(self, table: str, key: str, value: str, keys: Int64) -> dict[int, str]:
         """The text ``value`` of each of ``keys``; without those that the table lacks."""

@@ -131,7 +131,10 @@ def _of_process(database: Database, table: str, process: int | None) -> Conditio
 
 
 def _of_thread(process: int | None) -> Condition:
-    return ('("globalTid" >> 24) = ?', (process >> PROCESS_BITS,)) if process is not None else ("", ())
+    if process is None:
+        return "", ()
+    first = process >> PROCESS_BITS << PROCESS_BITS
+    return '"globalTid" BETWEEN ? AND ?', (first, first + (1 << PROCESS_BITS) - 1)
 
 
 def _columns(database: Database, table: str, condition: Condition, names: str) -> dict[str, Int64]:
