@@ -29,7 +29,7 @@ def test_every_public_name_is_there(name):
 
 def test_the_names_are_the_documented_ones():
     assert {n for n in tracediff.__all__ if n[0].islower() and n != "__version__"} == {
-        "analyze", "check", "collect", "compare", "load", "matrix", "record_steps", "snapshot",
+        "analyze", "check", "collect", "compare", "load", "matrix", "on_trace_ready", "record_steps", "snapshot",
     }  # fmt: skip
 
 

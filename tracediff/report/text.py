@@ -61,7 +61,8 @@ def hardware(side: Side) -> str:
 
 
 def _ranks(side: Side) -> str:
-    return f"{'rank' if len(side.ranks) == 1 else 'ranks'} {ranges(side.ranks)}"
+    listed = ranges(side.ranks)
+    return f"rank {listed}" if len(side.ranks) == 1 else f"ranks {listed} (the slowest per step)"
 
 
 def steps_used(side: Side) -> str:
