@@ -23,6 +23,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.discover import find_traces
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
+from tracediff.load_options import LoadOptions
 
 STEPS = [
     event
@@ -142,6 +143,15 @@ def test_a_database_in_an_archive_has_all_its_ranks(tmp_path):
         archive.write(path, "two.sqlite")
     assert [file.part for file in find_traces(str(tmp_path / "set.zip"))] == ["rank0", "rank1"]
     assert len(tracediff.load(str(tmp_path / "set.zip")).profiles) == 2
+
+
+def test_a_damaged_database_among_others_can_be_left_out(tmp_path):
+    write_nsys(tmp_path / "rank0.sqlite", STEPS)
+    (tmp_path / "rank1.sqlite").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    with pytest.raises(TracediffError, match=r"rank1\.sqlite"):
+        tracediff.load(str(tmp_path))
+    (traces,) = tracediff.engine.load_sets([str(tmp_path)], LoadOptions(keep_going=True))
+    assert len(traces.profiles) == 1
 
 
 @needs_formats

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracediff.errors import NotATrace
+from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.readers.kineto import KINETO
 from tracediff.ingest.readers.nsys import NSYS
 from tracediff.ingest.readers.reader import Reader
@@ -21,14 +21,15 @@ def trace_suffixes() -> tuple[str, ...]:
 
 
 def parts_of(file: TraceFile) -> list[TraceFile]:
-    """The ranks in a file, by its name's suffix; the file itself where it is one.
-
-    Raises:
-        TracediffError: the file cannot be read.
+    """The ranks in a file, by its name's suffix; the file itself where it is one, or where reading it will say why it
+    cannot be read.
     """
     for reader in READERS:
         if reader.parts and file.name.endswith(reader.suffixes):
-            return reader.parts(file)
+            try:
+                return reader.parts(file)
+            except TracediffError:
+                return [file]
     return [file]
 
 
