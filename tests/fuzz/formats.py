@@ -62,8 +62,8 @@ def _spoil(random: Random, connection: sqlite3.Connection) -> None:
 
 
 def device(random: Random) -> bytes:
-    """A trace of Ascend or MTIA, spoiled or damaged or whole."""
-    made = (_ascend if random.random() < 0.6 else _mtia)(random)
+    """A trace of Ascend, MTIA or a TPU, spoiled or damaged or whole."""
+    made = random.choice((_ascend, _ascend, _mtia, _tpu))(random)
     way = random.random()
     content = text(mutate.spoil(random, made) if way < 0.8 else made)
     return mutate.damage(random, content) if way > 0.7 else content
@@ -84,6 +84,29 @@ def _ascend(random: Random) -> dict[str, Any]:
         if random.random() < 0.3:
             events.append(_bare("hcom_allReduce__1_0_1", at + 30, 25, COLLECTIVES, 0, connection_id=connection))
     return document(events)
+
+
+def _tpu(random: Random) -> dict[str, Any]:
+    host = 701
+    events = [process_name("/device:TPU:0", DEVICE), process_name("/host:CPU", host)]
+    events += [_thread(DEVICE, 1, "XLA Modules"), _thread(DEVICE, 2, "XLA Ops"), _thread(DEVICE, 3, "Async XLA Ops")]
+    for n in range(random.randint(1, 5)):
+        at = 100 * n
+        events.append(_bare("$model.py:12 step", at, 90, host, 5, **({"step_num": str(n)} if n else {})))
+        events.append(_bare("DoEnqueueProgram", at + 2, 5, host, 5, run_id=str(n), device_ordinal="0"))
+        events.append(_bare(f"jit_step({n}12345678901)", at + 20, 60, DEVICE, 1, run_id=str(n)))
+        for k in range(random.randint(0, 3)):
+            args = {
+                "hlo_category": "loop fusion",
+                "tf_op": random.choice(("jit(step)/aten::mul.Tensor/mul:", "", "a/b")),
+            }
+            name = random.choice(("fusion.1", "all-reduce.2", "while"))
+            events.append(_bare(name, at + 20 + 10 * k, random.choice((10, 25)), DEVICE, 2, **args))
+    return document(events)
+
+
+def _thread(pid: int, tid: int, name: str) -> dict[str, Any]:
+    return {"name": "thread_name", "ph": "M", "ts": 0, "pid": pid, "tid": tid, "args": {"name": name}}
 
 
 def _bare(name: str, ts: Any, dur: Any, pid: int, tid: int, **args: Any) -> dict[str, Any]:
