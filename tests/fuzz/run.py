@@ -23,6 +23,7 @@ WEIGHTS = {
     "database": 3,
     "device": 3,
     "capture": 2,
+    "memory": 3,
     "account": 3,
     "execution": 3,
     "snapshot": 4,

@@ -9,6 +9,7 @@ import odd_values
 import pytest
 
 from fuzz import mutate, seeds
+from fuzz.run import WEIGHTS
 from fuzz.targets import TARGETS, try_input
 
 CORPUS = sorted((Path(__file__).parent / "corpus").iterdir())
@@ -31,6 +32,10 @@ def test_every_kind_is_answered_or_refused_in_a_line(name, tmp_path):
         random = Random(seed)
         results.add(try_input(TARGETS[name], TARGETS[name].make(random), tmp_path, random))
     assert True in results  # otherwise nothing behind the reader was tried
+
+
+def test_every_kind_has_its_share_of_the_inputs():
+    assert set(WEIGHTS) == set(TARGETS)
 
 
 def test_an_input_can_be_made_again():
