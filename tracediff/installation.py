@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -76,13 +75,14 @@ def _extra(name: str, packages: tuple[str, ...], purpose: str) -> Part:
 
 
 def _browser() -> Part:
-    path = os.environ.get("BROWSER_PATH") or _first(shutil.which, BROWSERS)
+    path = os.environ.get("BROWSER_PATH") or _program(BROWSERS)
     remedy = "" if path else "install Chromium or Chrome (Debian: apt-get install chromium), or set BROWSER_PATH"
     return Part("browser", os.path.basename(path) if path else None, "charts as PNG, SVG or PDF", remedy)
 
 
-def _first(find: Callable[[str], str | None], names: tuple[str, ...]) -> str | None:
-    return next((found for name in names if (found := find(name))), None)
+def _program(names: tuple[str, ...]) -> str | None:
+    """The path of the first program of these names."""
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 def _of_torch() -> list[Part]:
@@ -93,7 +93,7 @@ def _of_torch() -> list[Part]:
     import torch
 
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    compiler = os.environ.get("CXX") or _first(shutil.which, COMPILERS)
+    compiler = os.environ.get("CXX") or _program(COMPILERS)
     return [
         Part("torch", torch.__version__, purpose),
         Part("GPU", gpu, "tracediff collect --device cuda", "" if gpu else "torch finds no CUDA or ROCm device"),

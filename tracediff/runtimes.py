@@ -289,7 +289,9 @@ PLACES = frozenset(name for r in RUNTIMES for name in (r.arguments.device, r.arg
 }
 """Arguments, whoever spells them, that only events on a device, and calls, have."""
 TRANSLATED_ARGUMENTS = frozenset(name for r in SUPPORTED for name in r.translated)
-"""Arguments that events of a category of their own keep until they have one of Kineto's."""
+"""Arguments from which events of a category of their own get one of Kineto's."""
+OF_OWN_CATEGORIES = PLACES | TRANSLATED_ARGUMENTS
+"""Arguments that such events keep, whatever else is asked for."""
 RENAMED_CATEGORIES = {
     theirs: ours
     for r in SUPPORTED

@@ -111,12 +111,7 @@ def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> C
         number = _rank(torch) if rank is None else rank
         if not folder:
             folder.append(_next_folder(Path(out), f"rank{number}."))
-        partial = temporary_file(folder[0], ".json.gz")
-        try:
-            profiler.export_chrome_trace(str(partial))
-            os.replace(partial, folder[0] / f"rank{number}.{time.time_ns()}.pt.trace.json.gz")
-        finally:
-            partial.unlink(missing_ok=True)
+        _export(profiler, folder[0] / f"rank{number}.{time.time_ns()}.pt.trace.json.gz")
 
     return write
 
@@ -139,12 +134,7 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
         empty.extend(_empty_steps(events))
         if on_gpu:
             has_gpu_events.append(not all(_is_on_host(e) for e in events))
-        partial = temporary_file(path.parent, ".json.gz")
-        try:
-            profiler.export_chrome_trace(str(partial))
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        _export(profiler, path)
 
     profiler = torch.profiler.profile(
         activities=activities,
@@ -170,6 +160,16 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
             f"no operation was recorded in {', '.join(empty)}",
             "run the step inside the loop, before p.step()",
         )
+
+
+def _export(profiler: Any, path: Path) -> None:
+    """Write the trace of ``profiler``, atomically."""
+    partial = temporary_file(path.parent, ".json.gz")
+    try:
+        profiler.export_chrome_trace(str(partial))
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _show_compiled_kernels() -> None:

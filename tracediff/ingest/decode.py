@@ -18,7 +18,7 @@ from tracediff.ingest.native import CATEGORIES, IDS, NAMES, PHASES, Plain, Plain
 from tracediff.ingest.processes import PROCESS_LABELS
 from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text
 from tracediff.ingest.trace import ABSENT_OF
-from tracediff.runtimes import PLACES, TRANSLATED_ARGUMENTS
+from tracediff.runtimes import OF_OWN_CATEGORIES
 
 MOST_CATEGORIES = 256
 """Categories kept separate; events of further categories are counted in a health note and called ``other``."""
@@ -294,7 +294,7 @@ class EventDecoder:
             return True
         if category == cat.METADATA:
             return argument in PROCESS_LABELS
-        return category >= len(cat.KNOWN) and (argument in PLACES or argument in TRANSLATED_ARGUMENTS)
+        return category >= len(cat.KNOWN) and argument in OF_OWN_CATEGORIES
 
     def _columns(self, category: int, objects: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
         decoder = self.argument_decoders.get(category)
@@ -317,7 +317,7 @@ class EventDecoder:
 
 def _is_wanted(only: frozenset[str] | None, argument: str) -> bool:
     """Whether complete events of any category keep an argument."""
-    return only is None or argument in only or argument in PLACES or argument in TRANSLATED_ARGUMENTS
+    return only is None or argument in only or argument in OF_OWN_CATEGORIES
 
 
 def _of_phase(phase: str) -> str:

@@ -31,7 +31,7 @@ def refile(trace: Trace, category: Codes) -> None:
     trace.category = category
     for code, parts in pieces.items():
         if parts:
-            trace.arguments[code] = _joined(parts)
+            trace.arguments[code] = joined(parts)
 
 
 def _taken(arguments: Arguments, places: Any) -> Arguments:
@@ -43,12 +43,13 @@ def _taken(arguments: Arguments, places: Any) -> Arguments:
     )
 
 
-def _joined(parts: list[Arguments]) -> Arguments:
+def joined(parts: list[Arguments]) -> Arguments:
+    """The arguments of several groups of events of one category, which may have different ones, in order of rows."""
     rows = np.concatenate([part.rows for part in parts])
     order = np.argsort(rows, kind="stable")
-    joined = Arguments(rows[order])
+    whole = Arguments(rows[order])
     for kind in ("ints", "floats", "texts"):
-        into = getattr(joined, kind)
+        into = getattr(whole, kind)
         for name in sorted({name for part in parts for name in getattr(part, kind)}):
             columns = [getattr(part, kind).get(name) for part in parts]
             dtype = next(c.dtype for c in columns if c is not None)
@@ -57,7 +58,7 @@ def _joined(parts: list[Arguments]) -> Arguments:
                 for part, column in zip(parts, columns, strict=True)
             ]
             into[name] = np.concatenate(filled)[order]
-    return joined
+    return whole
 
 
 def rename(trace: Trace, rows: Any, names: Sequence[str]) -> None:
@@ -101,7 +102,7 @@ def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:
         mine = trace.category[rows] == code
         given = Arguments(rows[mine])
         before = trace.arguments.get(code)
-        whole = _joined([before, given]) if before and not np.isin(given.rows, before.rows).all() else before or given
+        whole = joined([before, given]) if before and not np.isin(given.rows, before.rows).all() else before or given
         whole = _first_of_each_row(whole)
         column = whole.ints.get(argument)
         column = np.full(len(whole.rows), MISSING, np.int64) if column is None else column.copy()

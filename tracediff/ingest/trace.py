@@ -123,6 +123,10 @@ class Trace:
     def __len__(self) -> int:
         return len(self.ts)
 
+    def names_of(self, rows: Int64) -> list[str]:
+        """The name of each of the events at ``rows``."""
+        return [self.names[code] for code in self.name[rows].tolist()]
+
     def named(self, matches: Callable[[str], object]) -> NDArray[np.bool_]:
         """bool[n]: whether ``matches`` is true for each event's name; it is called once per name."""
         return np.array([bool(matches(name)) for name in self.names], bool)[self.name]

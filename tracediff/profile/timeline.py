@@ -13,6 +13,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.analyses.allocations import allocations
+from tracediff.profile.arrays.factorize import group_rows
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.model import Marks, Memory, Timeline
@@ -244,9 +245,8 @@ def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window
     before = allocated[: np.searchsorted(time, window[0])]
     part = (time[inside] - window[0]) // max((window[1] - window[0]) // (MOST_SAMPLES // 2), 1)
     chosen: list[int] = []
-    for some in np.split(inside, np.flatnonzero(np.diff(part)) + 1):
-        if len(some):
-            chosen += sorted({int(some[np.argmax(allocated[some])]), int(some[-1])})
+    for some in group_rows(part, inside):
+        chosen += sorted({int(some[np.argmax(allocated[some])]), int(some[-1])})
     times, amounts = time[chosen] - window[0], allocated[chosen]
     if len(before):
         times, amounts = np.insert(times, 0, 0), np.insert(amounts, 0, before[-1])

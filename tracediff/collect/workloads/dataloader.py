@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, interpolate
+from torch.nn.functional import interpolate
 from torch.utils.data import DataLoader, Dataset
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.classification import training_step
 from tracediff.collect.workloads.resnet import ResNet
 
 TITLE = "training step of a small ResNet on images that the CPU prepares (SGD)"
@@ -64,14 +65,4 @@ def make(variant: Variant, device: str, raw: int, image: int, width: int, batch:
     batches = chain.from_iterable(repeat(loader))
     forward = variant(model, torch.randn(batch, 3, image, image, device=device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    update = variant.update(optimizer, device)
-
-    def step() -> Tensor:
-        x, labels = (part.to(device, non_blocking=True) for part in next(batches))
-        optimizer.zero_grad(set_to_none=True)
-        with variant.autocast(device):
-            loss = cross_entropy(forward(x), labels)
-        update(loss)
-        return loss
-
-    return Task(step, model, batch)
+    return Task(training_step(variant, device, forward, optimizer, batches), model, batch)

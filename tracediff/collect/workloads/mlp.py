@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.classification import training_step
 
 TITLE = "inference or training step of a multi-layer perceptron (linear layers and ReLU; SGD)"
 SIZES: dict[str, dict[str, int]] = {
@@ -53,14 +53,4 @@ def training(variant: Variant, device: str, model: nn.Module, batch: int, inputs
     batches = chain.from_iterable(repeat(DataLoader(samples, batch)))
     forward = variant(model, torch.randn(batch, inputs, device=device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    update = variant.update(optimizer, device)
-
-    def step() -> Tensor:
-        x, labels = (part.to(device) for part in next(batches))
-        optimizer.zero_grad(set_to_none=True)
-        with variant.autocast(device):
-            loss = cross_entropy(forward(x), labels)
-        update(loss)
-        return loss
-
-    return Task(step, model, batch)
+    return Task(training_step(variant, device, forward, optimizer, batches), model, batch)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.classification import training_step
 
 TITLE = "training step of a vision transformer (cross-entropy, Adam)"
 SIZES: dict[str, dict[str, int]] = {
@@ -122,14 +123,4 @@ def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
     batches = batches_of(variant.choice(*OWN), device, size["image"], batch)
     forward = variant(model, torch.randn(batch, 3, size["image"], size["image"], device=device))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    update = variant.update(optimizer, device)
-
-    def step() -> Tensor:
-        images, labels = (part.to(device, non_blocking=True) for part in next(batches))
-        optimizer.zero_grad(set_to_none=True)
-        with variant.autocast(device):
-            loss = nn.functional.cross_entropy(forward(images), labels)
-        update(loss)
-        return loss
-
-    return Task(step, model, batch)
+    return Task(training_step(variant, device, forward, optimizer, batches), model, batch)

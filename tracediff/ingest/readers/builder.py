@@ -11,6 +11,7 @@ import numpy as np
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
+from tracediff.ingest.refile import joined
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import LONGEST_US, MISSING, Int64
 from tracediff.ingest.trace import Arguments, Trace, TraceMeta
@@ -127,7 +128,7 @@ class TraceBuilder:
             categories=self.categories,
             ids=list(self.ids),
             phases=["X"],
-            arguments={code: _joined(groups) for code, groups in self._arguments.items()},
+            arguments={code: joined(groups) for code, groups in self._arguments.items()},
             texts=list(self.texts),
         )
 
@@ -156,13 +157,3 @@ class TraceBuilder:
 def json_text(value: Any) -> str:
     """JSON on one line, in the layout that a `Trace` has for lists."""
     return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
-
-
-def _joined(groups: list[Arguments]) -> Arguments:
-    """Groups of one category that may have different arguments."""
-    joined = Arguments(np.concatenate([group.rows for group in groups]))
-    for kind, absent, dtype in (("ints", MISSING, np.int64), ("texts", -1, np.int32)):
-        for name in sorted({name for group in groups for name in getattr(group, kind)}):
-            columns = [getattr(g, kind).get(name, np.full(len(g.rows), absent, dtype)) for g in groups]
-            getattr(joined, kind)[name] = np.concatenate(columns)
-    return joined

@@ -17,7 +17,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.readers.builder import TraceBuilder, by_key, distinct
 from tracediff.ingest.readers.database import MAGIC, Database, open_database, text_of
-from tracediff.ingest.readers.nvtx import add_ranges
+from tracediff.ingest.readers.nvtx import RANGES, STRINGS, add_ranges
 from tracediff.ingest.readers.reader import Reader
 from tracediff.ingest.source import TraceFile, Unpacked, open_trace
 from tracediff.ingest.times import MISSING, Int64
@@ -28,7 +28,7 @@ KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS = (
     f"CUPTI_ACTIVITY_KIND_{kind}"
     for kind in ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "SYNCHRONIZATION", "GRAPH_TRACE")
 )
-RANGES, STRINGS, DEVICES = "NVTX_EVENTS", "StringIds", "TARGET_INFO_GPU"
+DEVICES = "TARGET_INFO_GPU"
 READ = {KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS, RANGES, STRINGS, DEVICES}
 EVENTS = re.compile(
     r"CUPTI_|NVTX_EVENTS|OSRT_API|SCHED_EVENTS|COMPOSITE_EVENTS|CU(?:DNN|BLAS)_EVENTS|MPI_|OPENACC_|GPU_|PROFILER_OVERHEAD"

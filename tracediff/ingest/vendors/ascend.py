@@ -67,16 +67,12 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
 
 def _of_tasks(trace: Trace, tasks: Int64, whole: Int64, mark: int) -> Codes:
     """int32[n] category of each task on a stream."""
-    kinds = [f"{a} {b}" for a, b in zip(texts(trace, "Task Type", tasks), _names(trace, tasks), strict=True)]
+    kinds = [f"{a} {b}" for a, b in zip(texts(trace, "Task Type", tasks), trace.names_of(tasks), strict=True)]
     out = np.full(len(tasks), cat.KERNEL, np.int32)
     out[[COPY.match(kind) is not None for kind in kinds]] = cat.MEMCPY
     out[[MARK.match(kind) is not None for kind in kinds]] = mark
     out[(out == cat.MEMCPY) & _inside(trace, tasks, whole)] = mark
     return out
-
-
-def _names(trace: Trace, rows: Int64) -> list[str]:
-    return [trace.names[code] for code in trace.name[rows].tolist()]
 
 
 def _inside(trace: Trace, tasks: Int64, whole: Int64) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -74,7 +74,7 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     new_names = _instruction_names(trace, work)
     refile(trace, category)
     rename(trace, work, new_names)
-    rename(trace, host[is_python], [_python_name(trace.names[code]) for code in trace.name[host[is_python]].tolist()])
+    rename(trace, host[is_python], list(map(_python_name, trace.names_of(host[is_python]))))
     _name_steps(trace, host[~is_call & ~is_python], step)
     _place(trace, np.sort(np.concatenate((work, wholes))), device)
     _join(trace, work, wholes, host[is_call], device, np.where(ordinal == MISSING, device, ordinal), run)
@@ -139,7 +139,7 @@ def _instruction_names(trace: Trace, work: Int64) -> list[str]:
     """``%fusion.12 (loop fusion, aten::mul.Tensor)``: as XLA spells it, its category, and the operator it comes from,
     as far as the name does not say them.
     """
-    plain = (trace.names[code] for code in trace.name[work].tolist())
+    plain = trace.names_of(work)
     kinds, sources = texts(trace, "hlo_category", work), texts(trace, "tf_op", work)
     known: dict[tuple[str, str, str], str] = {}
     out = []

@@ -13,7 +13,7 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.factorize import combined, group_rows
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import ALWAYS
 from tracediff.profile.placement.nesting import Lane
@@ -202,7 +202,7 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     """
     out = np.full(len(start), -1, np.int64)
     by_stream = np.argsort(stream, kind="stable")
-    for mine in np.split(by_stream, np.flatnonzero(np.diff(stream[by_stream])) + 1):
+    for mine in group_rows(stream[by_stream], by_stream):
         lasting = mine[end[mine] > start[mine]]
         position = np.searchsorted(end[lasting], start[mine] + OVERLAP, side="right") - 1
         while True:  # what begins no sooner than the event itself is not before it

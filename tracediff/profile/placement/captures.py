@@ -58,8 +58,8 @@ def captures_of(trace: Trace) -> list[Capture]:
     steps = whole_file(trace)
     ops, annotations = (build_lane(trace, LANES[name], notes) for name in ("ops", "annotations"))
     calls = build_calls(trace, steps, ops, annotations, notes)
-    launches = _captured_launches(trace)
     begins = _begins(trace)
+    launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
     names, shapes = _names(trace, launches), _shapes(trace, launches)
     paths = _Paths(trace, calls.table)
@@ -73,13 +73,12 @@ def captures_of(trace: Trace) -> list[Capture]:
     return found
 
 
-def _captured_launches(trace: Trace) -> Int64:
+def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     """Rows of the launches and copies that ran nothing, in order of time."""
     rows = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
     rows = rows[trace.named_among(rows, lambda name: is_launch(name) or is_captured_copy(name))]
     ran = trace.integer_column(ARGUMENT.correlation, cat.GPU)
     correlation = trace.integer_column(ARGUMENT.correlation, cat.CALLS)[rows]
-    begins = _begins(trace)
     rows = rows[~np.isin(correlation, ran[ran != MISSING])]
     if len(begins):  # what runs before is no part of a graph
         rows = rows[trace.ts[rows] >= begins[0]]

@@ -14,6 +14,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
+from tracediff.profile.arrays.factorize import group_rows
 
 LANES = {"ops": cat.OPS, "annotations": (cat.ANNOTATION,), "python": (cat.PYTHON,)}
 BLOCK = 1 << 16
@@ -94,7 +95,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
 def by_depth(lane: Lane) -> list[Int64]:
     """The positions in ``lane`` at each depth, from the roots on."""
     order = np.argsort(lane.depth, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(lane.depth[order])) + 1) if len(order) else []
+    return group_rows(lane.depth[order], order)
 
 
 def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64]:

@@ -52,10 +52,14 @@ def with_captures(
         return calls, node
     grafts = _Grafts(trace, calls.table)
     found = Counter[str]()
+    matches: dict[tuple[Key, ...], tuple[Capture, Int64, str]] = {}
     for events in replays:
         launch = int(gpu.launch[events[0]])
         root = int(calls.node[calls.position[launch]]) if calls.position[launch] >= 0 else -1
-        capture, places, how = _best(_keys(trace, gpu.rows[events]), captures)
+        keys = _keys(trace, gpu.rows[events])
+        if keys not in matches:  # a graph is replayed in every step
+            matches[keys] = _best(keys, captures)
+        capture, places, how = matches[keys]
         matched = int((places >= 0).sum())
         found.update({how: matched, UNMATCHED: len(events) - matched})
         if root < 0:
@@ -77,19 +81,19 @@ def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
     return group_rows(gpu.launch[order], order)
 
 
-def _keys(trace: Trace, rows: Int64) -> list[Key]:
+def _keys(trace: Trace, rows: Int64) -> tuple[Key, ...]:
     grid, block = (trace.text_column(a, cat.KERNEL)[rows].tolist() for a in (ARGUMENT.grid, ARGUMENT.block))
     is_kernel = (trace.category[rows] == cat.KERNEL).tolist()
-    return [
+    return tuple(
         (
             trace.names[name] if kernel else COPY,
             shape_text(trace.texts[g], trace.texts[b]) if kernel and g >= 0 and b >= 0 else "",
         )
         for name, kernel, g, b in zip(trace.name[rows].tolist(), is_kernel, grid, block, strict=True)
-    ]
+    )
 
 
-def _best(replayed: list[Key], captures: Sequence[Capture]) -> tuple[Capture, Int64, str]:
+def _best(replayed: Sequence[Key], captures: Sequence[Capture]) -> tuple[Capture, Int64, str]:
     """(the capture that explains most of a replay, and as `align`)."""
     found = [(capture, *align(replayed, capture)) for capture in captures]
     return max(found, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0].names)))
