@@ -20,6 +20,7 @@ from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model import CallTable, OpTable, Origin, PackedTimeline, Profile
 from tracediff.profile.placement.captures import KERNEL_ARGUMENT, Capture
 from tracediff.profile.placement.gpu_events import GpuEvents
+from tracediff.profile.placement.graph_annotations import GRAPH_ANNOTATIONS
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.steps import Steps
 from tracediff.profile.selection import Selection
@@ -32,7 +33,7 @@ LAUNCHES = (ARGUMENT.correlation, ARGUMENT.device, ARGUMENT.stream, ARGUMENT.gri
 INPUTS = ("Input Dims", "Input type", "Input Strides")
 ORDER = ("Sequence number", "External id", "Ev Idx", "Python id")
 MEMORY = ("Bytes", "Total Allocated", "Device Type", "Device Id")
-ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY, *copies.SCHEMA.arguments))
+ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY, *GRAPH_ANNOTATIONS, *copies.SCHEMA.arguments))
 """The event arguments that every profile needs."""
 
 CAPTURE_ARGUMENTS = ARGUMENTS | {KERNEL_ARGUMENT}

@@ -13,7 +13,7 @@ from tracediff.profile.placement.calls import Calls, build_calls
 from tracediff.profile.placement.captures import Capture
 from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
 from tracediff.profile.placement.nesting import LANES, Lane, build_lane
-from tracediff.profile.placement.replays import with_captures
+from tracediff.profile.placement.replays import with_replayed
 from tracediff.profile.placement.steps import Steps, find_steps
 from tracediff.profile.step_states import StepAccount, step_account
 
@@ -24,8 +24,8 @@ class Context:
 
     Attributes:
         completions: int64[s + 1] ns, see `Steps.completions`.
-        captured_node: int64[g] node of `calls` of each GPU event of a graph replay, from the graph's capture; −1 for
-            others.
+        captured_node: int64[g] node of `calls` of each GPU event of a graph replay, from the graph's capture or
+            annotations; −1 for others.
     """
 
     trace: Trace
@@ -57,7 +57,7 @@ def build_context(
         trace, steps, completions, gpu=gpu, ops=lanes["ops"], annotations=lanes["annotations"], families=families
     )
     calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
-    calls, captured_node = with_captures(trace, gpu, calls, captures, notes)
+    calls, captured_node = with_replayed(trace, gpu, calls, captures, notes)
     return Context(
         trace=trace,
         steps=steps,

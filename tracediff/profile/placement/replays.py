@@ -1,4 +1,4 @@
-"""Kernels of graph replays, joined to what the graph's capture says of their launches.
+"""Kernels of graph replays, joined to what the graph's capture says of their launches, or else to their annotations.
 
 A replay's kernels are those of its capture in the same order. Where streams run side by side, or the capture has more
 launches or fewer, kernels are matched by name, grid and block in order; what remains has no operator, as without a
@@ -23,9 +23,11 @@ from tracediff.profile.model import CallTable
 from tracediff.profile.placement.calls import Calls
 from tracediff.profile.placement.captures import COPY, CallPath, Capture, shape_text
 from tracediff.profile.placement.gpu_events import GpuEvents
+from tracediff.profile.placement.graph_annotations import annotated_paths
 from tracediff.runtimes import ARGUMENT, is_graph_launch
 
 CODE = "graph-capture"
+ANNOTATED = "graph-annotations"
 MOST_ALIGNED = 20_000
 """Kernels of a graph beyond which no alignment is made; equal sequences, and numbers of equal kernels, still match."""
 KERNELS = "kernels of graph replays"
@@ -38,39 +40,58 @@ Key = tuple[str, str]
 """Name of a kernel, grid and block; the latter empty where one side does not record them."""
 
 
-def with_captures(
+def with_replayed(
     trace: Trace, gpu: GpuEvents, calls: Calls, captures: Sequence[Capture], notes: Notes
 ) -> tuple[Calls, Int64]:
-    """(``calls`` with the nodes of the captures below the launches of their graphs, int64[g] node of each GPU event
-    that a capture explains, −1 for others).
+    """(``calls`` with what the captures, or else annotations of the graphs, say below the launches of graphs, int64[g]
+    node of each GPU event that one of them explains, −1 for others).
     """
     node = np.full(len(gpu.rows), -1, np.int64)
-    if not captures:
-        return calls, node
-    if not (replays := _replays(trace, gpu)):
+    replays = _replays(trace, gpu)
+    if captures and not replays:
         notes.add(CODE, "the trace replays no graph: the captures are not used")
+    launched = np.concatenate(replays) if replays else np.empty(0, np.int64)
+    annotated = {int(launched[i]): path for i, path in annotated_paths(trace, gpu.rows[launched]).items()}
+    paths = annotated | (_captured_paths(trace, gpu, replays, captures, notes) if captures else {})
+    if not paths:
         return calls, node
     grafts = _Grafts(trace, calls.table)
-    found = Counter[str]()
-    matches: dict[tuple[Key, ...], tuple[Capture, Int64, str]] = {}
     for events in replays:
         launch = int(gpu.launch[events[0]])
         root = int(calls.node[calls.position[launch]]) if calls.position[launch] >= 0 else -1
+        if root < 0:
+            continue
+        found = [event for event in events.tolist() if event in paths]
+        for event in found:
+            node[event] = grafts.node(root, paths[event])
+        grafts.occur(int(gpu.step[events[0]]), root, [paths[event] for event in found])
+    if annotated:
+        notes.add(ANNOTATED, "kernels of graph replays have the annotations of their graph", len(annotated))
+    return replace(calls, table=grafts.table()), node
+
+
+def _captured_paths(
+    trace: Trace, gpu: GpuEvents, replays: Sequence[Int64], captures: Sequence[Capture], notes: Notes
+) -> dict[int, CallPath]:
+    """GPU event → its path in the capture of its graph, for those that are in one."""
+    paths: dict[int, CallPath] = {}
+    found = Counter[str]()
+    matches: dict[tuple[Key, ...], tuple[Capture, Int64, str]] = {}
+    for events in replays:
         keys = _keys(trace, gpu.rows[events])
         if keys not in matches:  # a graph is replayed in every step
             matches[keys] = _best(keys, captures)
         capture, places, how = matches[keys]
         matched = int((places >= 0).sum())
         found.update({how: matched, UNMATCHED: len(events) - matched})
-        if root < 0:
-            continue
-        for event, place in zip(events.tolist(), places.tolist(), strict=True):
-            if place >= 0:
-                node[event] = grafts.node(root, capture.paths[place])
-        grafts.occur(int(gpu.step[events[0]]), root, [capture.paths[p] for p in places.tolist() if p >= 0])
+        paths |= {
+            event: capture.paths[place]
+            for event, place in zip(events.tolist(), places.tolist(), strict=True)
+            if place >= 0
+        }
     for message, count in found.items():
         notes.add(CODE, f"{KERNELS} {message}", count)
-    return replace(calls, table=grafts.table()), node
+    return paths
 
 
 def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
