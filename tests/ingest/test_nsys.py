@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from build_trace import annotation, call, document, kernel, memcpy, memset, op, step, write
+from build_trace import annotation, call, document, event, kernel, memcpy, memset, op, step, write
 from formats import FOLDER, needs_formats
 from hypothesis import given, settings
 from nsys_file import NsysFile, write_nsys
@@ -26,9 +26,9 @@ from tracediff.ingest.source import TraceFile
 from tracediff.load_options import LoadOptions
 
 STEPS = [
-    event
+    one
     for n in range(4)
-    for event in (
+    for one in (
         step(n, 1000 * n, 900),
         op("aten::linear", 1000 * n + 10, 100, **{"Input Dims": [[8, 4], [4, 4]], "Sequence number": 5}),
         op("aten::addmm", 1000 * n + 20, 80, **{"External id": 3}),
@@ -207,6 +207,22 @@ def test_tables_that_are_not_read_are_named(tmp_path):
     file.add("OSRT_API", 1, 2, 3)
     notes = {note.code: note for note in read_trace(str(file.close())).notes}
     assert "OSRT_API" in notes["unread-tables"].message
+
+
+def test_the_profilers_own_work_is_added_up(tmp_path):
+    """In both formats, and only that of the process."""
+    own = [event("overhead", "Buffer Flush", 100, 40.5), event("overhead", "Activity Buffer Request", 300, 2)]
+    kineto = read_trace(str(write(tmp_path / "trace.json", document([*STEPS, *own]))))
+    file = NsysFile(tmp_path / "nsys.sqlite")
+    file.connection.execute("CREATE TABLE PROFILER_OVERHEAD (start, end, globalTid, nameId, overheadType)")
+    flush = file.string("CUPTI Buffer flush")
+    for pid, start, end in ((100, 100_000, 140_500), (100, 300_000, 302_000), (101, 0, 10**9)):
+        file.add("PROFILER_OVERHEAD", start, end, pid << 24 | 7, flush, 3)
+    file.add_process(100, STEPS)
+    file.add_process(101, STEPS)
+    nsys, _ = map(read_trace, find_traces(str(file.close())))
+    for trace in (kineto, nsys):
+        assert {n.code: n.count for n in trace.notes}["profiler-overhead"] == 42
 
 
 def test_a_database_of_something_else_and_a_report_are_one_line(tmp_path):

@@ -75,6 +75,7 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
         control=control.steps,
         test=test.steps,
         judging=judging,
+        whole_files=control.side.whole_file and test.side.whole_file,
     )
     unprofiled = judge_unprofiled(verdict, manifests, judging)
     return Comparison(

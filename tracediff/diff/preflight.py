@@ -56,9 +56,11 @@ SHORT = {
     "graph-capture": "operators of graphs on one side",
     "other-capture": "capture of another graph",
     "truncated": "truncated file",
+    "outside-steps": "most GPU time in no step",
+    "slowest-rank": "slowest rank",
 }
 """What cautions are called where a line holds all of them; a code that is missing is a word already."""
-WITH_VALUES = ("gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
+WITH_VALUES = ("slowest-rank", "gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
 LONGEST_VALUES = 24
 """Characters of both values from which `-v` has to tell them."""
 WARM_UP = 1.5

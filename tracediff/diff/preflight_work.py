@@ -1,16 +1,19 @@
-"""The preflight's cautions about the matched work: different dtypes and shapes, and missing work."""
+"""The preflight's cautions about the matched work: other dtypes, shapes, ranks, missing work, work in no step."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.program import changed_inputs
 from tracediff.diff.findings.same_work import missing, repeated, workload
 from tracediff.diff.preflight import Reason
+from tracediff.formatting import percent
 from tracediff.profile.kernels.match_names import WRAPPER
 
 if TYPE_CHECKING:
+    from tracediff.aggregate.side import Side
     from tracediff.diff.comparison import Comparison
 
 ATEN = "aten::"
@@ -20,13 +23,62 @@ IN_COMMON, IN_SMALLER = 0.7, 0.85
 """Part of all operators, and beside compiled code of the smaller set, that both sides call in variants of a program. In
 the traces used in development: 0.86 or more, and 0.96 or more; different programs 0.55 or less, and 0.75 or less.
 """
+MOSTLY_OUTSIDE = 0.5
+"""Part of the GPU time that is launched outside every step from which it is a caution."""
+USUALLY, AS_LONG = 0.8, 0.005
+"""Part of the steps in which one rank is the slowest; relative difference up to which ranks take as long."""
 OTHER_DTYPE = 0.1
 """Part of the work from which another dtype is a caution."""
 
 
 def reasons_of_work(comparison: Comparison) -> list[Reason]:
-    """The cautions operators, dtype, shapes, workload and missing-work."""
-    return [*_operators(comparison), *_dtype(comparison), *_different_work(comparison)]
+    """The cautions operators, dtype, shapes, workload, missing-work, outside-steps and slowest-rank."""
+    return [
+        *_operators(comparison),
+        *_dtype(comparison),
+        *_different_work(comparison),
+        *_outside(comparison),
+        *_slowest_rank(comparison),
+    ]
+
+
+def _outside(comparison: Comparison) -> list[Reason]:
+    """That steps, as a marker may choose them, do not contain most of the launches."""
+    gpu = comparison.gpu_time
+    shares = []
+    for side, in_steps, outside in (
+        (comparison.control, gpu.control, gpu.outside.control_ns),
+        (comparison.test, gpu.test, gpu.outside.test_ns),
+    ):
+        steps = len(side.steps_recorded) * side.runs * max(len(side.ranks), 1)
+        shares.append(outside / whole if (whole := outside + comparison.us(in_steps) * 1000 * steps) else 0.0)
+    if max(shares) < MOSTLY_OUTSIDE:
+        return []
+    message = "most GPU time is launched outside every step, and in no number: name whole steps with --step-marker"
+    return [Reason("outside-steps", message, *(f"{percent(share)} outside" for share in shares))]
+
+
+def _slowest_rank(comparison: Comparison) -> list[Reason]:
+    """That the step is accounted for on another rank of each side, although on one of them both ranks take as long."""
+    sides = comparison.control, comparison.test
+    ranks = [_usually_slowest(side) for side in sides]
+    if None in ranks or ranks[0] == ranks[1]:
+        return []
+    means = [[sum(side.rank_states.get(rank, {}).values()) for rank in ranks if rank is not None] for side in sides]
+    if not any(min(both) >= (1 - AS_LONG) * max(both) for both in means):
+        return []
+    message = (
+        "states and findings of the step are of the slowest rank, which is another one on each side although both take"
+        " as long: compare one with --rank"
+    )
+    return [Reason("slowest-rank", message, *map(str, ranks))]
+
+
+def _usually_slowest(side: Side) -> int | None:
+    """The rank that is the slowest in nearly all steps, if there is one."""
+    slowest = Counter(step.rank for steps in side.steps.values() for step in steps)
+    rank, steps = max(slowest.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
+    return rank if steps >= USUALLY * slowest.total() else None
 
 
 def _operators(comparison: Comparison) -> list[Reason]:

@@ -15,6 +15,8 @@ SAME_SENTENCE = 0.005
 """Relative change below which the sentence states no difference."""
 MEAN_MEDIAN_GAP = 0.05
 """Difference between two measures of the change above which they contradict each other."""
+STEP, WHOLE_FILE = "per step", "over the whole file"
+"""What times are of, in the verdict's sentence."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,11 @@ def judge(
     control: StepAverage,
     test: StepAverage,
     judging: Judging,
+    whole_files: bool = False,
 ) -> Verdict:
-    """The verdict on two sides: their runs' median periods tested, and the result in words."""
+    """The verdict on two sides: their runs' median periods tested, and the result in words; of sides without steps
+    (``whole_files``) it is on their files.
+    """
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
     logs = _logs(control), _logs(test)
     found = (
@@ -103,7 +108,7 @@ def judge(
     result = result_of(found, judging.equivalence_band)
     return Verdict(
         result=result,
-        difference=_difference(labels, means, medians),
+        difference=_difference(labels, means, medians, WHOLE_FILE if whole_files else STEP),
         conclusion=conclusion_of(found, result, (len(control.runs), len(test.runs)), judging),
         control_us=means[0],
         test_us=means[1],
@@ -189,7 +194,7 @@ def result_of(found: Estimate, band: float) -> str:
     return "inconclusive"
 
 
-def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tuple[float, float]) -> str:
+def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tuple[float, float], of: str) -> str:
     """How test differs from control: by the mean; where the median contradicts it by the median, which is tested."""
     if not means[0]:
         return f"{labels[0]} has no step time to compare with"
@@ -198,9 +203,9 @@ def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tu
     far = far_apart(change, by_median)
     opposite = abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)
     if not (far or opposite):
-        return f"{labels[1]} {is_different(change)}"
+        return f"{labels[1]} {is_different(change, of)}"
     mean = "unchanged" if abs(change) < SAME_SENTENCE else change_text(change)
-    return f"{labels[1]} {is_different(by_median)} by the median (mean: {mean}, by a few far steps or runs)"
+    return f"{labels[1]} {is_different(by_median, of)} by the median (mean: {mean}, by a few far steps or runs)"
 
 
 def far_apart(change: float, other: float) -> bool:
@@ -209,11 +214,11 @@ def far_apart(change: float, other: float) -> bool:
     return min(ratios) <= 0 or abs(math.log(ratios[0] / ratios[1])) > MEAN_MEDIAN_GAP
 
 
-def is_different(change: float) -> str:
+def is_different(change: float, of: str = STEP) -> str:
     """``is 24 % faster per step``, or that there is no difference."""
     if abs(change) < SAME_SENTENCE:
-        return f"takes as long per step (within {SAME_SENTENCE * 100:.1f} %)"
-    return f"is {change_text(change)} per step"
+        return f"takes as long {of} (within {SAME_SENTENCE * 100:.1f} %)"
+    return f"is {change_text(change)} {of}"
 
 
 def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:

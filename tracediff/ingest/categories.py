@@ -39,6 +39,9 @@ RENAMED = {
 } | runtimes.RENAMED_CATEGORIES
 """Names of torch 1.8–1.10, of onnxruntime's profiler, and of vendors' device work, → today's."""
 
+OVERHEAD = "overhead"
+"""Category of the profiler's own work; no analysis reads it."""
+
 BY_PHASE = {"M": "metadata", "C": "counter", "i": "instant", "I": "instant"}
 """Category of an event without one, by its phase."""
 

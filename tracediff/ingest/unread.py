@@ -1,5 +1,5 @@
 """Health notes on events that are kept in a `Trace` and that no analysis reads: those on devices that are not supported
-yet, whatever shape they have, and begin and end events.
+yet, whatever shape they have, the profiler's own work, and begin and end events.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def note_unread(notes: Notes, trace: Trace) -> None:
     processes: list[str | None] = []
     for code, category in enumerate(trace.categories[len(cat.KNOWN) :], len(cat.KNOWN)):
         members = np.flatnonzero(trace.category == code)
+        if category == cat.OVERHEAD:
+            note_overhead(notes, trace.dur[members])
         if category.startswith(UNREAD_CATEGORIES):
             _add(notes, category, len(members))
         elif "X" in trace.phases and not category.startswith(READ_CATEGORIES):
@@ -53,6 +55,12 @@ def note_unread(notes: Notes, trace: Trace) -> None:
         if phase in trace.phases:
             count = int((trace.phase == trace.phases.index(phase)).sum())
             notes.add("unread-phase", "begin/end events (ph B and E) are not paired, so they have no duration", count)
+
+
+def note_overhead(notes: Notes, durations: Int64) -> None:
+    """Add up the profiler's own work, whose events last int64[n] ns."""
+    message = "µs of the profiler's own work are in the recording: calls that waited for it took longer"
+    notes.add("profiler-overhead", message, int(durations[durations > 0].sum(dtype=np.float64) / 1000))
 
 
 def _add(notes: Notes, what: str, count: int) -> None:

@@ -55,6 +55,7 @@ FACTS = (
 )
 """Kinds that are reported however little of the change they account for, the most important first."""
 CONTAINERS = (
+    kinds.WORKLOAD_CHANGED,
     kinds.STRAGGLER,
     kinds.CUDA_GRAPH,
     kinds.DTYPE_CHANGE,

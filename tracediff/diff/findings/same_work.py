@@ -18,7 +18,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.kernels import of_group
+from tracediff.diff.findings.kernels import counted, of_group
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.batch_ratio import Shapes, batch_ratio, shape_key
 from tracediff.diff.matching.match import PLACED_AS
@@ -126,8 +126,18 @@ def _other_amount(comparison: Comparison, ops: list[Op]) -> list[Finding]:
             f"This holds for {percent(share)} of the work. For as much work: {unit.plain(us)} → "
             f"{unit.text(them / ratio)}. {WHOLE_RECORDINGS}",
             evidence=(evidence_of(comparison, most),),
+            covers=frozenset(i for i, g in enumerate(comparison.work.groups) if _done_oftener(g, ratio)),
         )
     ]
+
+
+def _done_oftener(group: Group, ratio: float) -> bool:
+    """Whether ``group`` changed by how often work is done, on the side that holds more of it."""
+    sides = counted(group)
+    if sides is None:
+        return False
+    control, test = (sum(m.count for m in members) for members in sides)
+    return test > control if ratio > 1 else test < control
 
 
 def _typical(weighted: list[tuple[float, float]]) -> float:

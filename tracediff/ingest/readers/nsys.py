@@ -22,16 +22,17 @@ from tracediff.ingest.readers.reader import Reader
 from tracediff.ingest.source import TraceFile, Unpacked, open_trace
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Device, Trace, TraceMeta
+from tracediff.ingest.unread import note_overhead
 from tracediff.runtimes import ARGUMENT, CUDA
 
 KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS = (
     f"CUPTI_ACTIVITY_KIND_{kind}"
     for kind in ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "SYNCHRONIZATION", "GRAPH_TRACE")
 )
-DEVICES = "TARGET_INFO_GPU"
-READ = {KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS, RANGES, STRINGS, DEVICES}
+DEVICES, OVERHEAD = "TARGET_INFO_GPU", "PROFILER_OVERHEAD"
+READ = {KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS, RANGES, STRINGS, DEVICES, OVERHEAD}
 EVENTS = re.compile(
-    r"CUPTI_|NVTX_EVENTS|OSRT_API|SCHED_EVENTS|COMPOSITE_EVENTS|CU(?:DNN|BLAS)_EVENTS|MPI_|OPENACC_|GPU_|PROFILER_OVERHEAD"
+    r"CUPTI_|NVTX_EVENTS|OSRT_API|SCHED_EVENTS|COMPOSITE_EVENTS|CU(?:DNN|BLAS)_EVENTS|MPI_|OPENACC_|GPU_"
 )
 """Tables of events; those that are not read are named in a health note."""
 OF_DEVICE = (KERNELS, COPIES, MEMSETS, GRAPHS)
@@ -94,6 +95,7 @@ def read(file: TraceFile, unpacked: Unpacked, _chunk: int | None, _only: frozens
         _add_copies(builder, database, process)
         _add_calls(builder, database, process)
         _add_syncs(builder, database, process)
+        _add_overhead(builder, database, process, notes)
         add_ranges(builder, database, _of_thread(process), notes)
         devices = _devices(database)
         _note_unread(database, notes)
@@ -229,6 +231,15 @@ def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -
     names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in found["syncType"].tolist()]
     ints = _place(found) | {ARGUMENT.sync_kind: found["syncType"], ARGUMENT.awaited_event: found["eventId"]}
     builder.add(builder.category(CUDA.syncs), distinct(names), found["start"], found["end"], ints=ints)
+
+
+def _add_overhead(builder: TraceBuilder, database: Database, process: int | None, notes: Notes) -> None:
+    found = _columns(database, OVERHEAD, _of_thread(process), "start end globalTid nameId")
+    texts = database.texts(STRINGS, "id", "value", found["nameId"])
+    names = by_key(found["nameId"], texts, "unnamed work")
+    is_timed = (found["start"] > 0) & (found["end"] > found["start"])
+    note_overhead(notes, (found["end"] - found["start"])[is_timed])
+    builder.add(builder.category(cat.OVERHEAD), names, found["start"], found["end"], thread=found["globalTid"])
 
 
 def _devices(database: Database) -> tuple[Device, ...]:
