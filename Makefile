@@ -10,7 +10,7 @@ SAMPLE := sample_traces/vit
 .PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint package bench samples tables schemas screenshots clean
 
 demo: .venv/core
-	$(BIN)/tracediff compare $(SAMPLE)/eager $(SAMPLE)/compile
+	$(BIN)/tracediff compare sample_traces/ensemble/loop sample_traces/ensemble/vmap
 
 # Lint, and the tests that need neither torch, HTA, Chromium nor the real traces; the last line counts the deselected tests.
 quick: lint
