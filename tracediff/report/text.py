@@ -62,7 +62,7 @@ def hardware(side: Side) -> str:
 
 def _ranks(side: Side) -> str:
     listed = ranges(side.ranks)
-    return f"rank {listed}" if len(side.ranks) == 1 else f"ranks {listed} (the slowest per step)"
+    return f"rank {listed}" if len(side.ranks) == 1 else f"ranks {listed} (step: the slowest, work: the mean)"
 
 
 def steps_used(side: Side) -> str:

@@ -62,7 +62,7 @@ def health_lines(analysis: Analysis) -> list[str]:
 def _facts(side: Side) -> list[str]:
     facts = [hardware(side), plural(side.runs, "run")]
     if len(side.ranks) > 1:
-        facts.append(f"ranks {ranges(side.ranks)} (the slowest per step)")
+        facts.append(f"ranks {ranges(side.ranks)} (step: the slowest, work: the mean)")
     return [*facts, steps_used(side)]
 
 
