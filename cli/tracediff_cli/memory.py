@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+
 import click
 
 from tracediff_cli.option_groups import GroupedCommand, Whole, option
@@ -13,6 +16,7 @@ from tracediff_cli.option_groups import GroupedCommand, Whole, option
 @option("--top", type=Whole(0), default=10, metavar="N", help="Show N rows per table [default: 10].")
 @option("--json", "json_file", metavar="FILE", help="Write the result as JSON (- is standard output).")
 @option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
+@option("--html", "html_file", metavar="FILE", help="Write everything as one page that works offline.")
 @option("--charts", "chart_folder", metavar="DIR", help="Write each chart as HTML that works offline, and as JSON.")
 def memory(
     control: str,
@@ -20,6 +24,7 @@ def memory(
     top: int,
     json_file: str | None,
     markdown_file: str | None,
+    html_file: str | None,
     chart_folder: str | None,
 ) -> int:
     """Show what holds the peak of GPU memory, and what changed between two memory snapshots.
@@ -30,7 +35,7 @@ def memory(
     Examples:
       tracediff memory snapshot.pickle
       tracediff memory before.pickle after.pickle
-      tracediff memory before.pickle.gz after.pickle.gz --charts charts/ --json memory.json
+      tracediff memory before.pickle.gz after.pickle.gz --html memory.html --json memory.json
     """
     from tracediff.memory.account import account_of
     from tracediff.memory.difference import difference
@@ -48,12 +53,16 @@ def memory(
         from tracediff.report.memory_markdown import to_markdown
 
         write_text(markdown_file, to_markdown(text))
+    if html_file:
+        from tracediff.report.page.memory import to_html
+
+        write_text(html_file, to_html(text, accounts, shlex.join(["tracediff", *sys.argv[1:]])))
     if chart_folder:
         from tracediff.charts.figures.memory_layers import memory_layers
         from tracediff.report.charts_files import write_figures
 
         write_figures({"memory_layers": memory_layers(accounts)}, chart_folder)
-    if "-" not in (json_file, markdown_file):
+    if "-" not in (json_file, markdown_file, html_file):
         from tracediff.report.memory_terminal import show
         from tracediff.report.table_terminal import screen_console
 

@@ -4,6 +4,7 @@ import json
 from html import unescape
 
 import pytest
+from browser import faults
 from build_memory_snapshot import alloc, block, frames, free, segment, snapshot, write
 from click.testing import CliRunner
 from formats import FOLDER, needs_formats
@@ -79,6 +80,7 @@ def test_names_are_text(tmp_path):
     markdown = run(path, "--markdown", "-")
     assert "<img" not in markdown
     assert "[x](y)" not in markdown
+    assert "<img src=x>" not in run(path, "--html", "-").partition('<script type="application/json"')[0]
     run(path, "--charts", tmp_path / "charts")
     assert "<img src=x>" not in unescape((tmp_path / "charts" / "memory_layers.json").read_text()).replace("&lt;", "")
 
@@ -92,6 +94,17 @@ def test_chart(pair, tmp_path):
         assert max(map(sum, zip(*layers, strict=True))) == pytest.approx(11.0)
     peaks = [trace["y"] for trace in figure["data"] if trace["mode"] == "markers"]
     assert peaks == [[11.0], [11.0]]
+
+
+def test_the_page_has_the_answer_the_chart_and_all_tables(pair, tmp_path, visit):
+    for sides, tables in ((pair, 5), (pair[:1], 5)):
+        run(*sides, "--html", tmp_path / "memory.html")
+        shown = visit(tmp_path / "memory.html")
+        assert "11.0 MB" in shown.page.locator(".verdict").inner_text()
+        assert shown.page.locator("#chart-memory_layers .main-svg").count()
+        assert shown.page.locator("#tables table").count() == tables
+        assert not shown.complaints
+        assert not faults(shown.page)
 
 
 def test_errors(tmp_path):

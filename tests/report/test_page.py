@@ -5,6 +5,7 @@ is ever run.
 import json
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -304,7 +305,7 @@ def test_print_shows_every_chart_and_the_first_rows(visit, resnet):
 def test_a_dark_chart_is_the_light_one_with_its_differences(tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     for name in charts.NAMES:
-        drawn = chart(comparison, name)
+        drawn = chart(name, partial(getattr(charts, name), comparison))
         if drawn.figure is None:
             continue
         patched = deepcopy(drawn.figure)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tracediff import charts
@@ -65,26 +66,30 @@ class PageCharts:
 
 
 def page_charts(subject: Comparison | Analysis, names: Iterable[str]) -> PageCharts:
-    """The charts called ``names``; one whose data would take more than is left of MOST_BYTES is marked as too large."""
+    """The charts called ``names`` of `tracediff.charts`."""
+    return charts_within(chart(name, partial(getattr(charts, name), subject)) for name in names)
+
+
+def charts_within(found: Iterable[Chart]) -> PageCharts:
+    """The charts; one whose data would take more than is left of MOST_BYTES is marked as too large."""
     shown: dict[str, Chart] = {}
     data: dict[str, Any] = {}
     size = 0
-    for name in names:
-        shown[name] = page_chart = chart(subject, name)
-        if page_chart.figure is None:
+    for one in found:
+        shown[one.name] = one
+        if one.figure is None:
             continue
-        length = len(encoded(page_chart.data))
+        length = len(encoded(one.data))
         if size + length > MOST_BYTES:
-            shown[name] = replace(page_chart, is_too_large=True)
+            shown[one.name] = replace(one, is_too_large=True)
         else:
-            data[name], size = page_chart.data, size + length
+            data[one.name], size = one.data, size + length
     return PageCharts(shown, data, size)
 
 
-def chart(subject: Comparison | Analysis, name: str) -> Chart:
-    """The chart called ``name`` of `tracediff.charts`."""
-    draw = getattr(charts, name)
-    light, dark = draw(subject, theme="light"), draw(subject, theme="dark")
+def chart(name: str, draw: Callable[..., go.Figure]) -> Chart:
+    """The chart called ``name``, which ``draw`` draws in the colours of a ``theme``."""
+    light, dark = draw(theme="light"), draw(theme="dark")
     if not light.data:
         return Chart(name, *caption(light))
     title, subtitle, marks = *caption(light), marks_text(light)
