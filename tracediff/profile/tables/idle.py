@@ -26,7 +26,7 @@ OTHER_THREADS = 4
 
 SCHEMA = TableSchema(
     "idle",
-    "Host while the GPU is idle",
+    "Host while no GPU works",
     "What the host does in the states of the step in which no GPU works (without GPU events: in all states): the "
     "innermost operator or runtime call, on the thread of the steps first; where none is open, the innermost Python "
     "function of that thread, or else its innermost annotation. The caller is the innermost "
@@ -34,7 +34,7 @@ SCHEMA = TableSchema(
     "it.",
     keys=("state", "host", "kind", "caller"),
     columns=(Column("time", "time"),),
-    states=("state",),
+    kinds=("state",),
 )
 
 
