@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -71,6 +73,12 @@ CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype
     metavar="FILE",
     help="Write the check as Markdown for a pull-request comment (- is standard output).",
 )
+@option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    help="Write the comparison as one HTML report that works offline (- is standard output).",
+)
 @option("--junit", "junit_file", metavar="FILE", help="Write the check as JUnit XML (- is standard output).")
 @option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
@@ -86,6 +94,7 @@ def check(
     config: str | None,
     json_file: str | None,
     markdown_file: str | None,
+    html_file: str | None,
     junit_file: str | None,
     github: bool,
 ) -> int:
@@ -130,7 +139,11 @@ def check(
         from tracediff.report.check_junit import to_junit
 
         write_text(junit_file, to_junit(gate))
-    prints = "-" not in (json_file, markdown_file, junit_file)
+    if html_file:
+        from tracediff.report.page.html import to_html
+
+        write_text(html_file, to_html(gate.comparison, command=shlex.join(["tracediff", *sys.argv[1:]])))
+    prints = "-" not in (json_file, markdown_file, html_file, junit_file)
     if prints:
         from tracediff.report.check_terminal import show
         from tracediff.report.table_terminal import screen_console

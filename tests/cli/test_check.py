@@ -329,7 +329,7 @@ def test_every_output_at_once_with_names_that_attack(tmp_path, base):
     assert "\x1b" not in result.stdout
     markdown = (tmp_path / "c.md").read_text()
     assert "<script>" not in markdown
-    assert markdown.count("<details>") == markdown.count("</details>") == 1
+    assert markdown.count("<details>") == markdown.count("</details>") == 2
     assert len(markdown) < 65_536
     suite = xml.parse(tmp_path / "c.xml").getroot()[0]
     cases = {case.get("name"): case for case in suite.findall("testcase")}

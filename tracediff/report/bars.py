@@ -1,4 +1,4 @@
-"""Bars of changes in a terminal."""
+"""Bars of changes, drawn with block characters."""
 
 from __future__ import annotations
 
@@ -28,13 +28,19 @@ class Bars:
     right: int
 
     def draw(self, change: float) -> Text:
-        """The bar of ``change``; to the left, blocks grow from the line in halves of a column."""
+        """The bar of ``change`` beside the line, in columns of a terminal."""
+        drawn = self.blocks(change)
+        if change < 0:
+            return Text.assemble(" " * (self.left - len(drawn)), (drawn, FASTER), ZERO)
+        return Text.assemble(" " * self.left, ZERO, (drawn, SLOWER))
+
+    def blocks(self, change: float) -> str:
+        """The bar alone; to the left, blocks grow from the line in halves of a column."""
         eighths = round(8 * abs(change) / self.scale) if self.scale else 0
         whole, rest = divmod(eighths, 8)
         if change < 0:
-            drawn = ("▐" if rest >= 4 else "") + "█" * whole
-            return Text.assemble(" " * (self.left - len(drawn)), (drawn, FASTER), ZERO)
-        return Text.assemble(" " * self.left, ZERO, ("█" * whole + EIGHTHS[rest].strip(), SLOWER))
+            return ("▐" if rest >= 4 else "") + "█" * whole
+        return "█" * whole + EIGHTHS[rest].strip()
 
 
 def bars(changes: Iterable[float], width: int, least: float = 0.0) -> Bars:

@@ -20,6 +20,7 @@ from tracediff.report.check_text import (
     subject,
 )
 from tracediff.report.escape import escaped
+from tracediff.report.step_markdown import step_lines
 from tracediff.report.text import facts, headline
 
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
@@ -30,7 +31,7 @@ RIGHT = "--:"
 
 
 def to_markdown(gate: Gate) -> str:
-    """The result, the table of limits, the limits that did not pass, and the largest changes, folded."""
+    """The result, the table of limits, the limits that did not pass; folded, the step and the largest changes."""
     comparison = gate.comparison
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
@@ -39,7 +40,8 @@ def to_markdown(gate: Gate) -> str:
     lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in failing), ""] if failing else []
     cautions = sections.caution_lines(comparison)
     lines += ["Compared with caution:", "", *(f"- {escaped(c)}" for c in cautions), ""] if cautions else []
-    lines += _changes(gate)
+    if not comparison.was_refused:
+        lines += [*_folded("Where the step went", step_lines(comparison)), *_changes(gate)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -80,19 +82,20 @@ def _row(cells: Sequence[str]) -> str:
 def _changes(gate: Gate) -> list[str]:
     """The five largest changes of matched work."""
     comparison = gate.comparison
-    if comparison.was_refused:
-        return []
     (table,) = sections.changes(comparison, "gpu", "change", TOP)
     rows = table.rows
     if not rows:
         return []
     unit = time_unit([us for row in rows for us in (row.control_us, row.test_us)])
-    lines = ["<details>", f"<summary>{table.title}</summary>", ""]
-    lines += _head(
+    lines = _head(
         ["name", "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"],
         [":--", *[RIGHT] * 4],
     )
     for row in rows:
         times = [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
         lines.append(_row([escaped(cut(row.name)), counts(row.control_count, row.test_count), *times]))
-    return [*lines, "", "</details>", ""]
+    return _folded(table.title, lines)
+
+
+def _folded(title: str, lines: Sequence[str]) -> list[str]:
+    return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""]

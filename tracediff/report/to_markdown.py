@@ -11,6 +11,7 @@ from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
 from tracediff.report.escape import escaped
 from tracediff.report.sections import Row
+from tracediff.report.step_markdown import step_lines
 from tracediff.report.table import comparison_tables
 from tracediff.report.table_markdown import to_markdown as table_lines
 from tracediff.report.text import asides, facts, headline, is_of_different_work
@@ -44,7 +45,7 @@ def to_markdown(
     )
     if not comparison.was_refused:
         lines += _findings(comparison)
-        lines += _step(comparison)
+        lines += ["### Where the step went", "", *step_lines(comparison), ""]
         changes = sections.changes(comparison, device, sort, top)
         lines += [line for table in changes if table.rows for line in _changes(table)]
         if sections.shows_causes(comparison):
@@ -56,28 +57,14 @@ def to_markdown(
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _step(comparison: Comparison) -> list[str]:
-    step = comparison.step_time
-    total = Row("**step**", comparison.us(step.control), comparison.us(step.test), comparison.us(step.delta))
-    table = _table("state", sections.step_rows(comparison), with_counts=False, total=total)
-    return [
-        "### Where the step went",
-        "",
-        *table,
-        "",
-        f"The states add up to the step: {step.residual / comparison.scale:g} ns unexplained.",
-        "",
-    ]
-
-
 def _changes(table: sections.Changes) -> list[str]:
-    lines = [f"### {table.title}", "", *_table("name", table.rows, with_counts=True), ""]
+    lines = [f"### {table.title}", "", *_table("name", table.rows), ""]
     return [*lines, f"{table.more:,} more rows are not shown.", ""] if table.more else lines
 
 
 def _view(comparison: Comparison, view: str) -> list[str]:
     rows, _ = sections.view_rows(comparison, view, len(comparison.work.groups))
-    return [f"### {sections.work_title(comparison, view)}", "", *_table("work", rows, with_counts=True), ""]
+    return [f"### {sections.work_title(comparison, view)}", "", *_table("work", rows), ""]
 
 
 def _findings(comparison: Comparison) -> list[str]:
@@ -97,19 +84,12 @@ def _finding(finding: Finding) -> list[str]:
     return [*lines, *(f"  - **{part.code}**: {escaped(part.title)}" for part in finding.parts)]
 
 
-def _table(title: str, rows: Sequence[Row], with_counts: bool, total: Row | None = None) -> list[str]:
-    unit = time_unit([us for r in [*rows, *([total] if total else [])] for us in (r.control_us, r.test_us)])
-    head = [
-        title,
-        *(["count"] if with_counts else []),
-        f"control ({unit.name})",
-        f"test ({unit.name})",
-        f"change ({unit.name})",
-    ]
+def _table(title: str, rows: Sequence[Row]) -> list[str]:
+    unit = time_unit([us for row in rows for us in (row.control_us, row.test_us)])
+    head = [title, "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"]
     lines = [f"| {' | '.join(head)} |", f"|{'|'.join([':--'] + ['--:'] * (len(head) - 1))}|"]
-    for row in [*rows, *([total] if total else [])]:
-        name = row.name if row is total else escaped(row.name)
-        cells = [name, *([counts(row.control_count, row.test_count)] if with_counts else [])]
+    for row in rows:
+        cells = [escaped(row.name), counts(row.control_count, row.test_count)]
         cells += [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
