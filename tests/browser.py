@@ -1,6 +1,7 @@
 """A real browser, Debian's chromium, for what only a browser can show."""
 
 import shutil
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,3 +77,28 @@ def visit(browser) -> Iterator:
 
 def _leaves(url: str, path: Path) -> bool:
     return not url.startswith(("data:", "blob:", path.parent.as_uri()))
+
+
+PERFETTO = """<!DOCTYPE html><title>Perfetto</title><script>
+addEventListener("message", (event) => {
+  if (event.data === "PING") return event.source.postMessage("PONG", "*");
+  const reader = new FileReader();
+  reader.onload = () => { window.got = { title: event.data.perfetto.title, trace: reader.result }; };
+  reader.readAsDataURL(new Blob([event.data.perfetto.buffer]));
+});
+</script>"""
+"""The part of Perfetto's page that takes a trace from the page that opened it."""
+
+
+def play_perfetto(context, address: str = "https://ui.perfetto.dev") -> None:
+    """Answer at ``address`` as Perfetto's page does, without a network."""
+    context.route(f"{address}/**", lambda route: route.fulfill(body=PERFETTO, content_type="text/html"))
+
+
+def taken(page, button: str) -> tuple[str, bytes]:
+    """(title, trace) that a click on ``button`` hands to Perfetto's page."""
+    with page.expect_popup() as popup:
+        page.click(button)
+    popup.value.wait_for_function("() => window.got")
+    got = popup.value.evaluate("window.got")
+    return got["title"], b64decode(got["trace"].partition(",")[2])

@@ -22,6 +22,7 @@ from tracediff_dashboards.comparisons import Comparisons
 from tracediff_dashboards.details import details
 from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
+from tracediff_dashboards.merged_step import merged_step
 from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.pages import draw, flame, page_at, timeline
 from tracediff_dashboards.rows import find_row
@@ -40,6 +41,7 @@ INDEX = """<!DOCTYPE html>
 <link rel="stylesheet" href="/palette.css">
 <link rel="stylesheet" href="/flame.css">
 <script src="/flame.js"></script>
+<script src="/perfetto.js"></script>
 {%css%}
 </head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
@@ -86,9 +88,11 @@ class Dashboard:
         register(self.app, self)
         register_in_browser(self.app)
         self.app.server.add_url_rule("/upload", "upload", self.store_dropped, methods=["POST"])
+        self.app.server.add_url_rule("/merged-step", "merged-step", self.send_merged_step)
         self._serve("palette.css", palettes(), "text/css")
         self._serve("flame.css", resource("flame.css"), "text/css")
         self._serve("flame.js", resource("flame.js"), "text/javascript")
+        self._serve("perfetto.js", resource("perfetto.js"), "text/javascript")
         protect(self.app, host, token)
 
     def _serve(self, name: str, text: str, mimetype: str) -> None:
@@ -276,6 +280,20 @@ class Dashboard:
             return timeline.linked_table(self.step_inspector.follow(sets[side], key, typical, int(event)))
         except TracediffError as error:
             return components.error_alert(error)
+
+    def send_merged_step(self) -> flask.Response:
+        """The shown step of both sides as one trace, for the view in the query."""
+        view = view_of(flask.request.query_string.decode("ascii", "replace"))
+        found = self._compared(view)
+        if found is None:
+            raise TracediffError("dashboard", "no comparison is loaded", "open the timeline again")
+        whole, sets = found
+        at = (view.at_control, view.at_test)
+        steps = [
+            self.step_inspector.step(traces, key, side.typical, None)
+            for traces, key, side in zip(sets, at, (whole.control, whole.test), strict=True)
+        ]
+        return flask.Response(merged_step(whole, steps), mimetype="application/gzip")
 
     def store_dropped(self) -> flask.Response:
         """Store the dropped file that is the content of a request; returns the name of its set."""

@@ -105,6 +105,12 @@ def register_in_browser(app: Dash) -> None:
         prevent_initial_call=True,
     )
     app.clientside_callback(
+        ClientsideFunction("perfetto", "open"),
+        Output("perfetto-status", "children"),
+        Input("perfetto", "n_clicks"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
         ClientsideFunction("link", "copy"),
         Output("copy", "children"),
         Input("copy", "n_clicks"),

@@ -103,7 +103,7 @@ def security_headers(script_hashes: Sequence[str] = ()) -> dict[str, str]:
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
         "Referrer-Policy": "no-referrer",
-        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin-allow-popups",  # to hand a trace to Perfetto's page
         "Cross-Origin-Resource-Policy": "same-origin",
     }
 

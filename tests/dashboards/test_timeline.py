@@ -1,11 +1,16 @@
 """The timeline of the dashboard: choose steps, look closer, follow a kernel to its launch; both sides on one axis."""
 
+import gzip
 import json
+import urllib.error
+import urllib.request
 
 import pytest
+from browser import faults, play_perfetto, taken
 from build_trace import document, write
 from dashboard_runs import events
 from tracediff_dashboards.filters import view_of
+from tracediff_dashboards.merged_step import merged_step
 from tracediff_dashboards.step_inspector import StepInspector, is_used, places, window_of
 
 from tracediff.aggregate.assemble import narrowed
@@ -173,3 +178,48 @@ def test_choose_zoom_and_follow_in_the_browser(tab):
     other.page.evaluate(f"Plotly.relayout(document.querySelector('{GRAPH}'), {{'xaxis.autorange': true}})")
     other.page.wait_for_function("() => !location.search.includes('window=')")
     assert not app.complaints + other.complaints
+
+
+def steps_in(trace):
+    """Step → its marks in the overview, and the number of events of the kernel of ``mm``."""
+    marks = json.loads(gzip.decompress(trace))["traceEvents"]
+    return [m["name"] for m in marks if m.get("cat") == "step"], sum(m["name"] == "mm_kernel" for m in marks)
+
+
+def test_perfetto_gets_the_shown_step_of_both_sides(tab):
+    app = tab().go("/timeline?control=base&test=slower&at_control=run+1%7C0%7C4")
+    page = app.page
+    page.wait_for_selector("#caption-timeline >> text=step 4 of run 1, rank 0")
+    play_perfetto(page.context)
+    title, trace = taken(page, "#perfetto")
+    assert "step 4 of run 1" in title
+    (control, test), kernels = steps_in(trace)
+    assert control == "step 4"
+    assert test.startswith("step ")
+    assert kernels == 2
+    page.wait_for_selector("#perfetto-status >> text=Perfetto has the trace.")
+    assert "nothing else is sent" in page.inner_text("#page")
+    assert faults(page) == []
+
+
+def test_a_step_that_cannot_be_read_is_a_line_beside_the_button(tab):
+    app = tab().go("/timeline?control=base&test=slower")
+    page = app.page
+    play_perfetto(page.context)
+    page.wait_for_function(LISTENS)
+    page.route(
+        "**/merged-step*", lambda route: route.fulfill(status=400, body="base: has changed since it was compared")
+    )
+    with page.expect_popup():
+        page.click("#perfetto")
+    page.wait_for_selector("#perfetto-status >> text=has changed since it was compared")
+
+
+def test_without_events_on_both_sides_there_is_no_step_to_open(dashboard, runs):
+    _, whole = loaded(runs, "base", "slower")
+    with pytest.raises(TracediffError, match="base: a snapshot contains no events; give the traces"):
+        merged_step(whole, [None, whole.test.typical])
+    with pytest.raises(urllib.error.HTTPError) as found:
+        urllib.request.urlopen(f"{dashboard.url}/merged-step", timeout=60)
+    assert found.value.code == 400
+    assert found.value.read().decode().startswith("dashboard: no comparison is loaded; ")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,19 +70,23 @@ def to_perfetto(comparison: Comparison) -> MergedTrace:
     """
     typical = [_typical(side) for side in (comparison.control, comparison.test)]
     ids = Ids()
-    overview = [encoded(event) for event in _overview(comparison, typical, ids)]
+    lines = [encoded(event) for event in overview(comparison, typical, ids)]
     sides = []
     for name, side, step in zip(SIDES, (comparison.control, comparison.test), typical, strict=True):
         sides.append(step_events(step, f"{name}: {side.label}", ids))
-    head = {"displayTimeUnit": "ms", "otherData": _metadata(comparison, typical, sides)}
-    lines = [*overview, *(line for events in sides for line in events.lines)]
-    text = b"".join((encoded(head)[:-1], b',"traceEvents":[\n', b",\n".join(lines), b"\n]}\n")).decode()
+    lines += [line for events in sides for line in events.lines]
     return MergedTrace(
-        text,
+        document(_metadata(comparison, typical, sides), lines),
         " and ".join(
             _side_summary(name, step, events) for name, step, events in zip(SIDES, typical, sides, strict=True)
         ),
     )
+
+
+def document(metadata: dict[str, Any], events: Iterable[bytes]) -> str:
+    """Chrome trace JSON, one event per line."""
+    head = encoded({"displayTimeUnit": "ms", "otherData": metadata})
+    return b"".join((head[:-1], b',"traceEvents":[\n', b",\n".join(events), b"\n]}\n")).decode()
 
 
 def _typical(side: Side) -> TypicalStep:
@@ -113,7 +117,7 @@ def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[St
     return out
 
 
-def _overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> Iterator[Event]:
+def overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> Iterator[Event]:
     """The process on top: one row per side with its step and states, one per finding, and the memory of both sides."""
     pid = next(ids.process)
     yield from process_events(pid, f"tracediff: {comparison.control.label} → {comparison.test.label}")

@@ -35,6 +35,19 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return "Link copied";
     },
   },
+  // The steps that the timeline shows, as one trace that the server writes.
+  perfetto: {
+    open: function (clicks) {
+      const trace = async () => {
+        const answer = await fetch("/merged-step" + window.location.search);
+        if (!answer.ok) throw new Error(await answer.text());
+        return answer.arrayBuffer();
+      };
+      const say = (text) => window.dash_clientside.set_props("perfetto-status", { children: text });
+      if (clicks) window.openInPerfetto("tracediff: " + document.getElementById("caption-timeline").firstChild.textContent, trace, say);
+      return window.dash_clientside.no_update;
+    },
+  },
   // Dropped files go to the server one after the other, which stores them and answers with the name of the set or an error.
   upload: {
     send: async function (contents, names) {

@@ -49,9 +49,24 @@ def page(context: PageContext) -> list[Any]:
         components.chart(
             context.whole, "timeline", context.theme, config={"doubleClick": "autosize"}
         ),  # otherwise it resets to the range of the first step
+        *_perfetto(context.whole),
         html.Div(id="followed", role="status"),
         dcc.Store(id="window", data=context.view.window),
         components.chart(context.whole, "launches", context.theme),
+    ]
+
+
+def _perfetto(whole: Comparison) -> list[Any]:
+    """The button that opens both steps in Perfetto; none where a side has no events."""
+    if whole.control.typical is None or whole.test.typical is None:
+        return []
+    return [
+        html.P([html.Button("Open in Perfetto", id="perfetto"), " ", html.Span(id="perfetto-status", role="status")]),
+        html.P(
+            "Both whole steps with all their events in ui.perfetto.dev. The browser loads Perfetto's page and hands it "
+            "the trace that this dashboard writes; nothing else is sent.",
+            className="facts",
+        ),
     ]
 
 

@@ -19,6 +19,7 @@ from tracediff.report.page.figures import PageCharts, page_charts
 from tracediff.report.page.flame import FlameGraph, comparison_flame
 from tracediff.report.page.render import render
 from tracediff.report.page.tables import encoded, tables
+from tracediff.report.perfetto_timeline import timeline_trace
 from tracediff.report.table import comparison_tables
 from tracediff.version import VERSION
 
@@ -35,6 +36,9 @@ CHARTS = (
 )
 """Of a comparison, in reading order."""
 CHARTS_REFUSED = ("timeline", "distributions")
+MOST_TRACE = 1_000_000
+"""Size limit of the trace that the page hands to Perfetto, in bytes."""
+SCRIPTS = ("flame.js", "perfetto.js", "page.js")
 ROWS = 30
 """Of each further table."""
 
@@ -49,13 +53,15 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
 
     charts = page_charts(comparison, CHARTS_REFUSED if comparison.was_refused else CHARTS)
     flame = comparison_flame(comparison)
-    room = MOST_BYTES - TEXT_BYTES - len(get_plotlyjs()) - charts.size - len(encoded(flame.data))
+    trace = _trace(comparison)
+    room = MOST_BYTES - TEXT_BYTES - len(get_plotlyjs()) - charts.size - len(encoded(flame.data)) - len(trace or "")
     return page(
         "refused.html.jinja" if comparison.was_refused else "comparison.html.jinja",
         f"{comparison.control.label} → {comparison.test.label} · tracediff",
         charts,
         tables(comparison, room),
         flame=flame,
+        trace=trace,
         answer=html_sections.answer(comparison),
         reasons=comparison.comparability.reasons,
         health_lines=sections.health_lines(comparison),
@@ -63,6 +69,13 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
         origin=html_sections.origin(comparison, versions()),
         **({} if comparison.was_refused else _work(comparison)),
     )
+
+
+def _trace(comparison: Comparison) -> str | None:
+    """What the page hands to Perfetto, without markup; None where there is nothing, or too much for the page."""
+    trace = timeline_trace(comparison)
+    text = trace and trace.replace("<", "\\u003c")
+    return text if text and len(text.encode()) <= MOST_TRACE else None
 
 
 def _work(comparison: Comparison) -> dict[str, Any]:
@@ -76,18 +89,26 @@ def _work(comparison: Comparison) -> dict[str, Any]:
 
 
 def page(
-    template: str, title: str, charts: PageCharts, data: dict[str, Any], *, flame: FlameGraph, **context: Any
+    template: str,
+    title: str,
+    charts: PageCharts,
+    data: dict[str, Any],
+    *,
+    flame: FlameGraph,
+    trace: str | None = None,
+    **context: Any,
 ) -> str:
     """A page of sections.
 
     Args:
         template: extends ``page.html.jinja``. title: plain text.
         data: what the page's script reads besides the data of the charts and of the flame graph.
+        trace: what it hands to Perfetto, as JSON without ``<``.
         context: what the template reads.
     """
     from plotly.offline import get_plotlyjs
 
-    plotly, script = inline(get_plotlyjs()), inline(resource("flame.js") + resource("page.js"))
+    plotly, script = inline(get_plotlyjs()), inline("".join(map(resource, SCRIPTS)))
     return render(
         template,
         title=title,
@@ -95,6 +116,7 @@ def page(
         hashes=[sha256(plotly), sha256(script)],
         style=Markup(resource("page.css").replace("/*palettes*/", palettes()) + resource("flame.css")),
         data=Markup(encoded({"charts": charts.data, "flame": flame.data, **data})),
+        trace=trace and Markup(trace),
         plotly=Markup(plotly),
         script=Markup(script),
         charts=charts.charts,

@@ -360,6 +360,24 @@
     return [list, sides];
   }
 
+  // Perfetto
+
+  function connectPerfetto(text) {
+    const say = (words) => { document.querySelector(".perfetto [role=status]").textContent = words; };
+    // Perfetto's documentation asks for a page that a server sends.
+    const onDisk = location.protocol === "file:" ? " If it shows nothing, save the trace and drop it on Perfetto's page." : "";
+    document.getElementById("perfetto").addEventListener("click", () => {
+      const trace = async () => new TextEncoder().encode(text).buffer;
+      window.openInPerfetto(document.title, trace, (words) => say(words + (words.endsWith("has the trace.") ? onDisk : "")));
+    });
+    document.getElementById("save-trace").addEventListener("click", () => {
+      const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: "tracediff.json" });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+      say("Drop the file on ui.perfetto.dev, or open it with tracediff open tracediff.json.");
+    });
+  }
+
   // Start
 
   document.addEventListener("click", (event) => {
@@ -386,6 +404,8 @@
   for (const place of document.querySelectorAll(".browse")) tables[place.dataset.table] = new Table(place);
   places.forEach((place) => visibility.observe(place));
   const flame = document.getElementById("flame-graph");
+  const trace = document.getElementById("trace");
+  if (trace) connectPerfetto(trace.textContent);
   if (flame) drawFlame(flame, data.flame);
   root.dataset.ready = "yes";
 })();

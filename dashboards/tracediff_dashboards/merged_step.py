@@ -1,0 +1,41 @@
+"""The step of both sides as one trace for Perfetto, made in a process of its own: a step has up to a million events."""
+
+from __future__ import annotations
+
+import gzip
+import multiprocessing
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+
+from tracediff.aggregate.representative_step import TypicalStep
+from tracediff.child import end_with_parent
+from tracediff.diff.comparison import Comparison
+from tracediff.errors import TracediffError
+from tracediff.report.to_perfetto import to_perfetto
+
+FASTEST = 1
+"""Level of gzip."""
+_one_at_a_time = threading.Lock()
+
+
+def merged_step(whole: Comparison, steps: Sequence[TypicalStep | None]) -> bytes:
+    """The gzip of `to_perfetto` with ``steps``, those of control and test, instead of the typical ones.
+
+    Raises:
+        TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
+    """
+    control, test = (replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True))
+    shown = replace(whole, control=control, test=test)
+    spawned = multiprocessing.get_context("spawn")  # a fork would copy locks held by other threads
+    with _one_at_a_time, ProcessPoolExecutor(1, spawned, initializer=end_with_parent) as process:
+        try:
+            return process.submit(_written, shown).result()
+        except BrokenProcessPool:
+            raise TracediffError("merged step", "the process that wrote it exited", "free some memory") from None
+
+
+def _written(comparison: Comparison) -> bytes:
+    return gzip.compress(to_perfetto(comparison).text.encode(), FASTEST, mtime=0)
