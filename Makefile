@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 SAMPLE := sample_traces/vit
 
-.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint package bench samples tables schemas screenshots clean
+.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots clean
 
 demo: .venv/core
 	$(BIN)/tracediff compare sample_traces/ensemble/loop sample_traces/ensemble/vmap
@@ -60,14 +60,9 @@ lint: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Build a wheel, and check that it works in a clean environment outside the checkout.
-package: .venv/dev
-	rm -rf dist .venv-wheel
-	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
-	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt dist/*.whl
-	cd $(SAMPLE) && ../../.venv-wheel/bin/tracediff compare eager compile --json - --html ../../.venv-wheel/report.html | ../../.venv-wheel/bin/python -c "import json, sys; assert json.load(sys.stdin)['step_time']['residual_us'] == 0"
-	rm -rf .venv-wheel
+# Build what a release publishes, and check it in new environments outside the checkout; publishes nothing (CONTRIBUTING.md).
+release: .venv/dev
+	$(BIN)/python .ci/release.py
 
 bench: .venv/full
 	$(BIN)/python benchmarks/bench.py --hta-runs 2 --write
@@ -90,7 +85,7 @@ screenshots: .venv/dev
 	$(BIN)/python docs/images/make.py
 
 clean:
-	rm -rf .venv .venv-wheel dist benchmarks/out
+	rm -rf .venv dist benchmarks/out
 
 .venv/core: pyproject.toml constraints.txt $(wildcard native/*.[ch] native/pyproject.toml)
 	$(PYTHON) -m venv .venv

@@ -8,7 +8,7 @@ from tracediff.report import sections
 from tracediff.report.bars import bars
 from tracediff.report.escape import escaped
 
-BAR = 24
+BAR = 16
 """Blocks of the bars on both sides of zero together."""
 LEAST_BAR = 0.05
 """Fraction of the step that at least makes a whole bar: small changes have small bars."""
