@@ -15,6 +15,7 @@ from action_runner import ACTION, ROOT, Runner
 
 import tracediff
 
+pytestmark = pytest.mark.slow
 SAMPLE = ROOT / "sample_traces" / "vit"
 EXACT = "--assume-run-cv 0.5% --max-regression"
 """The step grows by 10.7 % from compile to eager: over 1 %, within 20 %."""
@@ -263,7 +264,6 @@ def test_the_documented_workflow_and_inputs_are_those_of_the_action():
 
 
 @pytest.mark.torch
-@pytest.mark.slow
 def test_recording(runner):
     collect = "--workload mlp --size tiny --variant eager --repeats 1 --warmup 1 --active 2"
     run = runner.run(traces="", collect=collect)

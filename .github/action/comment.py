@@ -35,7 +35,8 @@ def main() -> None:
         else:
             annotate("warning", f"no comment: HTTP {error.code}; the summary of the job has the result")
     except (urllib.error.URLError, TimeoutError, ValueError) as error:
-        annotate("warning", f"no comment: {error}; the summary of the job has the result")
+        reason = getattr(error, "reason", error)
+        annotate("warning", f"no comment: {reason}; the summary of the job has the result")
 
 
 def write(number: int, marker: str, text: str) -> None:
