@@ -147,6 +147,14 @@ def test_too_few_runs_are_inconclusive_and_no_pass(pull):
     assert (run.code, run.outputs["result"]) == (3, "inconclusive")
 
 
+@pytest.mark.usefixtures("main")
+def test_an_accepted_result_does_not_fail_and_stays_what_it_is(pull):
+    run = pull(accept="not-comparable, inconclusive")
+    assert (run.code, run.outputs["result"]) == (0, "inconclusive")
+    regression = pull(accept="inconclusive", limits=f"{EXACT} 1%")
+    assert (regression.code, regression.outputs["result"]) == (1, "regression")
+
+
 def test_without_a_baseline_nothing_is_compared_and_a_warning_says_so(runner, sets, pull, api):
     runner.run({"GITHUB_REF_NAME": "main-2"}, traces=sets["compile"])  # another branch, whose name begins alike
     run = pull()
@@ -219,11 +227,12 @@ def test_no_comment_on_request(pull, api):
         ({"baseline": "none.tdprof.gz"}, "none.tdprof.gz: no such file"),
         ({"traces": "missing"}, "missing: "),
         ({"limits": "--max-regression much"}, "--max-regression"),
+        ({"accept": "regression"}, "accept 'regression': not a list of inconclusive and not-comparable"),
     ],
 )
 def test_wrong_inputs_are_errors(pull, inputs, message):
     run = pull(**inputs)
-    assert run.code == 2
+    assert (run.code, run.outputs["result"]) == (2, "")
     assert message in run.log
 
 

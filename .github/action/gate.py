@@ -12,16 +12,20 @@ import sys
 from pathlib import Path
 
 from traces import TRACEDIFF
-from workflow import annotate, output, setting, summarise
+from workflow import annotate, output, refuse, setting, summarise
 
 from tracediff.report.escape import escaped
 
 PASSED, REGRESSION, UNDECIDED = 0, 1, 3
+ACCEPTABLE = ("inconclusive", "not-comparable")
 
 
 def main() -> None:
     """Write ``comment.md`` and the other files, and output result and exit code."""
     folder, baseline = Path(setting("FOLDER")), Path(setting("BASELINE"))
+    accepted = setting("ACCEPT").replace(",", " ").split()
+    if not {*accepted} <= {*ACCEPTABLE}:
+        refuse(f"accept {setting('ACCEPT')!r}: not a list of {' and '.join(ACCEPTABLE)}")
     if not baseline.exists():
         no_baseline(folder)
         return
@@ -34,7 +38,7 @@ def main() -> None:
         sys.exit(code)
     result = json.loads((folder / "check.json").read_text())["result"]
     report = f"\nThe report is in the artefact `tracediff-{setting('NAME')}` of the workflow run.\n"
-    finish(folder, (folder / "comment.md").read_text() + report, result, code)
+    finish(folder, (folder / "comment.md").read_text() + report, result, PASSED if result in accepted else code)
 
 
 def no_baseline(folder: Path) -> None:

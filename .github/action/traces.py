@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workflow import refuse, setting
+from workflow import output, refuse, setting
 
 TRACEDIFF = (sys.executable, "-P", "-m", "tracediff")
 """-P: nothing is imported from the working directory, which a pull request may have written."""
 
 
 def main() -> None:
-    """Write the snapshot."""
+    """Write the snapshot; where it is the baseline of a branch, that is the result."""
     traces = setting("TRACES") or recorded(Path(setting("FOLDER")) / "traces")
     run(
         "snapshot",
@@ -24,6 +24,8 @@ def main() -> None:
         "-o",
         setting("SNAPSHOT"),
     )
+    if Path(setting("SNAPSHOT")).name == "base.tdprof.gz":
+        output(result="recorded")
 
 
 def recorded(out: Path) -> str:
