@@ -24,6 +24,8 @@ DIST = ROOT / "dist"
 SAMPLE = ROOT / "sample_traces" / "vit"
 GENERATED = ("PKG-INFO", "setup.cfg", ".egg-info/", ".dist-info/")
 """What build backends add."""
+MOST_LOG = 4000
+"""Characters of the log of a build that failed."""
 HEADING = re.compile(r"^## (\S+) \((.*)\)$", re.MULTILINE)
 
 
@@ -56,7 +58,9 @@ def build() -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     for project in (ROOT, ROOT / "native"):
         command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(DIST), str(project)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            sys.exit(f"{done.stdout[-MOST_LOG:]}\n{project.name}: cannot be built")
 
 
 def check_files() -> None:
