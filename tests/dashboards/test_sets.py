@@ -85,6 +85,16 @@ def test_nothing_outside_is_read(folder, name):
     assert len(str(caught.value)) < 300
 
 
+def test_a_link_among_the_captures_beside_a_trace_is_not_read(folder):
+    captures = folder / "base" / "capture_traces"
+    captures.mkdir()
+    sets = Sets(root=folder)
+    assert sets.where("base/trace.json")
+    (captures / "graph.json").symlink_to(folder.parent / "outside" / "secret.json")
+    with pytest.raises(TracediffError, match="a link to a file outside"):
+        sets.where("base/trace.json")
+
+
 def test_an_absolute_name_of_a_set_is_none(folder):
     with pytest.raises(TracediffError, match="no such set"):
         Sets(root=folder).where(str((folder / "base").resolve()))
