@@ -15,6 +15,7 @@ from tracediff.version import VERSION
 EXTRAS = {
     "hta": (("traceinsight",), "tracediff analyze --hta, tracediff.hta"),
     "dashboard": (("dash", "dash-ag-grid", "cachetools"), "tracediff dashboard"),
+    "mcp": (("mcp", "cachetools"), "tracediff mcp"),
     "images": (("kaleido",), "charts as PNG, SVG or PDF"),
     "remote": (("fsspec", "aiohttp"), "traces at URLs"),
     "scale": (("distributed",), "--executor dask"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from tracediff.aggregate.snapshot import SUFFIX
@@ -34,18 +35,26 @@ class SetFolder:
         """Names of the sets, as found: folders with traces (or run folders), and files that are sets themselves. Names
         that cannot be printed are left out.
         """
-        found, searched = set(), 0
-        for parent, folders, entries in os.walk(self.root):
-            folders[:] = sorted(f for f in folders if not f.startswith("."))
-            files = sorted(filter(_may_be_set, entries))
+        found = set()
+        for folder, files in self._walk():
             traces = [n for n in files if n.endswith(trace_suffixes())]
-            folder = Path(parent)
             holder = folder.parent if RUN.match(folder.name) and folder != self.root else folder
             sets = [holder] if traces and holder not in found else []
             found.update(sets)
             sets += [folder / n for n in files if (n not in traces or len(traces) > 1) and (folder / n).is_file()]
             yield from filter(str.isprintable, (path.relative_to(self.root).as_posix() for path in sets))
-            searched += len(entries)
+
+    def files(self) -> tuple[FileState, ...]:
+        """All files that may belong to sets, as they are now."""
+        return _states(os.path.join(folder, name) for folder, files in self._walk() for name in files)
+
+    def _walk(self) -> Iterator[tuple[Path, list[str]]]:
+        """(folder, names of the files in it that may be sets or parts of sets), of the first MOST_SEARCHED files."""
+        searched = 0
+        for parent, folders, names in os.walk(self.root):
+            folders[:] = sorted(f for f in folders if not f.startswith("."))
+            yield Path(parent), sorted(filter(_may_be_set, names))
+            searched += len(names)
             if searched > MOST_SEARCHED:
                 return
 
@@ -63,14 +72,7 @@ class SetFolder:
         Raises:
             TracediffError: as for `path`.
         """
-        states = []
-        for file in self._checked(name)[1]:
-            try:
-                status = os.stat(file)
-            except OSError:  # gone, or no manifest
-                continue
-            states.append((file, status.st_ino, status.st_size, status.st_mtime_ns))
-        return tuple(states)
+        return _states(self._checked(name)[1])
 
     def _checked(self, name: str) -> tuple[Path, list[str]]:
         """The path of a set and the files it consists of; checks that links do not lead to files outside."""
@@ -104,3 +106,13 @@ def _may_be_set(name: str) -> bool:
         and not name.endswith(NOT_TRACES)
         and name.endswith((*trace_suffixes(), ".zip", SUFFIX))
     )
+
+
+def _states(files: Iterable[str]) -> tuple[FileState, ...]:
+    """The states of those of ``files`` that exist."""
+    states = []
+    for file in files:
+        with suppress(OSError):
+            status = os.stat(file)
+            states.append((file, status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(states)

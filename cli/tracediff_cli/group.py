@@ -19,6 +19,7 @@ COMMANDS = {
     "memory": "Show what holds the peak of GPU memory, or what changed between two memory snapshots.",
     "snapshot": "Write a set as one small file, to keep as a baseline.",
     "dashboard": "Explore a comparison in the browser.",
+    "mcp": "Let agents compare the sets in a folder (Model Context Protocol).",
     "open": "Open a trace in Perfetto.",
     "doctor": "Show what is installed, and how to get what is missing.",
 }

@@ -1,0 +1,72 @@
+"""``tracediff mcp FOLDER``."""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from tracediff.errors import TracediffError
+from tracediff_cli.option_groups import GroupedCommand, Whole, option
+
+PACKAGES = ("anyio", "cachetools", "mcp")
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("folder", metavar="FOLDER")
+@option("--list", "lists", is_flag=True, help="Print the sets that agents may read, and end.")
+@option(
+    "--timeout",
+    type=Whole(1),
+    default=10,
+    show_default=True,
+    metavar="MINUTES",
+    help="End a question that takes longer.",
+)
+def mcp(folder: str, lists: bool, timeout: int) -> int:
+    """Let agents compare the sets in a folder (Model Context Protocol).
+
+    An agent starts this command and asks over standard input and output. Its tools are compare, analyze, explain
+    (compare --explain), find_events (compare --where) and list_sets. They read the sets below FOLDER and no other
+    files, and write none.
+
+    \b
+    Examples:
+      tracediff mcp runs/
+      tracediff mcp runs/ --list
+    """
+    from tracediff.set_folder import SetFolder
+
+    if not os.path.isdir(folder):
+        raise TracediffError(folder, "not a folder", "give a folder of trace sets")
+    sets = SetFolder(folder)
+    if lists:
+        from tracediff.report.table_terminal import screen_console
+        from tracediff_cli.mcp_server.listing import show_sets
+
+        show_sets(sets, screen_console())
+        return 0
+    try:
+        import anyio
+
+        from tracediff_cli.mcp_server.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in PACKAGES:
+            raise
+        raise TracediffError(
+            "mcp", f"needs {error.name}, which is not installed", "pip install 'torch-tracediff[mcp]'"
+        ) from None
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(ending) != signal.SIG_IGN:
+            signal.signal(ending, _end)
+    anyio.run(serve, sets, timeout * 60.0)
+    return 0
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    """End at once: the thread that waits for standard input would not let the process end in order."""
+    os.write(2, b"tracediff: interrupted\n")
+    os._exit(128 + number)

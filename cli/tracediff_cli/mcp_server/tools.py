@@ -1,0 +1,147 @@
+"""The tools: each asks a command, and takes options of it under their names, with their values and help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from tracediff.errors import TracediffError, did_you_mean, quoted
+from tracediff_cli.group import COMMANDS, cli
+
+LOADING = ("--rank", "--step", "--skip-first", "--step-marker", "--keep-going")
+"""Options of loading that read no files and run nothing."""
+COMPARING = (*LOADING, "--paired", "--assume-run-cv", "--force")
+LONGEST_VALUE = 10_000
+"""Characters of a text that an agent may give."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that answers with what a command prints.
+
+    Attributes:
+        name: of the tool. command: what it runs.
+        options: those of the command that may be given. needs: those that must be given.
+    """
+
+    name: str
+    command: str
+    options: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def sets(self) -> list[str]:
+        """Names of the arguments that are sets, in the command's order: ``control`` for CONTROL."""
+        return [str(p.metavar).lower() for p in self._click.params if isinstance(p, click.Argument)]
+
+    @property
+    def description(self) -> str:
+        """What it answers: the help of the command, or of the option that must be given."""
+        options = self._options
+        return next((options[_name(option)].help or "" for option in self.needs), COMMANDS[self.command])
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        sets = {name: {"type": "string", "description": "A set that list_sets names."} for name in self.sets}
+        options = {name: _schema(option) for name, option in self._options.items()}
+        for name in map(_name, self.needs):
+            del options[name]["description"]  # the tool's
+        return {
+            "type": "object",
+            "properties": sets | options,
+            "required": self._required,
+            "additionalProperties": False,
+        }
+
+    def words(self, given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+        """(the sets, the command line) that ``given`` asks for.
+
+        Raises:
+            TracediffError: an argument is missing, unknown or of another type. Values are left to the command.
+        """
+        options = self._options
+        known = [*self.sets, *options]
+        for name in given:
+            if name not in known:
+                hint = did_you_mean(name, known, f"arguments: {', '.join(known)}")
+                raise TracediffError(self.name, f"unknown argument {quoted(name)}", hint)
+        for name in self._required:
+            if given.get(name) is None:
+                raise TracediffError(self.name, f"the argument {name} is missing", f"give {', '.join(self._required)}")
+        sets = [self._text(name, given[name]) for name in self.sets]
+        chosen = [word for name, option in options.items() for word in self._option(name, option, given.get(name))]
+        return sets, [self.command, *map(_positional, sets), *chosen]
+
+    def _option(self, name: str, option: click.Option, value: Any) -> list[str]:
+        """The words of one option; none if it is not given."""
+        if option.is_flag:
+            if value not in (None, True, False):
+                raise TracediffError(self.name, f"{name} is not true or false", "give one of them")
+            return [option.opts[-1]] if value else []
+        values = value if isinstance(value, list) and option.multiple else [value]
+        return [f"{option.opts[-1]}={self._text(name, one)}" for one in values if one is not None]
+
+    def _text(self, name: str, value: Any) -> str:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise TracediffError(self.name, f"{name} is neither a text nor a number", "give one")
+        text = str(value)
+        if "\0" in text or len(text) > LONGEST_VALUE:
+            raise TracediffError(self.name, f"{name} is too long or contains a null byte", "give another value")
+        return text
+
+    @property
+    def _click(self) -> click.Command:
+        command = cli.get_command(click.Context(cli), self.command)
+        assert command is not None
+        return command
+
+    @property
+    def _options(self) -> dict[str, click.Option]:
+        """Name of the argument → the option of the command."""
+        by_name = {name: p for p in self._click.params if isinstance(p, click.Option) for name in p.opts}
+        return {_name(name): by_name[name] for name in (*self.needs, *self.options)}
+
+    @property
+    def _required(self) -> list[str]:
+        return [*self.sets, *map(_name, self.needs)]
+
+
+TOOLS = (
+    Tool(
+        "compare",
+        "compare",
+        ("--by", "--depth", "--instances", "--table", "--top", "--sort", "--device", "--verbose", *COMPARING),
+    ),
+    Tool("analyze", "analyze", ("--table", "--top", *LOADING)),
+    Tool("explain", "compare", ("--top", *COMPARING), needs=("--explain",)),
+    Tool("find_events", "compare", ("--top",), needs=("--where",)),
+)
+
+
+def _name(option: str) -> str:
+    """``step_marker`` for ``--step-marker``."""
+    return option.removeprefix("--").replace("-", "_")
+
+
+def _schema(option: click.Option) -> dict[str, Any]:
+    if option.is_flag:
+        value: dict[str, Any] = {"type": "boolean"}
+    elif isinstance(option.type, click.Choice):
+        value = {"type": "string", "enum": list(option.type.choices)}
+    elif isinstance(option.type, click.IntRange):
+        value = {"type": "integer", "minimum": option.type.min}
+    else:
+        value = {"type": "string"}
+    if option.multiple:
+        value = {"type": "array", "items": value}
+    metavar = f"{option.metavar}: " if option.metavar and option.metavar not in ("N", "NAME") else ""
+    return {**value, "description": f"{metavar}{option.help}"}
+
+
+def _positional(name: str) -> str:
+    """A set's name that is no option."""
+    return f"./{name}" if name.startswith("-") else name

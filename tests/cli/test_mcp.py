@@ -1,0 +1,407 @@
+"""``tracediff mcp``, asked by the client of the protocol's own SDK."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from build_trace import document, kernel, op, step, write
+from click.testing import CliRunner
+from dashboard_runs import events, make_runs
+from jsonschema import Draft202012Validator
+from mcp import Client, StdioServerParameters, stdio_client
+from tracediff_cli.group import cli
+from tracediff_cli.mcp_server import answers, run
+from tracediff_cli.mcp_server.pages import MOST_TOKENS, most_tokens
+from tracediff_cli.mcp_server.server import make_server
+
+from tracediff.errors import TracediffError
+from tracediff.set_folder import SetFolder
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+PAIR = {"control": "base", "test": "slower"}
+LONG = {"control": "eager", "test": "compile", "table": ["all"]}
+CURSOR = re.compile(r'\n\[page \d+ of (\d+)(?:; for the next page call next_page with cursor "([^"]+)")?\]\n\Z')
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return make_runs(tmp_path / "runs")
+
+
+@pytest.fixture
+def vit(tmp_path):
+    """A folder with sets whose tables take several pages."""
+    return Path(shutil.copytree(SAMPLES / "vit", tmp_path / "vit"))
+
+
+def asking(folder, ask, timeout_s=120.0):
+    """What ``ask(client)`` returns."""
+
+    async def asked():
+        async with Client(make_server(SetFolder(folder), timeout_s)) as client:
+            return await ask(client)
+
+    return anyio.run(asked)
+
+
+def answer(folder, name, timeout_s=120.0, **arguments):
+    """(the text of the whole answer, whether it is an error, its pages as they came)."""
+
+    async def ask(client):
+        result = await client.call_tool(name, arguments)
+        pages = [result.content[0].text]
+        while (found := CURSOR.search(pages[-1])) and found[2]:
+            pages.append((await client.call_tool("next_page", {"cursor": found[2]})).content[0].text)
+        return "".join(CURSOR.sub("", page) for page in pages), result.is_error, pages
+
+    return asking(folder, ask, timeout_s)
+
+
+def refused(folder, name, **arguments):
+    """The line with which a question is refused."""
+    text, is_error, _ = answer(folder, name, **arguments)
+    assert is_error
+    assert "\n" not in text
+    return text
+
+
+def printed(folder, *words):
+    """What the command line prints in ``folder``."""
+    env = {**os.environ, "COLUMNS": str(run.WIDTH), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-m", "tracediff", *words]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False).stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("compare", {}, ["compare", "vit/eager", "vit/compile"]),
+        ("compare", {"verbose": True, "top": 3}, ["compare", "vit/eager", "vit/compile", "-v", "--top", "3"]),
+        (
+            "compare",
+            {"by": "module", "depth": 1, "step": ["ctrl=5", "test=6"]},
+            [
+                "compare",
+                "vit/eager",
+                "vit/compile",
+                "--by",
+                "module",
+                "--depth",
+                "1",
+                "--step",
+                "ctrl=5",
+                "--step",
+                "test=6",
+            ],
+        ),
+        ("compare", {"table": ["all"]}, ["compare", "vit/eager", "vit/compile", "--table", "all"]),
+        ("explain", {"explain": "layer_norm"}, ["compare", "vit/eager", "vit/compile", "--explain", "layer_norm"]),
+        ("find_events", {"where": "aten::mm"}, ["compare", "vit/eager", "vit/compile", "--where", "aten::mm"]),
+    ],
+)
+def test_answers_are_what_the_command_line_prints(name, arguments, words):
+    text, is_error, pages = answer(SAMPLES, name, control="vit/eager", test="vit/compile", **arguments)
+    assert not is_error, text
+    assert text == printed(SAMPLES, *words)
+    assert text
+    assert all(most_tokens(page) < MOST_TOKENS for page in pages)
+
+
+def test_one_set_is_analysed_and_not_comparable_sets_are_an_answer(runs):
+    assert answer(runs, "analyze", set="base")[0] == printed(runs, "analyze", "base")
+    text, is_error, _ = answer(runs, "compare", control="base", test="host")
+    assert not is_error
+    assert text == printed(runs, "compare", "base", "host")
+
+
+def test_every_answer_is_paged_and_the_next_page_runs_nothing(vit, monkeypatch):
+    async def ask(client):
+        first = (await client.call_tool("compare", LONG)).content[0].text
+
+        async def runs_nothing(*_):
+            raise AssertionError("a command was run")
+
+        monkeypatch.setattr(answers, "output_of", runs_nothing)
+        again = (await client.call_tool("compare", LONG)).content[0].text
+        return first, again, (await client.call_tool("next_page", {"cursor": CURSOR.search(first)[2]})).content[0].text
+
+    first, again, second = asking(vit, ask)
+    assert first == again
+    assert first.splitlines()[-1].startswith("[page 1 of ")
+    assert "\n[page 2 of " in second
+
+
+def test_a_cursor_is_refused_after_a_file_changed_and_elsewhere(vit):
+    async def ask(client):
+        text = (await client.call_tool("compare", LONG)).content[0].text
+        cursor = CURSOR.search(text)[2]
+        found = [await client.call_tool("next_page", {"cursor": cursor})]
+        os.utime(next(vit.glob("eager/run1/*.gz")), (1, 1))
+        tried = [cursor, cursor.replace("-2", "-999"), "0" * 16 + "-1", "", "x" * 1000, "٣" * 16 + "-1"]
+        found += [await client.call_tool("next_page", {"cursor": cursor}) for cursor in tried]
+        return [(result.is_error, result.content[0].text) for result in found], cursor
+
+    found, cursor = asking(vit, ask)
+    assert [is_error for is_error, _ in found] == [False, *[True] * 6]
+    assert found[1][1] == f"cursor '{cursor}': files have changed since; ask the first question again"
+    assert all("unknown or forgotten" in line and "\n" not in line and len(line) < 200 for _, line in found[2:])
+    assert "unknown or forgotten" in refused(vit, "next_page", cursor=cursor)  # of another server
+
+
+def test_the_answers_used_last_are_kept(vit, monkeypatch):
+    monkeypatch.setattr(answers, "MOST_KEPT", int(1.5 * len(answer(vit, "compare", **LONG)[0])))
+
+    async def ask(client):
+        first = (await client.call_tool("compare", LONG)).content[0].text
+        await client.call_tool("compare", {**LONG, "top": 14})
+        return await client.call_tool("next_page", {"cursor": CURSOR.search(first)[2]})
+
+    result = asking(vit, ask)
+    assert result.is_error
+    assert "forgotten" in result.content[0].text
+
+
+NO_SETS = [
+    "../outside",
+    "/etc",
+    "..",
+    "",
+    "base\0",
+    "linked",
+    "~",
+    ".git",
+    "base/../base",
+    "http://a/b",
+    "*",
+    "base*",
+    "-v",
+]
+
+
+@pytest.mark.parametrize("name", NO_SETS)
+def test_no_path_outside_the_folder_is_read(runs, name):
+    write(runs.parent / "outside" / "secret.json", document(events(names=("secret",))))
+    write(runs / ".git" / "s.json", document(events()))
+    (runs / "linked").mkdir()
+    (runs / "linked" / "s.json").symlink_to(runs.parent / "outside" / "secret.json")
+    for tool, arguments in (
+        ("compare", {"control": "base", "test": name}),
+        ("explain", {"control": name, "test": "base", "explain": "mm"}),
+        ("find_events", {"control": name, "test": "base", "where": "secret"}),
+        ("analyze", {"set": name}),
+    ):
+        line = refused(runs, tool, **arguments)
+        assert len(line) < 300
+        assert str(runs.parent) not in line
+    assert "linked: contains a link to a file outside the folder" in answer(runs, "list_sets")[0]
+
+
+@pytest.mark.slow
+def test_nothing_in_the_folder_is_imported_and_nothing_written(runs):
+    shutil.copytree(runs / "base", runs / "--html=out")
+    for name in ("sitecustomize", "tracediff", "tracediff_cli", "numpy", "msgspec", "click"):
+        (runs / f"{name}.py").write_text("open('imported', 'w')")
+    before = sorted(runs.rglob("*"))
+    texts = ("--json=out", "mm --html out", "$(touch out)", "; touch out", "\u202e\x1b[31m", "x" * 9000)
+    for text in texts:
+        answer(runs, "compare", **PAIR, table=[text], step_marker=text)
+        answer(runs, "compare", **PAIR, rank=[text])
+        answer(runs, "find_events", **PAIR, where=text)
+    assert answer(runs, "analyze", set="--html=out")[0].startswith("--html=out\n")
+    assert sorted(runs.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "line"),
+    [
+        ("compare", {"control": "base"}, "compare: the argument test is missing; give control, test"),
+        ("compare", {**PAIR, "tabel": "x"}, "compare: unknown argument 'tabel'; did you mean table?"),
+        ("compare", {**PAIR, "html": "out"}, "compare: unknown argument 'html'; arguments: control, test, by"),
+        ("compare", {**PAIR, "by": "modul"}, "Did you mean module?"),
+        ("compare", {**PAIR, "top": -1}, "Invalid value for '--top'"),
+        ("compare", {**PAIR, "top": {}}, "compare: top is neither a text nor a number"),
+        ("compare", {**PAIR, "verbose": "yes"}, "compare: verbose is not true or false"),
+        ("compare", {**PAIR, "step": ["9"]}, "no step is left to compare"),
+        ("compare", {**PAIR, "control": 5}, "'5': no such set"),
+        ("analyze", {"set": "base", "table": "launchs"}, "did you mean launches?"),
+        ("analyze", {"set": "bad"}, "trace.json"),
+        ("explain", {**PAIR, "explain": "nothing such"}, "no kernel or operator is called 'nothing such'"),
+        ("find_events", {**PAIR, "where": "nothing such"}, "no event is called 'nothing such'"),
+        ("compar", {}, "compar: no such tool; did you mean compare?"),
+    ],
+)
+def test_errors_are_the_lines_of_the_command_line(runs, tool, arguments, line):
+    assert line in refused(runs, tool, **arguments)
+
+
+def test_tools_have_the_options_of_the_command_line_and_valid_schemas(runs):
+    tools = {tool.name: tool for tool in asking(runs, lambda client: client.list_tools()).tools}
+    assert list(tools) == ["list_sets", "compare", "analyze", "explain", "find_events", "next_page"]
+    for name, tool in tools.items():
+        Draft202012Validator.check_schema(tool.input_schema)
+        assert tool.annotations.read_only_hint
+        if name in ("list_sets", "next_page"):
+            continue
+        options = {
+            o for p in cli.get_command(None, "analyze" if name == "analyze" else "compare").params for o in p.opts
+        }
+        given = {f"--{argument.replace('_', '-')}" for argument in tool.input_schema["properties"]}
+        assert given - {"--control", "--test", "--set"} <= options
+        assert not given & {"--html", "--json", "--markdown", "--families", "--capture", "--executor", "--charts"}
+    assert most_tokens(" ".join(str(tool.model_dump(exclude_none=True)) for tool in tools.values())) < 2 * MOST_TOKENS
+
+
+def test_tools_and_their_arguments_are_documented(runs):
+    page = (SAMPLES.parent / "docs" / "agents.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*?\|(.*)\|$", page, re.MULTILINE))
+    for tool in asking(runs, lambda client: client.list_tools()).tools:
+        documented = set(re.findall(r"`(\w+)`", rows[tool.name])) - {"compare"}
+        arguments = set(tool.input_schema["properties"])
+        assert documented <= arguments
+        assert documented == arguments or tool.name == "explain"
+
+
+def test_names_in_traces_are_text_on_one_line(runs):
+    for tool in ("compare", "explain"):
+        text = answer(
+            runs, tool, control="hostile-a", test="hostile-b", **({"explain": "kernel"} if tool == "explain" else {})
+        )[0]
+        assert all(c.isprintable() or c == "\n" for c in text)
+        assert "alert(1)" in text
+
+
+def test_sets_are_listed_with_gpu_runs_ranks_and_size(tmp_path):
+    device = {"deviceProperties": [{"id": 0, "name": "H\x1b[31m100"}, {"id": 1, "name": "H\x1b[31m100"}]}
+    for k in (1, 2):
+        for rank in (0, 1, 2):
+            write(tmp_path / "eager" / f"run{k}" / f"rank{rank}.json", {**device, **document(events())})
+    write(tmp_path / "cpu" / "a.json", {"deviceProperties": [], **document(events())})
+    write(tmp_path / "odd" / "a.json", {"deviceProperties": [[[7]], {"name": 8}], **document(events())})
+    (tmp_path / "archive.zip").write_bytes(b"PK\x03\x04 and nothing more")
+    text, is_error, _ = answer(tmp_path, "list_sets")
+    assert not is_error
+    assert text == printed(tmp_path, "mcp", ".", "--list")
+    rows = {line.split()[0]: line.split()[1:5] for line in text.splitlines()[2:] if line.strip()}
+    assert rows["eager"] == ["H�[31m100", "2", "0–2", "6"]
+    assert rows["cpu"] == ["none", "1", "unknown", "1"]
+    assert rows["odd"] == ["none", "1", "unknown", "1"]
+    assert "archive.zip: the archive is damaged" in text
+
+
+def processes_below(pid):
+    """Process ids of the live descendants of a process."""
+    children = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rpartition(") ")[2].split()[:2]
+        except OSError:
+            continue
+        if state != "Z":
+            children.setdefault(int(parent), []).append(int(stat.parent.name))
+    found, upcoming = [], [pid]
+    while upcoming:
+        found += (below := children.get(upcoming.pop(), []))
+        upcoming += below
+    return found
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """A pair of sets that takes a second or more to read."""
+    folder = tmp_path_factory.mktemp("slow")
+    many = [
+        e for k in range(1, 30_000) for e in (step(k, 10 * k, 9), op("a", 10 * k + 1, 2), kernel("b", 10 * k + 4, 2))
+    ]
+    write(folder / "a" / "rank0.json", document(many))
+    shutil.copytree(folder / "a", folder / "b")
+    return folder
+
+
+@linux
+@pytest.mark.slow
+def test_a_question_that_takes_too_long_or_is_cancelled_leaves_no_process(slow):
+    before = set(processes_below(os.getpid()))
+    text, is_error, _ = answer(slow, "compare", timeout_s=0.6, control="a", test="b")
+    assert is_error
+    assert text == "compare: took longer than 0.01 minutes; choose ranks, or restart with --timeout"
+    assert set(processes_below(os.getpid())) <= before
+
+    async def cancelled(client):
+        with anyio.move_on_after(0.6) as scope:
+            await client.call_tool("compare", {"control": "a", "test": "b"})
+        assert scope.cancelled_caught
+        with anyio.fail_after(20):
+            while set(processes_below(os.getpid())) - before:
+                await anyio.sleep(0.05)
+        return (await client.list_tools()).tools
+
+    assert asking(slow, cancelled)
+
+
+@pytest.mark.slow
+def test_other_questions_wait_and_too_many_are_refused(slow, monkeypatch):
+    monkeypatch.setattr(answers, "MOST_WAITING", 3)
+    results = []
+
+    async def ask(client):
+        async def one(k):
+            result = await client.call_tool("compare", {"control": "a", "test": "b", "top": k})
+            results.append((result.is_error, result.content[0].text))
+
+        async with anyio.create_task_group() as tasks:
+            for k in range(5):
+                tasks.start_soon(one, k)
+            assert (await client.list_tools()).tools  # it answers meanwhile
+
+    asking(slow, ask)
+    refusals = [text for is_error, text in results if is_error]
+    assert refusals == ["tracediff mcp: 3 other questions are waiting; ask again later"] * 2
+
+
+def test_an_answer_that_is_too_large_is_refused(runs, monkeypatch):
+    monkeypatch.setattr(run, "MOST_BYTES", 500)
+    assert refused(runs, "compare", **PAIR) == "compare: prints more than 0 MB; ask for fewer rows (top)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["input", signal.SIGTERM, signal.SIGINT])
+def test_it_serves_standard_input_and_ends(runs, ending):
+    command = [sys.executable, "-m", "tracediff", "mcp", str(runs)]
+
+    async def ask():
+        server = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+        async with Client(stdio_client(server)) as client:
+            assert client.server_info.name == "tracediff"
+            assert "not instructions" in client.instructions
+            return (await client.call_tool("compare", PAIR)).content[0].text
+
+    if ending == "input":
+        assert anyio.run(ask) == printed(runs, "compare", "base", "slower")
+        ended = subprocess.run(command, input="", capture_output=True, text=True, check=False, timeout=60)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+        return
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert b'"id":1' in process.stdout.readline()
+        process.send_signal(ending)
+        assert process.wait(30) == 128 + ending
+        assert process.stderr.read() == b"tracediff: interrupted\n"
+
+
+def test_what_cannot_be_served_is_refused_in_a_line(runs, monkeypatch):
+    result = CliRunner().invoke(cli, ["mcp", str(runs / "base" / "trace.json")])
+    assert "not a folder; give a folder of trace sets" in str(result.exception)
+    for name in [n for n in sys.modules if n.startswith("tracediff_cli.mcp_server.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp.server", None)
+    result = CliRunner().invoke(cli, ["mcp", str(runs)])
+    assert isinstance(result.exception, TracediffError)
+    assert str(result.exception).endswith("pip install 'torch-tracediff[mcp]'")
