@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 SAMPLE := sample_traces/vit
 
-.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots clean
+.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots clean frameworks
 
 demo: .venv/core
 	$(BIN)/tracediff compare sample_traces/ensemble/loop sample_traces/ensemble/vmap
@@ -19,6 +19,11 @@ quick: lint
 # The whole suite, on all cores. Tests whose requirements are missing are skipped.
 test: .venv/full
 	$(PYTEST) $(PARALLEL)
+
+# The callbacks in trainings by transformers and Lightning, which it installs (190 MB).
+frameworks: .venv/full
+	$(PIP) install -q -c constraints.txt --group frameworks
+	$(PYTEST) -m frameworks
 
 # The whole suite with five times as many examples per property test, and the tests of reading without the native reader.
 thorough: .venv/full

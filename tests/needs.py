@@ -20,6 +20,9 @@ from traces import FILES, FOLDER
 MISSING = {
     "browser": None if BROWSER else "Chromium is not installed: apt-get install chromium",
     "dask": None if find_spec("distributed") else "Dask is not installed: pip install 'torch-tracediff[scale]'",
+    "frameworks": None
+    if find_spec("transformers") and find_spec("lightning")
+    else "transformers and Lightning, 190 MB, are not installed: pip install --group frameworks",
     "hta": None if find_spec("hta") else "Holistic Trace Analysis is not installed: pip install 'torch-tracediff[hta]'",
     "native": None if find_spec("tracediff_native") else "the native reader is not installed: pip install ./native",
     "torch": None if find_spec("torch") else "torch is not installed: pip install 'torch-tracediff[collect]'",

@@ -1,5 +1,6 @@
 """What torch.profiler really writes, recorded here and read back."""
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -8,6 +9,7 @@ import pytest
 
 from tracediff.aggregate.averages import op_average
 from tracediff.engine import load_sets
+from tracediff.ingest.manifest import read_manifest
 
 torch = pytest.importorskip("torch")
 
@@ -46,15 +48,43 @@ def test_record_steps_writes_a_run_that_loads(tmp_path):
     result = in_a_process(tmp_path, code)
     assert result.returncode == 0, result.stderr
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()) == [
+        "manifest.json",
         "run1/rank0.pt.trace.json.gz",
         "run2/rank0.pt.trace.json.gz",
     ]
+    manifest = read_manifest(tmp_path)
+    assert [run.run for run in manifest.runs] == [1, 2]
+    assert (manifest.variant, manifest.environment["torch"]) == (tmp_path.name, torch.__version__)
+    assert (manifest.settings.wait, manifest.settings.active, manifest.settings.threads) == (1, 4, 1)
+    assert manifest.settings.detail == "record_shapes"
+    assert all(run.peak_memory_bytes.host > 1 << 20 for run in manifest.runs)
     (traces,) = load_sets([str(tmp_path)])
     assert [run.name for run in traces.runs] == ["run 1", "run 2"]
     assert traces.steps_used == [3, 4, 5]
     assert counts(traces, "aten::addmm") == 1
     assert {p.origin.torch for p in traces.profiles} == {torch.__version__}
     assert traces.notes == ()
+    assert traces.manifest == manifest
+
+
+def test_the_manifest_has_the_runs_that_are_there(tmp_path):
+    code = """
+    import tracediff
+    with tracediff.record_steps(out, wait=0, warmup=1, active=2) as p:
+        for _ in range(3):
+            train_step()
+            p.step()
+    """
+    for _ in range(2):
+        assert in_a_process(tmp_path, code).returncode == 0
+    shutil.rmtree(tmp_path / "run1")
+    assert in_a_process(tmp_path, code).returncode == 0
+    assert [run.run for run in read_manifest(tmp_path).runs] == [1, 2]
+    (tmp_path / "manifest.json").write_text('{"name": "of a web page"}')
+    result = in_a_process(tmp_path, code)
+    assert "manifest.json: not a manifest of this version, so the run is not added" in result.stderr
+    assert (tmp_path / "manifest.json").read_text() == '{"name": "of a web page"}'
+    assert (tmp_path / "run3" / "rank0.pt.trace.json.gz").exists()
 
 
 def test_a_loop_that_is_too_short_writes_nothing_and_says_so(tmp_path):
@@ -115,6 +145,9 @@ def test_cycles_of_our_own_handler_are_one_run_and_processes_several(tmp_path):
     assert [run.name for run in traces.runs] == ["run 1", "run 2"]
     assert [len(files) for run in traces.runs for files in run.ranks.values()] == [2, 2]
     assert traces.steps_used == [3, 4, 8, 9]
+    assert [run.run for run in traces.manifest.runs] == [1, 2]
+    assert traces.manifest.settings.wait is None
+    assert traces.manifest.settings.detail == "none"
 
 
 def test_two_ranks_of_gloo_are_two_ranks_of_one_run(tmp_path):
@@ -139,4 +172,5 @@ def test_two_ranks_of_gloo_are_two_ranks_of_one_run(tmp_path):
     (traces,) = load_sets([str(tmp_path / "set")])
     assert [sorted(run.ranks) for run in traces.runs] == [[0, 1]]
     assert {p.origin.world_size for p in traces.profiles} == {2}
+    assert (traces.manifest.world_size, len(traces.manifest.runs)) == (2, 1)
     assert traces.steps_used == [2, 3]

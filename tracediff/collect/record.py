@@ -12,9 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tracediff.collect.loop_manifest import add_run
 from tracediff.errors import TracediffError
 from tracediff.temporary import temporary_file
 from tracediff.write import make_folder
+
+FLAGS = ("record_shapes", "with_stack", "with_modules", "profile_memory")
+"""Options of torch.profiler that add to what it records."""
 
 
 class Recorder:
@@ -22,21 +26,22 @@ class Recorder:
 
     Attributes:
         path: the trace file that will be written.
+        recorded: numbers of the steps that are recorded, from 0 as in the trace.
         steps: number of calls of `step`.
     """
 
-    def __init__(self, profiler: Any, path: Path, first_recorded: int, metadata: dict[str, str]) -> None:
+    def __init__(self, profiler: Any, path: Path, recorded: range, metadata: dict[str, str]) -> None:
         self.path = path
+        self.recorded = recorded
         self.steps = 0
         self._profiler = profiler
-        self._first_recorded = first_recorded
         self._metadata = metadata
 
     def step(self) -> None:
         """Mark the end of a step; call it once at the end of each step."""
         self.steps += 1
         self._profiler.step()
-        if self.steps == self._first_recorded:  # before that, torch drops metadata with a warning
+        if self.steps == self.recorded.start:  # before that, torch drops metadata with a warning
             for key, value in self._metadata.items():
                 self._profiler.add_metadata(key, value)
 
@@ -56,7 +61,7 @@ def record_steps(
     """Record ``active`` steps of a loop as one run of the set ``out``.
 
     The file is ``out/run<k>/rank<r>.pt.trace.json.gz`` with the first free number k. It is written atomically when the
-    last active step ends.
+    last active step ends; rank 0 then adds the run to ``out/manifest.json``.
 
     Args:
         out: folder of the set; use the same folder for runs of the same program.
@@ -72,15 +77,18 @@ def record_steps(
         ...         p.step()
 
     Raises:
-        TracediffError: torch is not installed, the loop ended before the last active step, or no operation was
-            recorded in a step.
+        TracediffError: torch is not installed, the loop ended before the last active step, no operation was recorded in
+            a step, or the manifest of the set cannot be written.
     """
     torch = import_torch("record_steps")
     _show_compiled_kernels()
-    path = _next_file(Path(out), _rank(torch) if rank is None else rank)
+    number = _rank(torch) if rank is None else rank
+    path = _next_file(Path(out), number)
     options = {"record_shapes": record_shapes, "with_stack": with_stack, "profile_memory": profile_memory}
     with recording(path, wait, warmup, active, options) as recorder:
         yield recorder
+    if not number:
+        add_run(path.parent, {"wait": wait, "warmup": warmup, "active": active, "detail": _detail(options)})
 
 
 def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> Callable[[Any], None]:
@@ -88,7 +96,8 @@ def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> C
 
     Every cycle of the profiler's schedule is a file of its own,
     ``out/run<k>/rank<r>.<time in ns>.pt.trace.json.gz`` with the first free number k; together they are one run, since
-    steps of one process are not independent. Files are written atomically.
+    steps of one process are not independent. Files are written atomically, and rank 0 adds the run to
+    ``out/manifest.json``.
 
     Args:
         out: folder of the set; use the same folder for runs of the same program.
@@ -112,6 +121,8 @@ def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> C
         if not folder:
             folder.append(_next_folder(Path(out), f"rank{number}."))
         _export(profiler, folder[0] / f"rank{number}.{time.time_ns()}.pt.trace.json.gz")
+        if not number:
+            add_run(folder[0], {"detail": _detail({name: getattr(profiler, name, False) for name in FLAGS})})
 
     return write
 
@@ -142,7 +153,7 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
         on_trace_ready=write,
         **options,
     )
-    recorder = Recorder(profiler, path, wait + warmup, {"torch_version": torch.__version__})
+    recorder = Recorder(profiler, path, range(wait + warmup, needed), {"torch_version": torch.__version__})
     with profiler:
         yield recorder
     if recorder.steps < needed:
@@ -160,6 +171,11 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
             f"no operation was recorded in {', '.join(empty)}",
             "run the step inside the loop, before p.step()",
         )
+
+
+def _detail(options: dict[str, bool]) -> str:
+    """What the profiler recorded beside names and times."""
+    return ", ".join(name for name in FLAGS if options.get(name)) or "none"
 
 
 def _export(profiler: Any, path: Path) -> None:

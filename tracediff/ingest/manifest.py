@@ -92,8 +92,9 @@ class Results(msgspec.Struct, frozen=True):
     later: Computed
 
 
-class RunFacts(msgspec.Struct, frozen=True):
-    """One run: seconds to build and to the end of the first step, its steps without and with the profiler.
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: seconds to build and to the end of the first step, its steps without and with the profiler. What is None
+    or empty was not measured: a loop of the user's records traces and peak memory only.
 
     Attributes:
         order: its position in the collection. attempts: how often it was collected. contended: whether other processes
@@ -106,15 +107,15 @@ class RunFacts(msgspec.Struct, frozen=True):
     """
 
     run: Count
-    order: Count
-    attempts: Count
-    contended: bool
-    build_s: Seconds
-    first_step_s: Seconds
-    unprofiled_steps: list[Sample]
-    profiled_steps: list[Sample]
-    occupancy: float
     peak_memory_bytes: PeakMemory
+    order: Count | None = None
+    attempts: Count = 1
+    contended: bool = False
+    build_s: Seconds | None = None
+    first_step_s: Seconds | None = None
+    unprofiled_steps: list[Sample] = []
+    profiled_steps: list[Sample] = []
+    occupancy: float | None = None
     load_average: float | None = None
     clocks: dict[str, float] | None = None
     compile: CompileFacts | None = None
@@ -124,17 +125,17 @@ class RunFacts(msgspec.Struct, frozen=True):
     results: Results | None = None
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """The settings of a collection."""
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a collection, or of a recorded loop; None where a loop has none."""
 
     device: str
     threads: Count
-    seed: int
-    wait: Count
-    warmup: Count
-    active: Count
-    timed: Count
     detail: str
+    seed: int | None = None
+    wait: Count | None = None
+    warmup: Count | None = None
+    active: Count | None = None
+    timed: Count | None = None
     annotate: str | None = None
 
 

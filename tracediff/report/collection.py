@@ -151,7 +151,7 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
     (traces,) = load_sets([folder])
     kernels, ops = _counts(traces)
     cold = next((run for run in runs if run.run == 1), None)
-    warm = [run.first_step_s for run in runs if run.run != 1 and run.compile]
+    warm = [run.first_step_s for run in runs if run.run != 1 and run.compile and run.first_step_s is not None]
     return VariantRow(
         variant=manifest.variant,
         runs=len(runs),

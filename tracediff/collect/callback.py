@@ -1,0 +1,90 @@
+"""`LoopRecorder` records steps of a loop that a framework runs; the callbacks tell it where a step ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack, suppress
+from functools import partial
+
+from tracediff.collect.record import Recorder, record_steps
+from tracediff.errors import printable
+
+
+class LoopRecorder:
+    """Records steps of each training as a run of a set, as `record_steps` does. It never raises: what goes wrong is a
+    line on standard error, and the training goes on without it.
+
+    Args:
+        out, wait, warmup, active, record_shapes, with_stack, profile_memory, rank: as for `record_steps`.
+    """
+
+    def __init__(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        wait: int = 1,
+        warmup: int = 2,
+        active: int = 5,
+        record_shapes: bool = True,
+        with_stack: bool = False,
+        profile_memory: bool = False,
+        rank: int | None = None,
+    ) -> None:
+        self._record = partial(
+            record_steps,
+            out,
+            wait=wait,
+            warmup=warmup,
+            active=active,
+            record_shapes=record_shapes,
+            with_stack=with_stack,
+            profile_memory=profile_memory,
+            rank=rank,
+        )
+        self._open = ExitStack()
+        self._recorder: Recorder | None = None
+
+    def start(self) -> None:
+        """The training begins."""
+        self.stop()
+        try:
+            self._recorder = self._open.enter_context(self._record())
+        except Exception as error:
+            self._give_up(error)
+
+    def step(self) -> None:
+        """A step of the optimizer has ended."""
+        if self._recorder is None:
+            return
+        try:
+            self._recorder.step()
+        except Exception as error:
+            self._give_up(error)
+            return
+        if self._recorder.steps == self._recorder.recorded.stop:
+            self.stop()
+
+    def stop(self) -> None:
+        """The training ends, or all steps are recorded: the run is complete, or a line says why there is none."""
+        if self._recorder is None:
+            return
+        recorder, self._recorder = self._recorder, None
+        try:
+            self._open.close()
+        except Exception as error:
+            _say(f"warning: {error}")
+            return
+        first, last = recorder.recorded[0], recorder.recorded[-1]
+        _say(f"recorded steps {first}–{last} of the training: {recorder.path}")
+
+    def _give_up(self, error: Exception) -> None:
+        self._recorder = None
+        with suppress(Exception):  # the error that ended the recording is the one to tell
+            self._open.close()
+        _say(f"warning: nothing is recorded: {error}")
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):
+        print(printable(f"tracediff: {line}"), file=sys.stderr, flush=True)

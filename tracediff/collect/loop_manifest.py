@@ -1,0 +1,73 @@
+"""The manifest of a set that a loop of the user's records, run by run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tracediff.collect.driver import MANIFEST, write_json
+from tracediff.collect.measure import environment, peak_memory
+from tracediff.errors import TracediffError
+
+
+def add_run(run_folder: Path, settings: dict[str, Any]) -> None:
+    """Add the run in ``run_folder``, which this process has recorded, to the manifest of the set above it; runs whose
+    folders are gone are dropped.
+
+    Unlike those of `tracediff.collect`, the steps were not timed without the profiler. Peak memory is the process's so
+    far.
+
+    Args:
+        settings: of the recording: wait, warmup and active, where they are known, and detail.
+
+    Raises:
+        TracediffError: another program's manifest is in the way, or the folder is not writable.
+    """
+    import torch
+
+    out, number = run_folder.parent, _number(run_folder)
+    device, threads = "cuda" if torch.cuda.is_available() else "cpu", torch.get_num_threads()
+    before = _read(out / "manifest.json")
+    run = {"run": number, "peak_memory_bytes": peak_memory(device)}
+    others = [r for r in before.get("runs", []) if r["run"] != number and (out / f"run{r['run']}").is_dir()]
+    write_json(
+        out / "manifest.json",
+        {
+            **before,
+            "schema": MANIFEST,
+            "variant": before.get("variant", out.resolve().name),
+            "world_size": _world_size(),
+            "settings": {"device": device, "threads": threads, **settings},
+            "environment": environment(device, threads),
+            "runs": sorted([*others, run], key=lambda r: int(r["run"])),
+        },
+    )
+
+
+def _number(run_folder: Path) -> int:
+    return int(run_folder.name.removeprefix("run"))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The manifest so far, empty if there is none."""
+    try:
+        found = json.loads(path.read_text())
+        if found["schema"] == MANIFEST and all(isinstance(run["run"], int) for run in found["runs"]):
+            return dict(found)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise TracediffError(
+        str(path), "not a manifest of this version, so the run is not added", "record to another folder"
+    )
+
+
+def _world_size() -> int:
+    import torch
+
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return int(torch.distributed.get_world_size())
+    return int(os.environ.get("WORLD_SIZE", "1"))
