@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from types import FrameType
 from typing import NoReturn
 
@@ -59,6 +60,8 @@ def mcp(folder: str, lists: bool, timeout: int) -> int:
         raise TracediffError(
             "mcp", f"needs {error.name}, which is not installed", "pip install 'torch-tracediff[mcp]'"
         ) from None
+    if sys.stdin.isatty():
+        click.echo("waiting for an agent on standard input (docs/agents.md); Ctrl-C ends this", err=True)
     for ending in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(ending) != signal.SIG_IGN:
             signal.signal(ending, _end)

@@ -209,7 +209,7 @@ def test_nothing_in_the_folder_is_imported_and_nothing_written(runs):
     for name in ("sitecustomize", "tracediff", "tracediff_cli", "numpy", "msgspec", "click"):
         (runs / f"{name}.py").write_text("open('imported', 'w')")
     before = sorted(runs.rglob("*"))
-    texts = ("--json=out", "mm --html out", "$(touch out)", "; touch out", "\u202e\x1b[31m", "x" * 9000)
+    texts = ("--json=out", "mm --html out", "$(touch out)", "; touch out", "\u202e\x1b[31m", "x" * 900)
     for text in texts:
         answer(runs, "compare", **PAIR, table=[text], step_marker=text)
         answer(runs, "compare", **PAIR, rank=[text])
@@ -227,6 +227,8 @@ def test_nothing_in_the_folder_is_imported_and_nothing_written(runs):
         ("compare", {**PAIR, "by": "modul"}, "Did you mean module?"),
         ("compare", {**PAIR, "top": -1}, "Invalid value for '--top'"),
         ("compare", {**PAIR, "top": {}}, "compare: top is neither a text nor a number"),
+        ("compare", {**PAIR, "rank": ["1"] * 101}, "compare: rank has more than 100 values; give fewer"),
+        ("compare", {**PAIR, "rank": ["1" * 1001]}, "compare: rank is too long or contains a null byte"),
         ("compare", {**PAIR, "verbose": "yes"}, "compare: verbose is not true or false"),
         ("compare", {**PAIR, "step": ["9"]}, "no step is left to compare"),
         ("compare", {**PAIR, "control": 5}, "'5': no such set"),

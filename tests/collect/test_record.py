@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+import tracediff
 from tracediff.aggregate.averages import op_average
 from tracediff.engine import load_sets
 from tracediff.ingest.manifest import read_manifest
@@ -65,6 +66,11 @@ def test_record_steps_writes_a_run_that_loads(tmp_path):
     assert {p.origin.torch for p in traces.profiles} == {torch.__version__}
     assert traces.notes == ()
     assert traces.manifest == manifest
+    base = tmp_path / "base.tdprof.gz"
+    tracediff.snapshot(traces, base)
+    assert tracediff.load(base).manifest.runs == manifest.runs
+    gate = tracediff.check(base, traces, limits=["memory=5%"]).limits.set_index("subject")
+    assert gate.loc["memory", "control"] == gate.loc["memory", "test"] > 1 << 20
 
 
 def test_the_manifest_has_the_runs_that_are_there(tmp_path):
@@ -98,6 +104,39 @@ def test_a_loop_that_is_too_short_writes_nothing_and_says_so(tmp_path):
     result = in_a_process(tmp_path, code)
     assert "the loop ended after 3 of 6 steps" in result.stderr
     assert not list(tmp_path.rglob("*.json*"))
+
+
+def test_a_recorder_for_callbacks_never_raises_and_says_what_it_recorded(tmp_path):
+    code = """
+    from tracediff.collect.callback import LoopRecorder
+
+    def train(name, steps, **options):
+        recorder = LoopRecorder(out / name, **{"wait": 0, "warmup": 1, "active": 2, **options})
+        recorder.step()  # of no training
+        recorder.start()
+        for _ in range(steps):
+            train_step()
+            recorder.step()
+        recorder.stop()
+        recorder.stop()
+
+    (out / "file").write_text("")
+    train("set", 6)
+    train("set", 6, rank=1)
+    train("short", 2)
+    train("file", 6)
+    """
+    result = in_a_process(tmp_path, code)
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("tracediff: ")]
+    assert len(lines) == 3
+    assert lines[0].startswith("tracediff: recorded steps 1–2 of the training: ")
+    assert "not written, because the loop ended after 2 of 3 steps" in lines[1]
+    assert "cannot be created (not a directory)" in lines[2]
+    (traces,) = load_sets([str(tmp_path / "set")])
+    assert [sorted(run.ranks) for run in traces.runs] == [[0, 1]]
+    assert len(traces.manifest.runs) == 1
+    assert not list(tmp_path.rglob("short/**/*.json*"))
 
 
 def test_export_chrome_trace_loads_as_it_is(tmp_path):

@@ -76,7 +76,8 @@ class LoopRecorder:
             _say(f"warning: {error}")
             return
         first, last = recorder.recorded[0], recorder.recorded[-1]
-        _say(f"recorded steps {first}–{last} of the training: {recorder.path}")
+        if recorder.path.name.startswith("rank0."):  # not a line for each of a thousand ranks
+            _say(f"recorded steps {first}–{last} of the training: {recorder.path}")
 
     def _give_up(self, error: Exception) -> None:
         self._recorder = None

@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 
 from tracediff.child import child_command
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, printable
 
 WIDTH = 160
 """Columns of tables."""
@@ -64,7 +64,7 @@ async def output_of(command: Sequence[str], folder: Path, timeout_s: float) -> s
     lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
     if code < 0 or not lines:
         raise TracediffError(command[0], "its process was killed", "it may have run out of memory: choose fewer ranks")
-    raise CommandError(PREFIX.sub("", lines[-1], count=1))
+    raise CommandError(printable(PREFIX.sub("", lines[-1], count=1)))
 
 
 async def _read(process: Process) -> tuple[bytes, bytes]:

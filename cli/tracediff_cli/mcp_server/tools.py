@@ -14,8 +14,8 @@ from tracediff_cli.group import COMMANDS, cli
 LOADING = ("--rank", "--step", "--skip-first", "--step-marker", "--keep-going")
 """Options of loading that read no files and run nothing."""
 COMPARING = (*LOADING, "--paired", "--assume-run-cv", "--force")
-LONGEST_VALUE = 10_000
-"""Characters of a text that an agent may give."""
+LONGEST_VALUE, MOST_VALUES = 1_000, 100
+"""Characters of a text that an agent may give, and texts of an argument: a command line is limited."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ class Tool:
                 raise TracediffError(self.name, f"{name} is not true or false", "give one of them")
             return [option.opts[-1]] if value else []
         values = value if isinstance(value, list) and option.multiple else [value]
+        if len(values) > MOST_VALUES:
+            raise TracediffError(self.name, f"{name} has more than {MOST_VALUES} values", "give fewer")
         return [f"{option.opts[-1]}={self._text(name, one)}" for one in values if one is not None]
 
     def _text(self, name: str, value: Any) -> str:
