@@ -25,7 +25,7 @@ PACKAGES = ("anyio", "cachetools", "mcp")
     default=10,
     show_default=True,
     metavar="MINUTES",
-    help="End a question that takes longer.",
+    help="End a question that is not answered within this time.",
 )
 def mcp(folder: str, lists: bool, timeout: int) -> int:
     """Let agents compare the sets in a folder (Model Context Protocol).

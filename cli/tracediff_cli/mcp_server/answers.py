@@ -86,7 +86,6 @@ class Answers:
 
     async def _key(self, question: Question) -> str:
         """Of the question and the state of the files that answering it reads."""
-
         files = await anyio.to_thread.run_sync(self._state, question)  # the disk may be slow
         return blake2b(repr((question, files)).encode(), digest_size=8, key=self._secret).hexdigest()
 
