@@ -1,4 +1,4 @@
-"""``tracediff mcp``, asked by the client of the protocol's own SDK."""
+"""``tracediff mcp``: its answers, their pages, and its tools."""
 
 import os
 import re
@@ -10,24 +10,19 @@ from pathlib import Path
 
 import anyio
 import pytest
-from build_trace import document, kernel, op, step, write
+from build_trace import document, write
 from click.testing import CliRunner
 from dashboard_runs import events, make_runs
 from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp_questions import CURSOR, PAIR, SAMPLES, answer, asking, printed, refused
 from tracediff_cli.group import cli
-from tracediff_cli.mcp_server import answers, run
+from tracediff_cli.mcp_server import answers
 from tracediff_cli.mcp_server.pages import MOST_TOKENS, most_tokens
-from tracediff_cli.mcp_server.server import make_server
 
 from tracediff.errors import TracediffError
-from tracediff.set_folder import SetFolder
 
-SAMPLES = Path(__file__).parents[2] / "sample_traces"
-PAIR = {"control": "base", "test": "slower"}
 LONG = {"control": "eager", "test": "compile", "table": ["all"]}
-CURSOR = re.compile(r'\n\[page \d+ of (\d+)(?:; for the next page call next_page with cursor "([^"]+)")?\]\n\Z')
-linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
 @pytest.fixture
@@ -39,44 +34,6 @@ def runs(tmp_path):
 def vit(tmp_path):
     """A folder with sets whose tables take several pages."""
     return Path(shutil.copytree(SAMPLES / "vit", tmp_path / "vit"))
-
-
-def asking(folder, ask, timeout_s=120.0):
-    """What ``ask(client)`` returns."""
-
-    async def asked():
-        async with Client(make_server(SetFolder(folder), timeout_s)) as client:
-            return await ask(client)
-
-    return anyio.run(asked)
-
-
-def answer(folder, name, timeout_s=120.0, **arguments):
-    """(the text of the whole answer, whether it is an error, its pages as they came)."""
-
-    async def ask(client):
-        result = await client.call_tool(name, arguments)
-        pages = [result.content[0].text]
-        while (found := CURSOR.search(pages[-1])) and found[2]:
-            pages.append((await client.call_tool("next_page", {"cursor": found[2]})).content[0].text)
-        return "".join(CURSOR.sub("", page) for page in pages), result.is_error, pages
-
-    return asking(folder, ask, timeout_s)
-
-
-def refused(folder, name, **arguments):
-    """The line with which a question is refused."""
-    text, is_error, _ = answer(folder, name, **arguments)
-    assert is_error
-    assert "\n" not in text
-    return text
-
-
-def printed(folder, *words):
-    """What the command line prints in ``folder``."""
-    env = {**os.environ, "COLUMNS": str(run.WIDTH), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, "-m", "tracediff", *words]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False).stdout.decode()
 
 
 @pytest.mark.parametrize(
@@ -168,56 +125,6 @@ def test_the_answers_used_last_are_kept(vit, monkeypatch):
     assert "forgotten" in result.content[0].text
 
 
-NO_SETS = [
-    "../outside",
-    "/etc",
-    "..",
-    "",
-    "base\0",
-    "linked",
-    "~",
-    ".git",
-    "base/../base",
-    "http://a/b",
-    "*",
-    "base*",
-    "-v",
-]
-
-
-@pytest.mark.parametrize("name", NO_SETS)
-def test_no_path_outside_the_folder_is_read(runs, name):
-    write(runs.parent / "outside" / "secret.json", document(events(names=("secret",))))
-    write(runs / ".git" / "s.json", document(events()))
-    (runs / "linked").mkdir()
-    (runs / "linked" / "s.json").symlink_to(runs.parent / "outside" / "secret.json")
-    for tool, arguments in (
-        ("compare", {"control": "base", "test": name}),
-        ("explain", {"control": name, "test": "base", "explain": "mm"}),
-        ("find_events", {"control": name, "test": "base", "where": "secret"}),
-        ("analyze", {"set": name}),
-    ):
-        line = refused(runs, tool, **arguments)
-        assert len(line) < 300
-        assert str(runs.parent) not in line
-    assert "linked: contains a link to a file outside the folder" in answer(runs, "list_sets")[0]
-
-
-@pytest.mark.slow
-def test_nothing_in_the_folder_is_imported_and_nothing_written(runs):
-    shutil.copytree(runs / "base", runs / "--html=out")
-    for name in ("sitecustomize", "tracediff", "tracediff_cli", "numpy", "msgspec", "click"):
-        (runs / f"{name}.py").write_text("open('imported', 'w')")
-    before = sorted(runs.rglob("*"))
-    texts = ("--json=out", "mm --html out", "$(touch out)", "; touch out", "\u202e\x1b[31m", "x" * 900)
-    for text in texts:
-        answer(runs, "compare", **PAIR, table=[text], step_marker=text)
-        answer(runs, "compare", **PAIR, rank=[text])
-        answer(runs, "find_events", **PAIR, where=text)
-    assert answer(runs, "analyze", set="--html=out")[0].startswith("--html=out\n")
-    assert sorted(runs.rglob("*")) == before
-
-
 @pytest.mark.parametrize(
     ("tool", "arguments", "line"),
     [
@@ -228,7 +135,9 @@ def test_nothing_in_the_folder_is_imported_and_nothing_written(runs):
         ("compare", {**PAIR, "top": -1}, "Invalid value for '--top'"),
         ("compare", {**PAIR, "top": {}}, "compare: top is neither a text nor a number"),
         ("compare", {**PAIR, "rank": ["1"] * 101}, "compare: rank has more than 100 values; give fewer"),
-        ("compare", {**PAIR, "rank": ["1" * 1001]}, "compare: rank is too long or contains a null byte"),
+        ("compare", {**PAIR, "rank": ["1" * 1001]}, "compare: rank has more than 1,000 characters"),
+        ("compare", {**PAIR, "top": 1 << 99_999}, "compare: top has too many digits"),
+        ("next_page", {"cursor": 1 << 99_999}, "cursor '': unknown or forgotten"),
         ("compare", {**PAIR, "verbose": "yes"}, "compare: verbose is not true or false"),
         ("compare", {**PAIR, "step": ["9"]}, "no step is left to compare"),
         ("compare", {**PAIR, "control": 5}, "'5': no such set"),
@@ -270,15 +179,6 @@ def test_tools_and_their_arguments_are_documented(runs):
         assert documented == arguments or tool.name == "explain"
 
 
-def test_names_in_traces_are_text_on_one_line(runs):
-    for tool in ("compare", "explain"):
-        text = answer(
-            runs, tool, control="hostile-a", test="hostile-b", **({"explain": "kernel"} if tool == "explain" else {})
-        )[0]
-        assert all(c.isprintable() or c == "\n" for c in text)
-        assert "alert(1)" in text
-
-
 def test_sets_are_listed_with_gpu_runs_ranks_and_size(tmp_path):
     device = {"deviceProperties": [{"id": 0, "name": "H\x1b[31m100"}, {"id": 1, "name": "H\x1b[31m100"}]}
     for k in (1, 2):
@@ -295,81 +195,6 @@ def test_sets_are_listed_with_gpu_runs_ranks_and_size(tmp_path):
     assert rows["cpu"] == ["none", "1", "unknown", "1"]
     assert rows["odd"] == ["none", "1", "unknown", "1"]
     assert "archive.zip: the archive is damaged" in text
-
-
-def processes_below(pid):
-    """Process ids of the live descendants of a process."""
-    children = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = stat.read_text().rpartition(") ")[2].split()[:2]
-        except OSError:
-            continue
-        if state != "Z":
-            children.setdefault(int(parent), []).append(int(stat.parent.name))
-    found, upcoming = [], [pid]
-    while upcoming:
-        found += (below := children.get(upcoming.pop(), []))
-        upcoming += below
-    return found
-
-
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory):
-    """A pair of sets that takes a second or more to read."""
-    folder = tmp_path_factory.mktemp("slow")
-    many = [
-        e for k in range(1, 30_000) for e in (step(k, 10 * k, 9), op("a", 10 * k + 1, 2), kernel("b", 10 * k + 4, 2))
-    ]
-    write(folder / "a" / "rank0.json", document(many))
-    shutil.copytree(folder / "a", folder / "b")
-    return folder
-
-
-@linux
-@pytest.mark.slow
-def test_a_question_that_takes_too_long_or_is_cancelled_leaves_no_process(slow):
-    before = set(processes_below(os.getpid()))
-    text, is_error, _ = answer(slow, "compare", timeout_s=0.6, control="a", test="b")
-    assert is_error
-    assert text == "compare: took longer than 0.01 minutes; choose ranks, or restart with --timeout"
-    assert set(processes_below(os.getpid())) <= before
-
-    async def cancelled(client):
-        with anyio.move_on_after(0.6) as scope:
-            await client.call_tool("compare", {"control": "a", "test": "b"})
-        assert scope.cancelled_caught
-        with anyio.fail_after(20):
-            while set(processes_below(os.getpid())) - before:
-                await anyio.sleep(0.05)
-        return (await client.list_tools()).tools
-
-    assert asking(slow, cancelled)
-
-
-@pytest.mark.slow
-def test_other_questions_wait_and_too_many_are_refused(slow, monkeypatch):
-    monkeypatch.setattr(answers, "MOST_WAITING", 3)
-    results = []
-
-    async def ask(client):
-        async def one(k):
-            result = await client.call_tool("compare", {"control": "a", "test": "b", "top": k})
-            results.append((result.is_error, result.content[0].text))
-
-        async with anyio.create_task_group() as tasks:
-            for k in range(5):
-                tasks.start_soon(one, k)
-            assert (await client.list_tools()).tools  # it answers meanwhile
-
-    asking(slow, ask)
-    refusals = [text for is_error, text in results if is_error]
-    assert refusals == ["tracediff mcp: 3 other questions are waiting; ask again later"] * 2
-
-
-def test_an_answer_that_is_too_large_is_refused(runs, monkeypatch):
-    monkeypatch.setattr(run, "MOST_BYTES", 500)
-    assert refused(runs, "compare", **PAIR) == "compare: prints more than 0 MB; ask for fewer rows (top)"
 
 
 @pytest.mark.slow

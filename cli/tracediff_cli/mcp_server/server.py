@@ -69,7 +69,8 @@ class ToolServer:
         if name == LIST_SETS:
             return await self.answers.first_page(Question(("mcp", ".", "--list")))
         if name == NEXT_PAGE:
-            return await self.answers.next_page(str(given.get("cursor", "")))
+            cursor = given.get("cursor")
+            return await self.answers.next_page(cursor if isinstance(cursor, str) else "")
         if name not in self._tools:
             known = [LIST_SETS, *self._tools, NEXT_PAGE]
             raise TracediffError(name, "no such tool", did_you_mean(name, known, f"tools: {', '.join(known)}"))

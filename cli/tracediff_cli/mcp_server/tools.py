@@ -90,9 +90,13 @@ class Tool:
     def _text(self, name: str, value: Any) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise TracediffError(self.name, f"{name} is neither a text nor a number", "give one")
+        if isinstance(value, int) and value.bit_length() > LONGEST_VALUE:  # Python does not write some of them
+            raise TracediffError(self.name, f"{name} has too many digits", "give another number")
         text = str(value)
-        if "\0" in text or len(text) > LONGEST_VALUE:
-            raise TracediffError(self.name, f"{name} is too long or contains a null byte", "give another value")
+        if len(text) > LONGEST_VALUE:
+            raise TracediffError(self.name, f"{name} has more than {LONGEST_VALUE:,} characters", "give a shorter one")
+        if "\0" in text or text.encode(errors="replace").decode() != text:
+            raise TracediffError(self.name, f"{name} contains a null byte or half a character", "give another value")
         return text
 
     @property

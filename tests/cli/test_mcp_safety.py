@@ -1,0 +1,196 @@
+"""``tracediff mcp`` reads nothing outside its folder, runs nothing in it, and ends what takes too long."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from build_trace import document, kernel, op, step, write
+from dashboard_runs import events, make_runs
+from hypothesis import example, given
+from hypothesis import strategies as st
+from mcp_questions import PAIR, answer, asking, refused
+from properties import examples
+from tracediff_cli.mcp_server import answers, run
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return make_runs(tmp_path / "runs")
+
+
+@pytest.fixture(scope="module")
+def small_runs(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("runs"))
+
+
+NO_SETS = [
+    "../outside",
+    "/etc",
+    "..",
+    "",
+    "base\0",
+    "linked",
+    "~",
+    ".git",
+    "base/../base",
+    "http://a/b",
+    "*",
+    "base*",
+    "-v",
+]
+
+
+@pytest.mark.parametrize("name", NO_SETS)
+def test_no_path_outside_the_folder_is_read(runs, name):
+    write(runs.parent / "outside" / "secret.json", document(events(names=("secret",))))
+    write(runs / ".git" / "s.json", document(events()))
+    (runs / "linked").mkdir()
+    (runs / "linked" / "s.json").symlink_to(runs.parent / "outside" / "secret.json")
+    for tool, arguments in (
+        ("compare", {"control": "base", "test": name}),
+        ("explain", {"control": name, "test": "base", "explain": "mm"}),
+        ("find_events", {"control": name, "test": "base", "where": "secret"}),
+        ("analyze", {"set": name}),
+    ):
+        line = refused(runs, tool, **arguments)
+        assert len(line) < 300
+        assert str(runs.parent) not in line
+    assert "linked: contains a link to a file outside the folder" in answer(runs, "list_sets")[0]
+
+
+@pytest.mark.slow
+def test_nothing_in_the_folder_is_imported_and_nothing_written(runs):
+    shutil.copytree(runs / "base", runs / "--html=out")
+    for name in ("sitecustomize", "tracediff", "tracediff_cli", "numpy", "msgspec", "click"):
+        (runs / f"{name}.py").write_text("open('imported', 'w')")
+    before = sorted(runs.rglob("*"))
+    texts = ("--json=out", "mm --html out", "$(touch out)", "; touch out", "\u202e\x1b[31m", "x" * 900)
+    for text in texts:
+        answer(runs, "compare", **PAIR, table=[text], step_marker=text)
+        answer(runs, "compare", **PAIR, rank=[text])
+        answer(runs, "find_events", **PAIR, where=text)
+    assert answer(runs, "analyze", set="--html=out")[0].startswith("--html=out\n")
+    assert sorted(runs.rglob("*")) == before
+
+
+ARGUMENTS = ["set", "control", "test", "explain", "where", "cursor", "top", "table", "verbose", "step", "html", "\x1b"]
+TEXTS = st.sampled_from(["base", "../base", "-v", "\0", "\ud800", "\x1b"]) | st.text()
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.just(9**999) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@examples(300)
+@given(
+    st.sampled_from(["list_sets", "compare", "analyze", "explain", "find_events", "next_page", "no\x1bthing", ""]),
+    st.dictionaries(st.sampled_from(ARGUMENTS), VALUES),
+)
+@example("compare", {"control": "base", "test": "base", "table": ["\ud800"]})
+def test_arguments_of_any_type_are_a_command_line_or_refused_in_a_line(small_runs, name, arguments):
+    commands = []
+
+    async def output_of(command, *_):
+        commands.append([os.fsencode(word) for word in command])
+        return "answered\n"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "output_of", output_of)
+        result = asking(small_runs, lambda client: client.call_tool(name, arguments))
+    text = result.content[0].text
+    assert result.is_error != bool(commands)
+    assert text == "answered\n" if commands else text.isprintable() and len(text) < 3000
+    assert not any(b"\0" in word for command in commands for word in command)
+    assert all(
+        word in (b"base", b".", b"--list") or word.startswith(b"--") for command in commands for word in command[1:]
+    )
+
+
+def test_names_in_traces_are_text_on_one_line(runs):
+    for tool in ("compare", "explain"):
+        text = answer(
+            runs, tool, control="hostile-a", test="hostile-b", **({"explain": "kernel"} if tool == "explain" else {})
+        )[0]
+        assert all(c.isprintable() or c == "\n" for c in text)
+        assert "alert(1)" in text
+
+
+def processes_below(pid):
+    """Process ids of the live descendants of a process."""
+    children = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rpartition(") ")[2].split()[:2]
+        except OSError:
+            continue
+        if state != "Z":
+            children.setdefault(int(parent), []).append(int(stat.parent.name))
+    found, upcoming = [], [pid]
+    while upcoming:
+        found += (below := children.get(upcoming.pop(), []))
+        upcoming += below
+    return found
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """A pair of sets that takes a second or more to read."""
+    folder = tmp_path_factory.mktemp("slow")
+    many = [
+        e for k in range(1, 30_000) for e in (step(k, 10 * k, 9), op("a", 10 * k + 1, 2), kernel("b", 10 * k + 4, 2))
+    ]
+    write(folder / "a" / "rank0.json", document(many))
+    shutil.copytree(folder / "a", folder / "b")
+    return folder
+
+
+@linux
+@pytest.mark.slow
+def test_a_question_that_takes_too_long_or_is_cancelled_leaves_no_process(slow):
+    before = set(processes_below(os.getpid()))
+    text, is_error, _ = answer(slow, "compare", timeout_s=0.6, control="a", test="b")
+    assert is_error
+    assert text == "compare: took longer than 0.01 minutes; choose ranks, or restart with --timeout"
+    assert set(processes_below(os.getpid())) <= before
+
+    async def cancelled(client):
+        with anyio.move_on_after(0.6) as scope:
+            await client.call_tool("compare", {"control": "a", "test": "b"})
+        assert scope.cancelled_caught
+        with anyio.fail_after(20):
+            while set(processes_below(os.getpid())) - before:
+                await anyio.sleep(0.05)
+        return (await client.list_tools()).tools
+
+    assert asking(slow, cancelled)
+
+
+@pytest.mark.slow
+def test_other_questions_wait_and_too_many_are_refused(slow, monkeypatch):
+    monkeypatch.setattr(answers, "MOST_WAITING", 3)
+    results = []
+
+    async def ask(client):
+        async def one(k):
+            result = await client.call_tool("compare", {"control": "a", "test": "b", "top": k})
+            results.append((result.is_error, result.content[0].text))
+
+        async with anyio.create_task_group() as tasks:
+            for k in range(5):
+                tasks.start_soon(one, k)
+            assert (await client.list_tools()).tools  # it answers meanwhile
+
+    asking(slow, ask)
+    refusals = [text for is_error, text in results if is_error]
+    assert refusals == ["tracediff mcp: 3 other questions are waiting; ask again later"] * 2
+
+
+def test_an_answer_that_is_too_large_is_refused(runs, monkeypatch):
+    monkeypatch.setattr(run, "MOST_BYTES", 500)
+    assert refused(runs, "compare", **PAIR) == "compare: prints more than 0 MB; ask for fewer rows (top)"

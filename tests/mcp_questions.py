@@ -1,0 +1,56 @@
+"""Asks `tracediff mcp` by the client of the protocol's own SDK."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+from mcp import Client
+from tracediff_cli.mcp_server import run
+from tracediff_cli.mcp_server.server import make_server
+
+from tracediff.set_folder import SetFolder
+
+SAMPLES = Path(__file__).parents[1] / "sample_traces"
+PAIR = {"control": "base", "test": "slower"}
+CURSOR = re.compile(r'\n\[page \d+ of (\d+)(?:; for the next page call next_page with cursor "([^"]+)")?\]\n\Z')
+
+
+def asking(folder, ask, timeout_s=120.0):
+    """What ``ask(client)`` returns."""
+
+    async def asked():
+        async with Client(make_server(SetFolder(folder), timeout_s)) as client:
+            return await ask(client)
+
+    return anyio.run(asked)
+
+
+def answer(folder, name, timeout_s=120.0, **arguments):
+    """(the text of the whole answer, whether it is an error, its pages as they came)."""
+
+    async def ask(client):
+        result = await client.call_tool(name, arguments)
+        pages = [result.content[0].text]
+        while (found := CURSOR.search(pages[-1])) and found[2]:
+            pages.append((await client.call_tool("next_page", {"cursor": found[2]})).content[0].text)
+        return "".join(CURSOR.sub("", page) for page in pages), result.is_error, pages
+
+    return asking(folder, ask, timeout_s)
+
+
+def refused(folder, name, **arguments):
+    """The line with which a question is refused."""
+    text, is_error, _ = answer(folder, name, **arguments)
+    assert is_error
+    assert "\n" not in text
+    return text
+
+
+def printed(folder, *words):
+    """What the command line prints in ``folder``."""
+    env = {**os.environ, "COLUMNS": str(run.WIDTH), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-m", "tracediff", *words]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False).stdout.decode()
