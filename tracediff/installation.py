@@ -19,6 +19,7 @@ EXTRAS = {
     "images": (("kaleido",), "charts as PNG, SVG or PDF"),
     "remote": (("fsspec", "aiohttp"), "traces at URLs"),
     "scale": (("distributed",), "--executor dask"),
+    "history": (("ruptures",), "tracediff history show"),
     "onnx": (("onnx", "onnxruntime", "onnxscript"), "the variant onnx of tracediff collect"),
 }
 """Extra → (its packages, what it is for)."""

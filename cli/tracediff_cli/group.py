@@ -16,6 +16,7 @@ COMMANDS = {
     "matrix": "Compare many sets with one control, in one table.",
     "check": "Gate CI: exit with 1 if a limit on time, counts or memory is exceeded.",
     "export": "Write a comparison's tables, charts and a merged trace to files.",
+    "history": "Keep the step time of every commit, and find what changed it.",
     "memory": "Show what holds the peak of GPU memory, or what changed between two memory snapshots.",
     "snapshot": "Write a set as one small file, to keep as a baseline.",
     "dashboard": "Explore a comparison in the browser.",

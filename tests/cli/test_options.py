@@ -38,7 +38,7 @@ def error_of(*args):
 
 
 def test_every_command_is_covered():
-    assert {*LOADING, "collect", "mcp", "memory", "open", "doctor"} == set(COMMANDS)
+    assert {*LOADING, "collect", "history", "mcp", "memory", "open", "doctor"} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", LOADING)

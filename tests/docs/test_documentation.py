@@ -52,6 +52,7 @@ JSON_PAGES = {
     "tracediff.matrix/1": ("reference/matrix.md", "reference/json.md"),
     "tracediff.table/1": ("reference/table.md",),
     "tracediff.memory/1": ("reference/memory.md",),
+    "tracediff.history/1": ("reference/history.md",),
 }
 """Schema → the page of its keys, then the page of the types that it shares with the comparison."""
 
@@ -153,7 +154,8 @@ def test_options(command):
         options = [o for action in parser()._actions for o in action.option_strings if o != "--help"]
     else:
         found = cli.get_command(click.Context(cli), command)
-        options = [o for parameter in found.params for o in (*parameter.opts, *parameter.secondary_opts)]
+        commands = found.commands.values() if isinstance(found, click.Group) else [found]
+        options = [o for one in commands for p in one.params for o in (*p.opts, *p.secondary_opts)]
     long = [o for o in options if o.startswith("--")]
     assert long or command == "doctor"  # which has none
     assert [o for o in long if not re.search(rf"{o}(?![\w-])", documentation())] == []

@@ -12,6 +12,7 @@ import msgspec
 
 from tracediff.aggregate.assemble import check_usable
 from tracediff.aggregate.completeness import CODES, usable_runs
+from tracediff.aggregate.recorded import Recorded
 from tracediff.aggregate.shared_columns import SharedColumns
 from tracediff.aggregate.snapshot_check import require
 from tracediff.aggregate.snapshot_columns import PackedProfile, pack, unpack
@@ -59,7 +60,8 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         label: the set's own. notes: those of the set that are no file's. manifest: without what only its machine
-            concerns. selection: the steps that are used where nothing else is asked for.
+            concerns. selection: the steps that are used where nothing else is asked for. recorded: of what,
+            in a history.
     """
 
     schema: str
@@ -68,6 +70,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     runs: list[PackedRun]
     manifest: Manifest | None = None
     selection: Selection | msgspec.UnsetType = msgspec.UNSET
+    recorded: Recorded | msgspec.UnsetType = msgspec.UNSET
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -104,7 +107,10 @@ def to_bytes(traces: TraceSet) -> bytes:
     ]
     try:
         manifest, selection = _without_machine(traces.manifest), _chosen(traces.selection)
-        data = msgspec.json.encode(Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection))
+        recorded = traces.recorded or msgspec.UNSET
+        data = msgspec.json.encode(
+            Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection, recorded)
+        )
     except UnicodeEncodeError:
         raise TracediffError(traces.label, "its name or the name of a file is not valid UTF-8", "rename it") from None
     packed = gzip.compress(data, 9, mtime=0)
@@ -171,6 +177,7 @@ def read_snapshot(
         notes=(),
         manifest=first.manifest,
         families=families,
+        recorded=first.recorded or None,
     )
     for note in (*(n for found, _ in parts for n in found.notes), *(n for p in traces.profiles for n in p.notes)):
         notes.add(note.code, note.message, note.count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tracediff.aggregate.number_ranges import ranges
+from tracediff.aggregate.recorded import Recorded
 from tracediff.formatting import plural
 from tracediff.ingest.health import Note
 from tracediff.ingest.manifest import Manifest
@@ -34,6 +35,7 @@ class TraceSet:
         manifest: what the collector wrote of it, None for traces from elsewhere.
         families: rules that tell what kind of work a name is.
         tables: names of the further tables that it was loaded with; ``all`` for those that its files have.
+        recorded: of what, in a history; None for other sets.
     """
 
     label: str
@@ -43,6 +45,7 @@ class TraceSet:
     manifest: Manifest | None = None
     families: Families = DEFAULT
     tables: tuple[str, ...] = (ALL,)
+    recorded: Recorded | None = None
 
     @property
     def profiles(self) -> list[Profile]:

@@ -284,13 +284,24 @@ def _archive(path: str, _state: tuple[int, ...]) -> zipfile.ZipFile:
 
 
 def _open_url(url: str) -> io.BufferedReader:
-    protocol = url.partition("://")[0]
-    try:
+    with url_errors(url):
         import fsspec
 
         opened: Any = fsspec.open(url, "rb").open()
         return io.BufferedReader(opened, 1 << 20)
+
+
+@contextmanager
+def url_errors(url: str) -> Iterator[None]:
+    """Any error of a file system of fsspec at ``url`` as one line.
+
+    Raises:
+        TracediffError: a package is missing, or the file system failed.
+    """
+    try:
+        yield
     except ImportError as error:
+        protocol = url.partition("://")[0]
         packages = " ".join(filter(None, (REMOTE, PACKAGE_OF.get(protocol, ""))))
         reason = f"reading {protocol}:// needs a package that is not installed ({one_line(error)})"
         raise TracediffError(url, reason, f"pip install {packages}, or copy the file here") from None

@@ -16,6 +16,7 @@ from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.analysis.json_types import ProfileDocument
 from tracediff.report.check_json import CheckDocument
 from tracediff.report.collection import TableDocument
+from tracediff.report.history_json import HistoryDocument
 from tracediff.report.json_types import DiffDocument
 from tracediff.report.matrix_json import MatrixDocument
 from tracediff.report.memory_json import MemoryDocument
@@ -29,6 +30,7 @@ DOCUMENTS = {
     "tracediff.matrix/1": MatrixDocument,
     "tracediff.table/1": TableDocument,
     "tracediff.memory/1": MemoryDocument,
+    "tracediff.history/1": HistoryDocument,
 }
 """Schema of a document → its type."""
 SIDES = {

@@ -1,0 +1,218 @@
+"""``tracediff history add``, ``show`` and ``bisect``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracediff.errors import TracediffError, quoted
+from tracediff_cli.load_options import LoadArguments, load_options
+from tracediff_cli.option_groups import INSTEAD, GroupedCommand, Whole, option
+
+ENTRY = "What the set is of"
+SERIES = "Series"
+LIMITS = "Limits"
+
+
+@click.group()
+def history() -> None:
+    """Keep the step time of every commit, find changes beyond the noise, and the commits that caused them.
+
+    A history is a folder, or a URL that fsspec can write, with a snapshot of some KB for every set.
+
+    \b
+    Examples:
+      tracediff history add out/eager --to perf/history
+      tracediff history show perf/history
+      tracediff history bisect perf/history --good v1.0 --bad main -- \\
+          tracediff collect bench.py:make_step --variant eager -o {out}
+    """
+
+
+@history.command(cls=GroupedCommand, short_help="Add a set to a history.")
+@click.argument("where", metavar="SET")
+@option("--to", "place", required=True, metavar="HIST", help="Add the set to this folder or URL.")
+@option(
+    "--commit",
+    group=ENTRY,
+    metavar="NAME",
+    help="Hash, branch or tag of the code [default: as the manifest says, else HEAD of the repository here].",
+)
+@option(
+    "--commit-time",
+    group=ENTRY,
+    metavar="TIME",
+    help="Time of the commit, such as 2026-11-22T10:00Z [default: as the repository here says].",
+)
+@option("--machine", group=ENTRY, metavar="NAME", help="What the set ran on [default: the GPU, or the kind of CPU].")
+@option(
+    "--configuration",
+    group=ENTRY,
+    metavar="NAME",
+    help="What ran [default: workload or file, size, variant and device, from the manifest].",
+)
+@load_options(table_help='Include this table in the snapshot, such as launches (repeatable; "all" for every table).')
+def add(
+    where: str,
+    loading: LoadArguments,
+    place: str,
+    commit: str | None,
+    commit_time: str | None,
+    machine: str | None,
+    configuration: str | None,
+) -> int:
+    """Add a set to a history, under its commit, machine and configuration.
+
+    Several sets of a commit count together. Adding the same set again changes nothing. Many writers may add at once.
+
+    \b
+    Example:
+      tracediff collect bench.py:make_step --variant eager --repeats 5 -o out/
+      tracediff history add out/eager --to perf/history
+    """
+    from tracediff.errors import printable
+    from tracediff.history.entry import Given, recorded_of
+    from tracediff.history.git import Repository
+    from tracediff.history.store import add as add_entry
+
+    committed = _seconds(commit_time) if commit_time is not None else None
+    (traces,) = loading.load([where])
+    recorded = recorded_of(traces, Given(commit, committed, machine, configuration), Repository(Path.cwd()))
+    path, size = add_entry(traces, recorded, place)
+    what = f"{recorded.commit[:12]}, {recorded.configuration}, {recorded.machine}"
+    click.echo(printable(f"added {path}: {what} in {max(size >> 10, 1)} KB"))
+    return 0
+
+
+@history.command(cls=GroupedCommand, short_help="Show the step time over commits, and its changes.")
+@click.argument("place", metavar="HIST")
+@option("--configuration", group=SERIES, metavar="NAME", help="Show only this configuration.")
+@option("--machine", group=SERIES, metavar="NAME", help="Show only this machine.")
+@option(
+    "--by",
+    group=INSTEAD,
+    type=click.Choice(["step", "family", "memory"]),
+    default="step",
+    help="Show the step time, the families of work or the peak memory of each commit [default: step].",
+)
+@option("--last", type=Whole(0), default=30, metavar="N", help="List the last N commits, 0 for all [default: 30].")
+@option("--json", "json_file", metavar="FILE", help="Write the history as JSON (- is standard output).")
+@option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
+@option("--html", "html_file", metavar="FILE", help="Write a page with charts that works offline.")
+def show(
+    place: str,
+    configuration: str | None,
+    machine: str | None,
+    by: str,
+    last: int,
+    json_file: str | None,
+    markdown_file: str | None,
+    html_file: str | None,
+) -> int:
+    """Show the step time over commits, its change points, and what explains each of them.
+
+    Commits are in the order of the repository in the working directory, else of their times.
+
+    \b
+    Examples:
+      tracediff history show perf/history
+      tracediff history show perf/history --by family --html history.html
+    """
+    import shlex
+    import sys
+
+    from tracediff.history.explain import explain_all
+    from tracediff.history.git import Repository
+    from tracediff.history.series import all_series, selected
+    from tracediff.history.store import read
+    from tracediff.write import write_text
+
+    repository = Repository(Path.cwd())
+    found = read(place)
+    series = selected(all_series(found.entries, repository), machine, configuration)
+    explained = explain_all(series, repository)
+    if json_file:
+        from tracediff.report.history_json import to_json
+
+        write_text(json_file, to_json(explained, found.unread))
+    if markdown_file:
+        from tracediff.report.history_markdown import to_markdown
+
+        write_text(markdown_file, to_markdown(explained, found.unread, by=by, last=last or None))
+    if html_file:
+        from tracediff.report.page.history import to_html
+
+        write_text(html_file, to_html(explained, found.unread, shlex.join(["tracediff", *sys.argv[1:]])))
+    if "-" not in (json_file, markdown_file, html_file):
+        from tracediff.report.history_terminal import show as show_terminal
+        from tracediff.report.table_terminal import screen_console
+
+        show_terminal(place, explained, found.unread, screen_console(), by=by, last=last or None)
+    return 0
+
+
+@history.command(cls=GroupedCommand, short_help="Find the commit that made the step slower.")
+@click.argument("place", metavar="HIST")
+@click.argument("command", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+@option("--good", required=True, group=SERIES, metavar="COMMIT", help="A commit before the change, with an entry.")
+@option("--bad", required=True, group=SERIES, metavar="COMMIT", help="A commit after the change.")
+@option("--configuration", group=SERIES, metavar="NAME", help="Of the entry of the good commit.")
+@option("--machine", group=SERIES, metavar="NAME", help="Of the entry of the good commit.")
+@option(
+    "--max-regression",
+    group=LIMITS,
+    metavar="PERCENT",
+    help="A commit is bad if its step is slower by more than this [default: half of the change between the commits; "
+    "5% if the bad one has no entry].",
+)
+@option("--allow", group=LIMITS, multiple=True, metavar="CAUTION", help="Judge in spite of this caution (repeatable).")
+def bisect(
+    place: str,
+    command: tuple[str, ...],
+    good: str,
+    bad: str,
+    configuration: str | None,
+    machine: str | None,
+    max_regression: str | None,
+    allow: tuple[str, ...],
+) -> int:
+    """Find the commit that made the step slower, with git bisect.
+
+    CMD records a set into the folder {out}, in each commit that git checks out. It is checked as `tracediff check`
+    does, against the entry of the good commit; a commit that cannot be recorded or decided is skipped. Afterwards the
+    worktree is as it was.
+
+    \b
+    Example:
+      tracediff history bisect perf/history --good v1.0 --bad main -- \\
+          tracediff collect bench.py:make_step --variant eager --repeats 5 -o {out}
+    """
+    from tracediff.diff.gate.config import allowed
+    from tracediff.diff.gate.limits import parse_relative
+    from tracediff.history.bisect import bisect as run_bisect
+    from tracediff.history.bisect import chosen
+    from tracediff.history.git import Repository
+    from tracediff.history.series import all_series, selected
+    from tracediff.history.store import read
+    from tracediff.report.history_terminal import show_bisected
+    from tracediff.report.table_terminal import screen_console
+
+    repository = Repository(Path.cwd())
+    limit = None if max_regression is None else parse_relative(max_regression, "--max-regression")
+    series = chosen(selected(all_series(read(place).entries, repository), machine, configuration))
+    accepted = sorted(allowed(allow, "--allow"))
+    found = run_bisect(series, good, bad, command, repository, max_regression=limit, allow=accepted)
+    show_bisected(found, repository.subjects(found.suspects), screen_console())
+    return 0 if len(found.suspects) == 1 else 3
+
+
+def _seconds(text: str) -> int:
+    """A time as ISO 8601 writes it, in s since 1970; without a zone it is UTC."""
+    from datetime import UTC, datetime
+
+    try:
+        time = datetime.fromisoformat(text)
+        return max(int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()), 0)
+    except (ValueError, OverflowError):
+        raise TracediffError("--commit-time", f"{quoted(text)} is no time", "write 2026-11-22T10:00Z") from None

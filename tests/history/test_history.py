@@ -1,0 +1,235 @@
+"""``tracediff history`` on a repository whose history has a planted regression."""
+
+import json
+import math
+
+import pytest
+from click.testing import CliRunner
+from history_repository import MACHINE, RepositoryOfModels, write_set
+from jsonschema import Draft202012Validator
+from tracediff_cli.group import cli
+
+from tracediff.charts.figures.commits import commits
+from tracediff.history.git import Repository
+from tracediff.history.series import all_series
+from tracediff.history.store import read
+from tracediff.report.json_schema import json_schema
+
+PLANTED = 7
+CHANGE = 1190 / 1100 - 1
+
+
+def invoke(*arguments):
+    return CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1"}).invoke(cli, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """(a repository of 12 commits, of which number 7 makes the gemm slower; a history with a set of each)."""
+    folder = tmp_path_factory.mktemp("planted")
+    models, place = RepositoryOfModels(folder / "repository"), folder / "history"
+    for k in range(12):
+        models.commit(100 if k < PLANTED else 190, "Use another layout" if k == PLANTED else f"Change number {k}")
+        traces = write_set(folder / f"set{k}", 100 if k < PLANTED else 190, seed=k)
+        added = invoke(
+            "history",
+            "add",
+            traces,
+            "--to",
+            place,
+            "--commit",
+            models.commits[k],
+            "--commit-time",
+            f"2026-01-{k + 1:02}",
+            *MACHINE,
+        )
+        assert added.exit_code == 0, added.output
+    return models, place
+
+
+def shown(planted, monkeypatch, *arguments):
+    models, place = planted
+    monkeypatch.chdir(models.folder)
+    result = invoke("history", "show", place, *arguments)
+    assert result.exception is None, result.output
+    return result.stdout
+
+
+def test_show_names_the_commit_the_finding_and_the_operator(planted, monkeypatch):
+    text = shown(planted, monkeypatch)
+    before, after = (planted[0].commits[k][:9] for k in (PLANTED - 1, PLANTED))
+    assert text.splitlines()[0] == "gemm · test machine · 12 commits, 60 runs"
+    assert f"from {after} on" in text
+    assert f"commits: {before}..{after}: 1 commit, Use another layout" in text
+    assert "slower-kernel  gemm_kernel is 9" in text
+    assert "aten::mm  gemm_kernel" in text
+    assert sum("Use another layout" in line and "% slower" in line for line in text.splitlines()) == 1
+
+
+def test_the_document_has_the_change_and_follows_its_schema(planted, monkeypatch):
+    document = json.loads(shown(planted, monkeypatch, "--json", "-"))
+    Draft202012Validator(json_schema("tracediff.history/1")).validate(document)
+    (series,) = document["series"]
+    (change,) = series["changes"]
+    commits_in_order = planted[0].commits
+    assert [point["commit"] for point in series["points"]] == commits_in_order
+    assert [change[key] for key in ("good", "bad", "commit")] == [commits_in_order[k] for k in (6, 7, 7)]
+    assert change["ci95"][0] < CHANGE < change["ci95"][1]
+    assert (change["finding"], change["commits"]) == ("slower-kernel", 1)
+    assert change["operators"][0]["operator"].startswith("aten::mm")
+    for point in series["points"]:
+        assert point["ci95_us"][0] < point["step_us"] < point["ci95_us"][1]
+        assert point["step_us"] == pytest.approx(math.prod(point["runs_us"]) ** (1 / len(point["runs_us"])))
+
+
+def test_the_order_is_that_of_git_and_else_of_time(planted, monkeypatch, tmp_path):
+    models, place = planted
+    monkeypatch.chdir(tmp_path)  # no repository
+    by_time = json.loads(invoke("history", "show", place, "--json", "-").stdout)["series"][0]
+    assert not by_time["is_in_git_order"]
+    assert [point["commit"] for point in by_time["points"]] == models.commits
+    assert by_time["changes"][0]["commits"] is None
+    entries = read(str(place)).entries[::-1]
+    (series,) = all_series(entries, Repository(models.folder))
+    assert series.is_of_git
+    assert [point.commit for point in series.points] == models.commits
+
+
+def test_tables_of_families_and_memory(planted, monkeypatch):
+    families = shown(planted, monkeypatch, "--by", "family", "--last", "2")
+    assert [round(float(line.split()[-1])) for line in families.splitlines() if "Change number 1" in line] == [190, 190]
+    heads = next(line for line in families.splitlines() if "commit " in line and "message" in line)
+    assert "gemm" in heads
+    assert heads.index("pointwise") < heads.index("gemm")
+    assert "unknown" in shown(planted, monkeypatch, "--by", "memory")
+
+
+def test_page_and_markdown(planted, monkeypatch, tmp_path):
+    text = shown(planted, monkeypatch, "--html", tmp_path / "page.html", "--markdown", "-")
+    assert "Use another layout" in text
+    page = (tmp_path / "page.html").read_text()
+    assert "commits-0" in page
+    assert "gemm_kernel is 9" in page
+
+
+def test_the_chart_has_a_dot_for_each_commit_and_a_level_for_each_side(planted):
+    (series,) = all_series(read(str(planted[1])).entries, Repository(planted[0].folder))
+    for theme in ("light", "dark"):
+        figure = commits(series, theme=theme)
+        levels = [trace for trace in figure.data if trace.mode == "lines"]
+        (dots,) = [trace for trace in figure.data if trace.mode == "markers"]
+        assert len(dots.x) == 12
+        assert levels[1].y[0] / levels[0].y[0] - 1 == pytest.approx(CHANGE, abs=0.02)
+        assert any(shape.type == "rect" for shape in figure.layout.shapes)
+    assert "1 change point, the largest +8" in figure.layout.title.text.replace("<br>", " ")
+
+
+def test_sets_of_one_commit_count_together_and_machines_stay_apart(planted, tmp_path, monkeypatch):
+    monkeypatch.chdir(planted[0].folder)
+    commit = planted[0].commits[0]
+    for seed, machine in ((1, "a"), (2, "a"), (3, "b")):
+        traces = write_set(tmp_path / f"set{seed}", 100, runs=2, seed=seed)
+        names = ("--machine", machine, "--configuration", "gemm", "--commit", commit)
+        assert invoke("history", "add", traces, "--to", tmp_path / "history", *names).exit_code == 0
+    found = json.loads(invoke("history", "show", tmp_path / "history", "--json", "-").stdout)["series"]
+    assert [(s["machine"], [len(p["runs_us"]) for p in s["points"]]) for s in found] == [("a", [4]), ("b", [2])]
+    only = json.loads(invoke("history", "show", tmp_path / "history", "--machine", "b", "--json", "-").stdout)
+    assert [series["machine"] for series in only["series"]] == ["b"]
+    wrong = invoke("history", "show", tmp_path / "history", "--configuration", "gem")
+    assert str(wrong.exception) == "--configuration: the history has no 'gem'; did you mean gemm?"
+
+
+def test_damaged_entries_are_named(tmp_path):
+    invoke(
+        "history",
+        "add",
+        write_set(tmp_path / "set", 100),
+        "--to",
+        tmp_path / "h",
+        "--commit",
+        "x",
+        "--commit-time",
+        "2026-01-01",
+        *MACHINE,
+    )
+    (tmp_path / "h" / "broken.tdprof.gz").write_bytes(b"\x1f\x8b")
+    text = invoke("history", "show", tmp_path / "h").stdout
+    assert text.startswith("not read: ")
+    assert "broken.tdprof.gz" in text.splitlines()[0]
+    assert "no change beyond the noise" in text
+
+
+def test_names_are_text_in_every_output(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "<img src=x onerror=alert(1)>|`a`[b](c) ##[error]"
+    for k in range(4):
+        traces = write_set(tmp_path / f"set{k}", 100 if k < 2 else 300, seed=k)
+        names = (
+            "--commit",
+            f"{name}{k}",
+            "--commit-time",
+            f"2026-01-{k + 1:02}",
+            "--machine",
+            name,
+            "--configuration",
+            name,
+        )
+        assert invoke("history", "add", traces, "--to", "history", *names).exit_code == 0
+    result = invoke("history", "show", "history", "--html", "page.html", "--markdown", "page.md", "--json", "page.json")
+    assert result.exception is None
+    assert "##[error]" not in result.stdout
+    assert "<img" not in (tmp_path / "page.html").read_text()
+    assert "<img" not in (tmp_path / "page.md").read_text()
+    document = json.loads((tmp_path / "page.json").read_text())
+    assert document["series"][0]["machine"] == name
+    assert len(document["series"][0]["changes"]) == 1
+
+
+@pytest.mark.slow
+def test_bisect_finds_the_planted_commit(planted):
+    models, place = planted
+    (models.folder / "notes.txt").write_text("untracked files stay")
+    done = models.run("history", "bisect", place, "--good", models.commits[0], "--bad", "main", "--", *models.record())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"first bad commit: {models.commits[PLANTED]} Use another layout\n")
+    assert "slower-kernel  gemm_kernel is 9" in done.stdout
+    tested = {line.split()[0]: line.split()[1] for line in done.stderr.splitlines()}
+    numbers = {
+        models.commits.index(next(c for c in models.commits if c.startswith(short))): word
+        for short, word in tested.items()
+    }
+    assert {k: word for k, word in numbers.items() if word == "good:"} == {k: "good:" for k in numbers if k < PLANTED}
+    assert models.git("status", "--porcelain", "--untracked-files=no") == ""
+    assert models.git("rev-parse", "--abbrev-ref", "HEAD") == "main\n"
+    assert (models.folder / "notes.txt").exists()
+
+
+@pytest.mark.slow
+def test_what_cannot_be_recorded_is_skipped(planted):
+    models, place = planted
+    fails = ["python3", "-c", "import sys; print('no such model', file=sys.stderr); sys.exit(4)", "{out}"]
+    done = models.run("history", "bisect", place, "--good", models.commits[5], "--bad", models.commits[8], "--", *fails)
+    assert done.returncode == 3
+    assert "exit code 4 (no such model)" in done.stderr
+    assert "The first bad commit is one of these" in done.stdout
+    assert all(models.commits[k] in done.stdout for k in (6, 7, 8))
+    assert models.git("rev-parse", "--abbrev-ref", "HEAD") == "main\n"
+
+
+def test_bisect_refuses_what_it_cannot_restore_or_judge(planted, monkeypatch):
+    models, place = planted
+    monkeypatch.chdir(models.folder)
+    good, bad = models.commits[0], models.commits[-1]
+
+    def error(*arguments, good=good, bad=bad):
+        return str(invoke("history", "bisect", place, "--good", good, "--bad", bad, "--", *arguments).exception)
+
+    assert error("record") == "CMD: does not name {out}; write the folder of the set as {out}: -o {out}"
+    assert "--good: 'v9' is no commit" in error("{out}", good="v9")
+    assert "is not slower than --good" in error("{out}", good=bad, bad=good)
+    (models.folder / "model.py").write_text("GEMM_US = 1")
+    assert error("{out}") == "the worktree: has modified files; commit or stash them first"
+    models.git("checkout", "-q", "--", ".")
+    models.git("bisect", "start")
+    assert "a bisection is under way; end it with `git bisect reset`" in error("{out}")
+    models.git("bisect", "reset")

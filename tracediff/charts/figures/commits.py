@@ -1,0 +1,172 @@
+"""A history: the step time of each commit with its interval, the levels between changes, families and memory."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from tracediff.charts.data_array import data_array
+from tracediff.charts.labels import label
+from tracediff.charts.theme import finish, palette
+from tracediff.formatting import byte_unit, plural, signed_percent, size, time, time_unit
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.charts.theme import Palette
+    from tracediff.formatting import Unit
+    from tracediff.history.change_points import Change
+    from tracediff.history.series import Point, Series
+
+MOST_FAMILIES = 8
+PANEL = 220
+"""Pixels of a panel."""
+SUBTITLE = (
+    "Dots: mean of the runs of a commit, with the 95 % interval. Lines: levels between change points. "
+    "Band: commits with which a change may have come."
+)
+
+
+def commits(series: Series, *, theme: str = "light") -> go.Figure:
+    """Panels above each other, by commit: step time, time of the families, peak memory where it is recorded."""
+    from plotly.subplots import make_subplots
+
+    colours = palette(theme)
+    has_memory = any(point.memory is not None for point in series.points)
+    titles = ["step", "families", *(["peak memory"] if has_memory else [])]
+    figure = make_subplots(len(titles), 1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=titles)
+    _steps(figure, series, colours)
+    _families(figure, series, colours)
+    if has_memory:
+        _memory(figure, series, colours)
+    ticks = range(0, len(series.points), max(1, math.ceil(len(series.points) / 24)))
+    figure.update_xaxes(
+        tickmode="array",
+        tickvals=list(ticks),
+        ticktext=[label(series.points[k].commit[:9]) for k in ticks],
+        tickangle=-40,
+        range=[-0.6, len(series.points) - 0.4],
+        showgrid=False,
+        zeroline=False,
+    )
+    figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
+    return finish(figure, theme, _title(series), SUBTITLE, 60 + PANEL * len(titles))
+
+
+def _steps(figure: go.Figure, series: Series, colours: Palette) -> None:
+    points = series.points
+    intervals = [series.interval_us(point) or (point.step_us, point.step_us) for point in points]
+    unit = time_unit(high for _, high in intervals)
+    bounds = [0, *(change.first for change in series.changes), len(points)]
+    for start, end in pairwise(bounds):
+        level = math.exp(fmean(log for point in points[start:end] for log in point.logs))
+        figure.add_scatter(
+            x=[start - 0.4, end - 0.6],
+            y=[unit.scaled(level)] * 2,
+            mode="lines",
+            line={"color": colours.neutral, "width": 1},
+            hoverinfo="skip",
+            showlegend=False,
+            row=1,
+            col=1,
+        )
+    figure.add_scatter(
+        x=list(range(len(points))),
+        y=[unit.scaled(point.step_us) for point in points],
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [unit.scaled(high - p.step_us) for p, (_, high) in zip(points, intervals, strict=True)],
+            "arrayminus": [unit.scaled(p.step_us - low) for p, (low, _) in zip(points, intervals, strict=True)],
+            "color": colours.quiet,
+            "thickness": 1,
+            "width": 2,
+        },
+        mode="markers",
+        marker={"size": 7, "color": [_colour(k, series, colours) for k in range(len(points))]},
+        customdata=data_array([_hover(point, interval) for point, interval in zip(points, intervals, strict=True)]),
+        hovertemplate="%{customdata}<extra></extra>",
+        showlegend=False,
+        row=1,
+        col=1,
+    )
+    for change in series.changes:
+        colour = colours.change(change.estimate.effect)
+        figure.add_vrect(
+            change.earliest - 0.75,
+            change.latest - 0.25,
+            fillcolor=colour,
+            opacity=0.25,
+            line_width=0,
+            row=1,
+            col=1,
+        )
+    figure.update_yaxes(title_text=unit.name, row=1, col=1)
+
+
+def _colour(position: int, series: Series, colours: Palette) -> str:
+    """The first commit after a change has the colour of its direction."""
+    change = next((c for c in series.changes if c.first == position), None)
+    return colours.change(change.estimate.effect) if change else colours.test
+
+
+def _hover(point: Point, interval: tuple[float, float]) -> str:
+    subject = f"<br>{label(point.subject, 80)}" if point.subject else ""
+    return (
+        f"<b>{label(point.commit[:12])}</b>{subject}<br>{time(point.step_us)} per step "
+        f"({time(interval[0])} to {time(interval[1])}; {plural(len(point.runs_us), 'run')})"
+    )
+
+
+def _families(figure: go.Figure, series: Series, colours: Palette) -> None:
+    shown = series.families[:MOST_FAMILIES]
+    unit = time_unit(us for point in series.points for us in point.families.values())
+    for name, colour in zip(shown, colours.parts, strict=False):
+        amounts = [point.families.get(name, 0.0) for point in series.points]
+        _line(figure, 2, label(name, 28), amounts, unit, colour, [f"{label(name, 80)}: {time(us)}" for us in amounts])
+    figure.update_yaxes(title_text=unit.name, rangemode="tozero", row=2, col=1)
+
+
+def _memory(figure: go.Figure, series: Series, colours: Palette) -> None:
+    amounts = [point.memory for point in series.points]
+    unit = byte_unit(amount for amount in amounts if amount is not None)
+    texts = ["" if amount is None else f"peak memory: {size(amount)}" for amount in amounts]
+    _line(figure, 3, "", amounts, unit, colours.test, texts)
+    figure.update_yaxes(title_text=unit.name, rangemode="tozero", row=3, col=1)
+
+
+def _line(
+    figure: go.Figure,
+    row: int,
+    name: str,
+    amounts: list[float] | list[float | None],
+    unit: Unit,
+    colour: str,
+    texts: list[str],
+) -> None:
+    figure.add_scatter(
+        name=name,
+        showlegend=bool(name),
+        x=list(range(len(amounts))),
+        y=data_array(None if amount is None else unit.scaled(amount) for amount in amounts),
+        mode="lines+markers",
+        line={"color": colour, "width": 2},
+        marker={"size": 5, "color": colour},
+        customdata=data_array(texts),
+        hovertemplate="%{customdata}<extra></extra>",
+        row=row,
+        col=1,
+    )
+
+
+def _title(series: Series) -> str:
+    changes: tuple[Change, ...] = series.changes
+    largest = max(changes, key=lambda change: abs(change.estimate.effect), default=None)
+    head = f"Step time over {plural(len(series.points), 'commit')}"
+    if largest is None:
+        return f"{head}: no change beyond the noise"
+    found = plural(len(changes), "change point")
+    size_of_change = signed_percent(math.expm1(largest.estimate.effect))
+    return f"{head}: {found}, the largest {size_of_change} at {series.points[largest.first].commit[:9]}"

@@ -1,0 +1,212 @@
+"""Where the level of a series of commits changes (docs/history.md has the error rates).
+
+ruptures proposes changes (PELT, Killick et al. 2012). Each is then tested between its neighbours, and the least
+significant one is removed until all that are left are significant. Two tests have to agree: that of a comparison on the
+runs before and after, which gives the interval; and a t test of commits that is corrected for the search, whose p is
+the chance that the largest t of all positions is as large in a series without a change, by simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.diff.statistics.runs import LEAST_SD, LEVEL, Estimate, estimate
+from tracediff.errors import TracediffError
+
+Floats = NDArray[np.float64]
+LEAST_RUNS = 3
+"""Runs before and after a change: fewer may be disturbed runs."""
+PENALTY = 3.0
+"""Cost of a proposed change, in log(runs): low, because each is tested."""
+LEAST_FREEDOM = 6
+"""Degrees of freedom from which commits alone tell the noise; below, runs of one commit do as well."""
+LEAST_AUTOCORRELATION, MOST_AUTOCORRELATION = 0.15, 0.6
+"""Of commits recorded after each other: some is always assumed, since a short series cannot show that there is none."""
+SEVERAL = 2
+"""By what p is multiplied besides their number where several changes are tested: a hump is two of them."""
+WHERE = 7.35
+"""Likelihood ratio (−2 log) up to which a position may be that of the change, with 95 % (Eo and Morley 2015)."""
+SIMULATED = 2000
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of level.
+
+    Attributes:
+        first: position of the first commit after it. earliest, latest: positions that it may have, with 95 %.
+        start, end: the commits from start to first have the level before, those from first to end (exclusive) that
+            after.
+        estimate: the change of the logarithm of the step time, by the product's test of these runs.
+        p: of the change, corrected for the search.
+    """
+
+    first: int
+    earliest: int
+    latest: int
+    start: int
+    end: int
+    estimate: Estimate
+    p: float
+
+
+def find_changes(runs: Sequence[Sequence[float]]) -> tuple[list[Change], Noise | None]:
+    """(the changes of level in order, the noise around the levels; None if there is one run in all).
+
+    Args:
+        runs: of each commit in order, the logarithm of the value of each of its runs.
+
+    Raises:
+        TracediffError: ruptures is not installed.
+    """
+    if sum(map(len, runs)) < 2:
+        return [], None
+    series = CommitMeans.of(runs)
+    firsts = _proposed(series) if len(runs) > 1 else []
+    while True:
+        noise = _noise(series, firsts)
+        bounds = [0, *firsts, len(runs)]
+        tested = [_tested(runs, series, bounds[k : k + 3], noise, len(firsts)) for k in range(len(firsts))]
+        worst = max(tested, key=lambda change: (change.p, -abs(change.estimate.effect)), default=None)
+        if worst is None or worst.p <= LEVEL:
+            return tested, noise
+        firsts.remove(worst.first)
+
+
+@dataclass(frozen=True)
+class CommitMeans:
+    """float64[commits] each: the mean of the runs' logarithms, the number of runs, the sum of squares within."""
+
+    means: Floats
+    counts: Floats
+    within: Floats
+
+    @staticmethod
+    def of(runs: Sequence[Sequence[float]]) -> CommitMeans:
+        """The series of these runs."""
+        arrays = [np.asarray(values, np.float64) for values in runs]
+        return CommitMeans(
+            np.array([values.mean() for values in arrays]),
+            np.array([float(len(values)) for values in arrays]),
+            np.array([((values - values.mean()) ** 2).sum() for values in arrays]),
+        )
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What varies where no level changes.
+
+    Attributes:
+        sd: standard deviation of a run. freedom: the degrees of freedom that it was estimated with.
+        autocorrelation: of neighbouring commits.
+    """
+
+    sd: float
+    freedom: int
+    autocorrelation: float
+
+
+def _proposed(series: CommitMeans) -> list[int]:
+    """Positions at which the level may change; the best one in any case."""
+    ends = np.cumsum(series.counts)
+    if ends[-1] < 2 * LEAST_RUNS:
+        return []
+    algorithm = _ruptures().KernelCPD(kernel="linear", min_size=LEAST_RUNS)
+    signal = np.repeat(series.means, series.counts.astype(int))  # a commit weighs as much as it has runs
+    algorithm.fit((signal / _local_spread(series)).reshape(-1, 1))
+    found = algorithm.predict(pen=PENALTY * math.log(ends[-1]))[:-1] or algorithm.predict(n_bkps=1)[:-1]
+    firsts = {int(np.abs(ends - position).argmin()) + 1 for position in found}
+    return sorted(k for k in firsts if LEAST_RUNS <= ends[k - 1] <= ends[-1] - LEAST_RUNS)
+
+
+def _ruptures() -> Any:
+    try:
+        import ruptures
+    except ImportError:
+        remedy = "pip install 'torch-tracediff[history]'"
+        raise TracediffError("change points", "need ruptures, which is not installed", remedy) from None
+    return ruptures
+
+
+def _local_spread(series: CommitMeans) -> float:
+    """The standard deviation of a run, from the differences of neighbouring commits: a few changes do not move it."""
+    errors = np.sqrt(1 / series.counts[:-1] + 1 / series.counts[1:])
+    differences = np.abs(np.diff(series.means)) / errors
+    return max(1.4826 * float(np.median(differences)), LEAST_SD)
+
+
+def _noise(series: CommitMeans, firsts: Sequence[int]) -> Noise:
+    """The noise around the levels between ``firsts``. It is that of commits, not of runs, where they are enough: what
+    differs between commits, such as the state of the machine, is no change of level.
+    """
+    means, counts, n = series.means, series.counts, len(series.means)
+    rest = np.empty(n)
+    bounds = [0, *firsts, n]
+    for start, end in pairwise(bounds):
+        rest[start:end] = means[start:end] - np.average(means[start:end], weights=counts[start:end])
+    rest *= np.sqrt(counts)
+    square, freedom = float((rest**2).sum()), n - len(firsts) - 1
+    raw = float((rest[:-1] * rest[1:]).sum()) / square if square else 0.0
+    unbiased = raw + (1 + 3 * max(raw, 0.0)) * (len(firsts) + 1) / n  # Kendall 1954, for each level that was estimated
+    if freedom < LEAST_FREEDOM:
+        square, freedom = square + float(series.within.sum()), int(counts.sum()) - len(firsts) - 1
+    correlation = round(min(max(unbiased, LEAST_AUTOCORRELATION), MOST_AUTOCORRELATION) * 20) / 20
+    return Noise(max(math.sqrt(square / max(freedom, 1)), LEAST_SD), max(freedom, 1), correlation)
+
+
+def _tested(
+    runs: Sequence[Sequence[float]], series: CommitMeans, bounds: Sequence[int], noise: Noise, changes: int
+) -> Change:
+    """The change at the middle one of three ``bounds``; ``changes`` are tested at the same time."""
+    start, first, end = bounds
+    before, after = ([x for values in runs[a:b] for x in values] for a, b in ((start, first), (first, end)))
+    found = estimate(before, after)
+    counts = series.counts[start:end]
+    explained = _explained(series.means[None, start:end], counts)[0]
+    largest = _largest_by_chance(tuple(counts.astype(int).tolist()), noise.freedom, noise.autocorrelation)
+    t = math.sqrt(explained[first - start - 1]) / noise.sd
+    times = 1 if changes == 1 else SEVERAL * changes
+    p = times * (1 + int((largest >= t).sum())) / (1 + len(largest))
+    possible = np.flatnonzero(explained >= explained.max() - WHERE * noise.sd**2) + start + 1
+    p = max(p, found.p if found.p is not None else 1.0)
+    return Change(first, int(possible[0]), int(possible[-1]), start, end, found, min(p, 1.0))
+
+
+def _explained(means: Floats, counts: Floats) -> Floats:
+    """float64[series, commits − 1] sum of squares that a change after each commit explains; 0 where a side has too few
+    runs.
+
+    Args:
+        means: float64[series, commits]. counts: float64[commits] runs.
+    """
+    before = np.cumsum(counts)[:-1]
+    after = counts.sum() - before
+    sums = np.cumsum(means * counts, axis=1)
+    difference = (sums[:, -1:] - sums[:, :-1]) / after - sums[:, :-1] / before
+    squares: Floats = difference**2 / (1 / before + 1 / after)
+    return np.where((before >= LEAST_RUNS) & (after >= LEAST_RUNS), squares, 0.0)
+
+
+@lru_cache(maxsize=256)
+def _largest_by_chance(counts: tuple[int, ...], freedom: int, autocorrelation: float) -> Floats:
+    """float64[SIMULATED] the largest |t| of each simulated series without a change; the same on every call."""
+    from scipy.signal import lfilter
+
+    random, runs = np.random.default_rng(0), np.array(counts, np.float64)
+    noise = random.standard_normal((SIMULATED, len(counts)))
+    noise[:, 1:] *= math.sqrt(1 - autocorrelation**2)
+    means = lfilter([1.0], [1.0, -autocorrelation], noise, axis=1) / np.sqrt(runs)
+    explained = _explained(means, runs).max(axis=1)
+    own = max(len(counts) - 2, 0)  # the degrees of freedom of these commits, around the levels beside the best change
+    rest = (means**2 * runs).sum(axis=1) - (means * runs).sum(axis=1) ** 2 / runs.sum() - explained
+    others = random.chisquare(max(freedom - own, 1), SIMULATED) * (freedom > own)
+    largest: Floats = np.sqrt(explained * max(freedom, own) / (rest + others))
+    return largest

@@ -1,0 +1,165 @@
+"""`Series`: the commits of one machine and configuration in order, with their numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import median
+
+from msgspec.structs import replace as replaced
+
+from tracediff.aggregate.samples import family_samples
+from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff.diff.statistics.runs import LEVEL, quantile_t
+from tracediff.errors import TracediffError, did_you_mean, quoted
+from tracediff.history.change_points import Change, Noise, find_changes
+from tracediff.history.git import Repository
+from tracediff.history.store import Entry, medians_us
+
+
+@dataclass(frozen=True)
+class Point:
+    """One commit; times in µs per step.
+
+    Attributes:
+        commit, committed: its name and its time in s since 1970. subject: first line of its message; empty if unknown.
+        traces: all its runs.
+        runs_us: the median step of each run.
+        families: family → median over runs.
+        memory: peak bytes of the median run, of the GPU where recorded, else of the host; None without a manifest.
+    """
+
+    commit: str
+    committed: int
+    subject: str
+    traces: TraceSet
+    runs_us: tuple[float, ...]
+    families: dict[str, float]
+    memory: float | None
+
+    @property
+    def logs(self) -> list[float]:
+        """The logarithm of each run's step."""
+        return [math.log(us) for us in self.runs_us]
+
+    @property
+    def step_us(self) -> float:
+        """The geometric mean over runs, which `logs` average to."""
+        return math.exp(sum(self.logs) / len(self.runs_us))
+
+
+@dataclass(frozen=True)
+class Series:
+    """The commits of one machine and configuration in order.
+
+    Attributes:
+        is_of_git: whether the order is that of the repository; else it is that of the commits' times.
+        changes: where the step time changes. noise: what varies beside; None if there is one run.
+    """
+
+    machine: str
+    configuration: str
+    points: tuple[Point, ...]
+    is_of_git: bool
+    changes: tuple[Change, ...]
+    noise: Noise | None
+
+    def interval_us(self, point: Point) -> tuple[float, float] | None:
+        """95 % interval of the step time of ``point`` in µs, from the noise of the series; None where it is unknown."""
+        if self.noise is None:
+            return None
+        reach = quantile_t(1 - LEVEL / 2, self.noise.freedom) * self.noise.sd / math.sqrt(len(point.runs_us))
+        return point.step_us * math.exp(-reach), point.step_us * math.exp(reach)
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """All families, the one with most time at any commit first."""
+        most: dict[str, float] = defaultdict(float)
+        for point in self.points:
+            for name, us in point.families.items():
+                most[name] = max(most[name], us)
+        return tuple(sorted(most, key=lambda name: (-most[name], name)))
+
+
+def all_series(entries: Iterable[Entry], repository: Repository) -> list[Series]:
+    """The series of ``entries``, by machine and configuration; entries of one commit are one point.
+
+    Raises:
+        TracediffError: ruptures is not installed.
+    """
+    grouped: dict[tuple[str, str], dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    for entry in entries:
+        grouped[entry.recorded.machine, entry.recorded.configuration][entry.recorded.commit].append(entry)
+    return [
+        _series(machine, configuration, commits, repository)
+        for (machine, configuration), commits in sorted(grouped.items())
+    ]
+
+
+def selected(series: Sequence[Series], machine: str | None, configuration: str | None) -> list[Series]:
+    """Those of ``series`` of this machine and configuration; None for any.
+
+    Raises:
+        TracediffError: there is none.
+    """
+    asked = {"--machine": (machine, "machine"), "--configuration": (configuration, "configuration")}
+    for option, (name, attribute) in asked.items():
+        known = dict.fromkeys(getattr(one, attribute) for one in series)
+        if name is not None and name not in known:
+            hint = did_you_mean(name, known, f"there are {'; '.join(known)}")
+            raise TracediffError(option, f"the history has no {quoted(name)}", hint)
+    found = [one for one in series if machine in (None, one.machine) and configuration in (None, one.configuration)]
+    if not found:
+        raise TracediffError("--machine", "has no entry of this configuration", "leave out one of both options")
+    return found
+
+
+def pooled(sets: Sequence[TraceSet], label: str) -> TraceSet:
+    """The runs of all ``sets`` as one set, with the manifest of the last."""
+    runs = [
+        Run(f"{run.name} of set {k}", run.ranks) if len(sets) > 1 else run
+        for k, traces in enumerate(sets, 1)
+        for run in traces.runs
+    ]
+    manifest = sets[-1].manifest
+    if manifest:
+        facts = [fact for traces in sets if traces.manifest for fact in traces.manifest.runs]
+        manifest = replaced(manifest, runs=facts)
+    notes = tuple(dict.fromkeys(note for traces in sets for note in traces.notes))
+    return replace(sets[-1], label=label, runs=runs, manifest=manifest, notes=notes)
+
+
+def _series(machine: str, configuration: str, commits: dict[str, list[Entry]], repository: Repository) -> Series:
+    of_git = repository.in_order(commits)
+    order = of_git or sorted(commits, key=lambda name: (commits[name][0].recorded.committed, name))
+    subjects = repository.subjects(commits)
+    points = tuple(_point(name, commits[name], subjects.get(name, "")) for name in order)
+    changes, noise = find_changes([point.logs for point in points])
+    return Series(machine, configuration, points, of_git is not None, tuple(changes), noise)
+
+
+def _point(commit: str, entries: list[Entry], subject: str) -> Point:
+    traces = pooled([entry.traces for entry in entries], commit[:12])
+    work_family = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
+    families = family_samples(traces, traces.has_gpu, work_family).values
+    return Point(
+        commit=commit,
+        committed=entries[0].recorded.committed,
+        subject=subject,
+        traces=traces,
+        runs_us=medians_us(traces),
+        families={str(name): float(median(values)) for name, values in families.items()},
+        memory=_memory(traces),
+    )
+
+
+def _memory(traces: TraceSet) -> float | None:
+    runs = traces.manifest.runs if traces.manifest else []
+    for place in ("device", "host"):
+        peaks = [peak for run in runs if (peak := getattr(run.peak_memory_bytes, place)) is not None]
+        if peaks:
+            return float(median(peaks))
+    return None

@@ -1,0 +1,91 @@
+"""A history → the terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from tracediff.errors import printable
+from tracediff.history.bisect import Bisected
+from tracediff.history.explain import ExplainedSeries
+from tracediff.report.history_text import (
+    ChangeText,
+    bisect_command,
+    change_texts,
+    commits_table,
+    noise_line,
+    series_title,
+)
+from tracediff.report.table_terminal import Fitted, print_screen
+
+
+def show(
+    where: str,
+    explained: Sequence[ExplainedSeries],
+    unread: Sequence[str],
+    console: Console,
+    *,
+    by: str = "step",
+    last: int | None = None,
+) -> None:
+    """Print every series: its commits, then what explains each change.
+
+    Args:
+        where: the history, for the command that looks closer.
+        by: what the table of commits shows. last: how many commits it shows; None for all.
+    """
+    parts: list[RenderableType] = [Text(printable(f"not read: {line}"), style="dim") for line in unread]
+    for one in explained:
+        parts += [
+            Text(printable(series_title(one.series)), style="bold"),
+            Padding(Text(noise_line(one.series)), (0, 2)),
+            Text(),
+            Fitted(commits_table(one.series, by, last)),
+            Text(),
+        ]
+        for text, explanation in zip(change_texts(one.series, one.explanations), one.explanations, strict=True):
+            parts += _change(text)
+            command = bisect_command(shlex.quote(where), explanation)
+            parts += [Padding(Text(printable(f"next: {command}")), (0, 2))] if command else []
+            parts.append(Text())
+    print_screen(console, Group(*parts))
+
+
+def _change(text: ChangeText) -> list[RenderableType]:
+    lines: list[RenderableType] = [
+        Text(printable(text.title), style="bold"),
+        Padding(Text(printable(text.significance), style="dim"), (0, 2)),
+        Padding(Text(printable(f"commits: {text.commits}")), (0, 2)),
+    ]
+    if text.finding:
+        code, statement = text.finding
+        lines.append(Padding(Text.assemble((code, "bold"), "  ", printable(statement)), (0, 2)))
+    lines += [Padding(Text(printable(operator), style="dim"), (0, 4)) for operator in text.operators]
+    if text.cautions:
+        lines.append(Padding(Text(printable(f"compare with caution: {text.cautions}"), style="dim"), (0, 2)))
+    return lines
+
+
+def show_bisected(found: Bisected, subjects: dict[str, str], console: Console) -> None:
+    """Print the first bad commit and what explains it, or the commits that it may be."""
+    if len(found.suspects) > 1:
+        lines = [Padding(Text(printable(f"{c} {subjects.get(c, '')}".rstrip())), (0, 2)) for c in found.suspects]
+        title = "The first bad commit is one of these, some of which could not be tested:"
+        print_screen(console, Group(Text(title, style="bold"), *lines))
+        return
+    (commit,) = found.suspects
+    parts: list[RenderableType] = [
+        Text(printable(f"first bad commit: {commit} {subjects.get(commit, '')}".rstrip()), style="bold")
+    ]
+    if found.comparison is None:
+        parts.append(Padding(Text("not recorded: add a set of it to see what explains the change"), (0, 2)))
+    else:
+        parts.append(Padding(Text(printable(found.comparison.verdict.sentence)), (0, 2)))
+        for finding in found.comparison.findings[:1]:
+            parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.statement)), (0, 2)))
+            parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
+    print_screen(console, Group(*parts))

@@ -1,0 +1,184 @@
+"""A history → its tables, and what is said of its changes, the same for every output."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from tracediff.diff.verdict import change_text
+from tracediff.errors import printable
+from tracediff.formatting import (
+    PERCENT,
+    byte_unit,
+    plural,
+    signed_percent,
+    signed_time,
+    time_unit,
+)
+from tracediff.history.explain import Explanation
+from tracediff.history.git import HASH
+from tracediff.history.series import Point, Series
+from tracediff.report.plain_table import Table
+
+SHORT = 9
+"""Characters of a hash."""
+BY = ("step", "family", "memory")
+"""What a table of commits shows."""
+TITLES = {"step": "Step time by commit", "family": "Families by commit", "memory": "Peak memory by commit"}
+MOST_FAMILIES = 6
+
+
+@dataclass(frozen=True)
+class ChangeText:
+    """One change point.
+
+    Attributes:
+        title: how much, and where. significance: how sure that is. commits: which it may have come with.
+        finding: (code, statement) of what explains most of it; None without a finding. operators: which work changed.
+        cautions: what else differs between the sides.
+    """
+
+    title: str
+    significance: str
+    commits: str
+    finding: tuple[str, str] | None
+    operators: tuple[str, ...]
+    cautions: str
+
+
+def series_title(series: Series) -> str:
+    """``mlp tiny eager cpu · x86_64, 2 CPUs · 12 commits, 36 runs``."""
+    runs = sum(len(point.runs_us) for point in series.points)
+    order = "" if series.is_of_git else ", by commit time"
+    counts = f"{plural(len(series.points), 'commit')}{order}, {plural(runs, 'run')}"
+    return f"{series.configuration} · {series.machine} · {counts}"
+
+
+def noise_line(series: Series) -> str:
+    """How much the runs vary, and how many changes there are."""
+    if series.noise is None:
+        return "one run: the noise is unknown"
+    changes = plural(len(series.changes), "change point") if series.changes else "no change beyond the noise"
+    return f"{changes}; runs vary by {PERCENT.text(series.noise.sd)} (standard deviation around the level)"
+
+
+def commits_table(series: Series, by: str, last: int | None) -> Table:
+    """The last ``last`` commits, all if None, by step, family or memory."""
+    positions = range(max(len(series.points) - last, 0) if last else 0, len(series.points))
+    makers = {"step": _steps, "family": _families, "memory": _memory}
+    heads, rows = makers[by](series, positions)
+    more = "" if not positions.start else f", the last {len(positions)} (--last)"
+    return Table(
+        title=f"{TITLES[by]}{more}",
+        about="",
+        heads=("commit", "message", *heads),
+        texts=2,
+        rows=tuple((short(series.points[k].commit), series.points[k].subject, *rows[k]) for k in positions),
+        together=3 if by == "step" else 1,
+    )
+
+
+def short(commit: str) -> str:
+    """A hash by its first characters, any other name whole."""
+    return commit[:SHORT] if HASH.fullmatch(commit) else printable(commit)
+
+
+def day(point: Point) -> str:
+    """The date of the commit."""
+    return datetime.fromtimestamp(point.committed, UTC).date().isoformat()
+
+
+def _steps(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    points = series.points
+    intervals = [series.interval_us(point) for point in points]
+    unit = time_unit([point.step_us for point in points])
+    changes = {change.first: math.expm1(change.estimate.effect) for change in series.changes}
+    rows: list[tuple[str, ...]] = []
+    for k, point in enumerate(points):
+        found = intervals[k]
+        rows.append(
+            (
+                unit.plain(point.step_us),
+                f"{unit.plain(found[0])} … {unit.plain(found[1])}" if found else "–",
+                change_text(changes[k]) if k in changes else "",
+                f"{PERCENT.signed(point.step_us / points[k - 1].step_us - 1)} %" if k else "–",
+                str(len(point.runs_us)),
+            )
+        )
+    return (f"step {unit.name}", "95 % interval", "change point", "to previous", "runs"), rows
+
+
+def _families(series: Series, positions: range) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    names = series.families[:MOST_FAMILIES]
+    unit = time_unit([series.points[k].families.get(name, 0.0) for k in positions for name in names])
+    rows = [tuple(unit.plain(point.families.get(name, 0.0)) for name in names) for point in series.points]
+    return tuple(f"{name} {unit.name}" if k == 0 else name for k, name in enumerate(names)), rows
+
+
+def _memory(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    amounts = [point.memory for point in series.points]
+    unit = byte_unit([amount for amount in amounts if amount])
+    rows: list[tuple[str, ...]] = []
+    for k, amount in enumerate(amounts):
+        before = amounts[k - 1] if k else None
+        change = f"{PERCENT.signed(amount / before - 1)} %" if amount and before else "–"
+        rows.append(("unknown" if amount is None else unit.plain(amount), change))
+    return (f"peak {unit.name}", "change"), rows
+
+
+def change_texts(series: Series, explanations: tuple[Explanation, ...]) -> list[ChangeText]:
+    """What is said of each change, in order."""
+    return [_change_text(series, explanation) for explanation in explanations]
+
+
+def _change_text(series: Series, explained: Explanation) -> ChangeText:
+    change, finding = explained.change, explained.finding
+    found = change.estimate
+    runs = [sum(len(p.runs_us) for p in series.points[a:b]) for a, b in _sides(explained)]
+    interval = f"{_percent(found.low)} to {_percent(found.high)}" if found.low is not None else "unknown"
+    return ChangeText(
+        title=f"{change_text(math.expm1(found.effect))} from {short(series.points[change.first].commit)} on",
+        significance=f"95 % interval {interval}; p = {change.p:.3f}, corrected for the search; "
+        f"{runs[0]} runs before, {runs[1]} after",
+        commits=_commits(explained),
+        finding=(finding.code, finding.statement) if finding else None,
+        operators=tuple(
+            f"{signed_time(explained.comparison.us(row.delta))}  {row.name or row.family}"
+            for row in explained.operators
+        ),
+        cautions=", ".join(
+            dict.fromkeys(
+                f"{reason.code} ({reason.control} → {reason.test})"
+                for reason in explained.comparison.comparability.reasons
+            )
+        ),
+    )
+
+
+def _sides(explained: Explanation) -> tuple[tuple[int, int], tuple[int, int]]:
+    change = explained.change
+    return (change.start, change.first), (change.first, change.end)
+
+
+def _percent(log: float | None) -> str:
+    return "unknown" if log is None else signed_percent(math.expm1(log))
+
+
+def _commits(explained: Explanation) -> str:
+    """``a1..b2: 1 commit, Use another layout``; of several commits how many of them were recorded."""
+    before, after = explained.before, explained.after
+    recorded = explained.change.latest - explained.change.earliest + 1
+    span = f"{short(before.commit)}..{short(after.commit)}"
+    if explained.commits == 1:
+        return f"{span}: 1 commit" + (f", {after.subject}" if after.subject else "")
+    number = plural(explained.commits, "commit") if explained.commits else "unknown number of commits"
+    return f"{span}: {number}, {recorded} recorded"
+
+
+def bisect_command(where: str, explained: Explanation) -> str | None:
+    """The command that finds the commit where several are possible; None where it is known."""
+    if explained.commits is None or explained.commits < 2:
+        return None
+    before, after = short(explained.before.commit), short(explained.after.commit)
+    return f"tracediff history bisect {where} --good {before} --bad {after} -- CMD"
