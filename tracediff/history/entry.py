@@ -45,7 +45,9 @@ def recorded_of(traces: TraceSet, given: Given, repository: Repository) -> Recor
     commit = _commit(traces, given, repository)
     machine = given.machine or _machine(traces)
     if machine is None:
-        raise TracediffError(traces.label, "its machine is unknown (no GPU and no manifest)", "give --machine NAME")
+        raise TracediffError(
+            traces.label, "its machine is unknown (no name of a GPU, no manifest)", "give --machine NAME"
+        )
     configuration = given.configuration or _configuration(traces)
     if configuration is None:
         reason = "its configuration is unknown (no manifest of `tracediff collect`)"

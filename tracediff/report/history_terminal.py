@@ -20,7 +20,7 @@ from tracediff.report.history_text import (
     noise_line,
     series_title,
 )
-from tracediff.report.table_terminal import Fitted, print_screen
+from tracediff.report.table_terminal import print_screen, to_rich
 
 
 def show(
@@ -44,8 +44,7 @@ def show(
             Text(printable(series_title(one.series)), style="bold"),
             Padding(Text(noise_line(one.series)), (0, 2)),
             Text(),
-            Fitted(commits_table(one.series, by, last)),
-            Text(),
+            to_rich(commits_table(one.series, by, last)),
         ]
         for text, explanation in zip(change_texts(one.series, one.explanations), one.explanations, strict=True):
             parts += _change(text)

@@ -139,7 +139,7 @@ def _change_text(series: Series, explained: Explanation) -> ChangeText:
     interval = f"{_percent(found.low)} to {_percent(found.high)}" if found.low is not None else "unknown"
     return ChangeText(
         title=f"{change_text(math.expm1(found.effect))} from {short(series.points[change.first].commit)} on",
-        significance=f"95 % interval {interval}; p = {change.p:.3f}, corrected for the search; "
+        significance=f"95 % interval {interval}; p {_p(change.p)}, corrected for the search; "
         f"{runs[0]} runs before, {runs[1]} after",
         commits=_commits(explained),
         finding=(finding.code, finding.statement) if finding else None,
@@ -154,6 +154,10 @@ def _change_text(series: Series, explained: Explanation) -> ChangeText:
             )
         ),
     )
+
+
+def _p(p: float) -> str:
+    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def _sides(explained: Explanation) -> tuple[tuple[int, int], tuple[int, int]]:
