@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 SAMPLE := sample_traces/vit
 
-.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots clean frameworks
+.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots clean frameworks docs
 
 demo: .venv/core
 	$(BIN)/tracediff compare sample_traces/ensemble/loop sample_traces/ensemble/vmap
@@ -69,6 +69,10 @@ lint: .venv/dev
 release: .venv/dev
 	$(BIN)/python .ci/release.py
 
+# Build the documentation as a site, build/site/index.html; a warning is an error.
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+
 bench: .venv/full
 	$(BIN)/python benchmarks/bench.py --hta-runs 2 --write
 
@@ -91,6 +95,7 @@ screenshots: .venv/dev
 
 clean:
 	rm -rf .venv dist benchmarks/out
+	rm -rf .venv .venv-wheel dist build/site benchmarks/out
 
 .venv/core: pyproject.toml constraints.txt $(wildcard native/*.[ch] native/pyproject.toml)
 	$(PYTHON) -m venv .venv
@@ -101,6 +106,10 @@ clean:
 
 .venv/dev: .venv/core
 	$(PIP) install -q -c constraints.txt -e . --group dev
+	touch $@
+
+.venv/docs: .venv/dev
+	$(PIP) install -q -c constraints.txt --group docs
 	touch $@
 
 .venv/full: .venv/dev

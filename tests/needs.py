@@ -10,13 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
 from browser import BROWSER
 from traces import FILES, FOLDER
 
+SITE = Path(__file__).parents[1] / "build" / "site" / "index.html"
 MISSING = {
     "browser": None if BROWSER else "Chromium is not installed: apt-get install chromium",
     "dask": None if find_spec("distributed") else "Dask is not installed: pip install 'torch-tracediff[scale]'",
@@ -25,6 +26,7 @@ MISSING = {
     else "transformers and Lightning, 190 MB, are not installed: pip install --group frameworks",
     "hta": None if find_spec("hta") else "Holistic Trace Analysis is not installed: pip install 'torch-tracediff[hta]'",
     "native": None if find_spec("tracediff_native") else "the native reader is not installed: pip install ./native",
+    "site": None if SITE.exists() else "the documentation is not built: run `make docs`",
     "torch": None if find_spec("torch") else "torch is not installed: pip install 'torch-tracediff[collect]'",
     "traces": None if FILES else f"no traces in {FOLDER}: run `make traces`, or set TRACEDIFF_TRACES to their folder",
 }
