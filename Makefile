@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 SAMPLE := sample_traces/vit
 
-.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots clean frameworks docs
+.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots clean frameworks docs outputs
 
 demo: .venv/core
 	$(BIN)/tracediff compare sample_traces/ensemble/loop sample_traces/ensemble/vmap
@@ -72,6 +72,10 @@ release: .venv/dev
 # Build the documentation as a site, build/site/index.html; a warning is an error.
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+
+# Run the commands in the pages of the documentation, and write what they print into the pages.
+outputs: .venv/docs
+	$(BIN)/python docs/site/outputs.py
 
 bench: .venv/full
 	$(BIN)/python benchmarks/bench.py --hta-runs 2 --write
