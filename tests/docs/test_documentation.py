@@ -111,6 +111,14 @@ def test_health_codes():
     assert hta <= {*re.findall(r"`([a-z-]+)`", (DOCS / "hta.md").read_text())}
 
 
+def test_messages_in_troubleshooting_exist():
+    rows = (DOCS / "how-to" / "troubleshooting.md").read_text().partition("\n## By message")[2].splitlines()
+    parts = [part for row in rows if row.startswith("| `") for part in re.findall(r"`([^`]+)`", row.split("|")[1])]
+    source = "".join(path.read_text() for folder in ("tracediff", "cli") for path in (ROOT / folder).rglob("*.py"))
+    assert len(parts) > 40
+    assert [part for part in parts if part not in source] == []
+
+
 @pytest.mark.parametrize(
     ("page", "names"),
     [
