@@ -1,8 +1,8 @@
-"""What commands of a page print: run by the build in an empty folder, in which sample_traces/ lies.
+"""What commands of a page print: run by the build in a folder with sample_traces/, and examples/ of the concepts.
 
 A block that begins with ```` ```console run ```` has lines `$ COMMAND`, each followed by its output at 80 columns. The
 output is in the page, so that it can be read in the repository, too. A build in which a command prints something else,
-or fails, fails; `python docs/site/outputs.py` writes the pages anew.
+or fails, fails; `make outputs` writes the pages anew, and the drawings.
 """
 
 import logging
@@ -12,6 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from drawings import write_drawings
+from examples import write_traces
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -37,6 +40,7 @@ def with_outputs(markdown: str) -> str:
         return markdown
     with TemporaryDirectory() as folder:
         (Path(folder) / "sample_traces").symlink_to(ROOT / "sample_traces")
+        write_traces(Path(folder) / "examples")
         return BLOCK.sub(lambda block: _run(block["text"], folder), markdown)
 
 
@@ -64,6 +68,7 @@ def _printed(command: str, folder: str) -> str:
 
 
 if __name__ == "__main__":
+    write_drawings()
     for page in sorted(DOCS.rglob("*.md")):
         before = page.read_text()
         if (after := with_outputs(before)) != before:
