@@ -131,7 +131,7 @@ def _text(x: float, y: float, text: str, attributes: str = "") -> str:
 
 
 def _svg(height: int, parts: list[str]) -> str:
-    size = f'viewBox="0 0 {WIDTH} {height}" width="{2 * WIDTH}"'
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH * 3 // 2}"'
     return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">', STYLE, *parts, "</svg>", ""])
 
 
