@@ -71,7 +71,7 @@ release: .venv/dev
 
 # Build the documentation as a site, build/site/index.html; a warning is an error.
 docs: .venv/docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Run the commands in the pages of the documentation, and write what they print into the pages.
 outputs: .venv/docs
