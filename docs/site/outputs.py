@@ -17,17 +17,26 @@ from drawings import write_drawings
 from examples import write_traces
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
+README, DOCS = ROOT / "README.md", ROOT / "docs"
 BLOCK = re.compile(r"^```console run\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"^```console run$", re.MULTILINE)
 log = logging.getLogger("mkdocs.hooks.outputs")
 
 
+def on_pre_build(**_: object) -> None:
+    """Compare the outputs of the README, which is no page, with what its commands print now."""
+    _compare(README.name, README.read_text())
+
+
 def on_page_markdown(markdown: str, page, **_: object) -> str:
     """Compare the outputs of a page with what its commands print now."""
-    if with_outputs(markdown) != markdown:
-        log.warning("%s: its commands print something else now; run make outputs", page.file.src_uri)
+    _compare(page.file.src_uri, markdown)
     return MARKER.sub("```console", markdown)
+
+
+def _compare(name: str, markdown: str) -> None:
+    if with_outputs(markdown) != markdown:
+        log.warning("%s: its commands print something else now; run make outputs", name)
 
 
 def with_outputs(markdown: str) -> str:
@@ -69,7 +78,7 @@ def _printed(command: str, folder: str) -> str:
 
 if __name__ == "__main__":
     write_drawings()
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in [README, *sorted(DOCS.rglob("*.md"))]:
         before = page.read_text()
         if (after := with_outputs(before)) != before:
             page.write_text(after)
