@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import anyio
@@ -25,7 +26,13 @@ def asking(folder, ask, timeout_s=120.0):
         async with Client(make_server(SetFolder(folder), timeout_s)) as client:
             return await ask(client)
 
-    return anyio.run(asked)
+    return in_a_loop_of_its_own(asked)
+
+
+def in_a_loop_of_its_own(ask):
+    """What ``ask()`` returns: in a thread, since a browser of other tests may keep a loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, ask).result()
 
 
 def answer(folder, name, timeout_s=120.0, **arguments):

@@ -8,14 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import anyio
 import pytest
 from build_trace import document, write
 from click.testing import CliRunner
 from dashboard_runs import events, make_runs
+from interrupts import heed_interrupts
 from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters, stdio_client
-from mcp_questions import CURSOR, PAIR, SAMPLES, answer, asking, printed, refused
+from mcp_questions import CURSOR, PAIR, SAMPLES, answer, asking, in_a_loop_of_its_own, printed, refused
 from tracediff_cli.group import cli
 from tracediff_cli.mcp_server import answers
 from tracediff_cli.mcp_server.pages import MOST_TOKENS, most_tokens
@@ -210,11 +210,12 @@ def test_it_serves_standard_input_and_ends(runs, ending):
             return (await client.call_tool("compare", PAIR)).content[0].text
 
     if ending == "input":
-        assert anyio.run(ask) == printed(runs, "compare", "base", "slower")
+        assert in_a_loop_of_its_own(ask) == printed(runs, "compare", "base", "slower")
         ended = subprocess.run(command, input="", capture_output=True, text=True, check=False, timeout=60)
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
         return
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, **pipes, preexec_fn=heed_interrupts) as process:
         process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
         process.stdin.flush()
         assert b'"id":1' in process.stdout.readline()
