@@ -23,6 +23,8 @@ UNPROFILED = "times without the profiler"
 """Remark where the verdict believes these."""
 LONGEST = 100
 """Characters of a name."""
+LEAST_P = 0.001
+"""Below which p is not told apart."""
 
 
 def rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
@@ -44,7 +46,7 @@ def _row(cell: Cell, plain: Any) -> list[str]:
         plain(test),
         _percent(change) if change is not None else "–",
         interval,
-        f"{cell.p_adjusted:.3f}" if cell.p_adjusted is not None else "–",
+        "–" if cell.p_adjusted is None else f"{cell.p_adjusted:.3f}" if cell.p_adjusted >= LEAST_P else f"< {LEAST_P}",
         "not comparable" if c.was_refused else cell.result,
         ", ".join(dict.fromkeys(remarks)),
     ]

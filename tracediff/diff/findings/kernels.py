@@ -106,7 +106,7 @@ def counted(group: Group) -> tuple[tuple[Member, ...], tuple[Member, ...]] | Non
     if group.level == "fusion":
         return None
     extra = additional(group, 0), additional(group, 1)
-    if any(extra) and 2 * abs(change_of(extra)) > abs(group.delta):
+    if any(extra) and 2 * abs(change_of(extra)) > abs(group.delta) and change_of(extra) * group.delta >= 0:
         return extra
     if group.call is None and group.match_names[0].isdisjoint(group.match_names[1]):
         return None  # other kernels of other operators: their numbers do not compare

@@ -22,6 +22,7 @@ from tracediff.diff.findings.kernels import (
 )
 from tracediff.diff.findings.state_change import LEAST_CHANGE, passes, significant
 from tracediff.diff.groups import Group, Member
+from tracediff.diff.matching.match import PLACED
 from tracediff.formatting import change, count, percents, plural
 from tracediff.formatting import counts as formatted_counts
 from tracediff.profile.kernels.display_names import display_name
@@ -139,6 +140,8 @@ def counts(comparison: Comparison) -> list[Finding]:
 
 def _counted_name(group: Group, sides: tuple[tuple[Member, ...], tuple[Member, ...]]) -> str:
     """The operator of the work that was added or removed; beside other work of the group, with its kernel."""
+    if group.level in PLACED and sides == group.sides:
+        return f"several {group.family} operators"
     if sides == group.sides:
         return group.call or (group.control or group.test)[0].op or group.name
     member = (sides[0] or sides[1])[0]
