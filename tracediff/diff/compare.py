@@ -9,6 +9,7 @@ from tracediff.aggregate.summary import SetSummary, summarise
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.family_tests import compare_families
+from tracediff.diff.findings.coverage import coverage
 from tracediff.diff.findings.find import find
 from tracediff.diff.findings.finding import Finding
 from tracediff.diff.findings.same_work import DIFFERENT_WORK
@@ -44,8 +45,9 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     comparison = replace(
         comparison, comparability=Comparability((*comparability.reasons, *reasons_of_work(comparison)))
     )
-    found = find(comparison)
-    return replace(comparison, findings=found, verdict=_of_different_work(comparison.verdict, found))
+    comparison = replace(comparison, findings=find(comparison))
+    verdict = _of_different_work(comparison.verdict, comparison.findings)
+    return replace(comparison, coverage=coverage(comparison), verdict=verdict)
 
 
 def _of_different_work(verdict: Verdict, findings: tuple[Finding, ...]) -> Verdict:

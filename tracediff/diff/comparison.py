@@ -8,7 +8,7 @@ from functools import cached_property
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.side import Side
 from tracediff.diff.family_tests import TestedFamily
-from tracediff.diff.findings.finding import Finding
+from tracediff.diff.findings.finding import Coverage, Finding
 from tracediff.diff.gpu_time import GpuTime
 from tracediff.diff.groups import WorkTime
 from tracediff.diff.matching.call_pairs import Pairing
@@ -38,7 +38,7 @@ class Comparison:
         idle: what the host does while no GPU works, per state. copies: time, number and bytes of the copies.
         typical: the step account without outlier steps.
         unprofiled: the test of the steps without the profiler, where both sides have them.
-        findings: the causes of the change, the largest first.
+        findings: the causes of the change, the largest first. coverage: how much of it they account for together.
         tables: the further tables with which both sets were loaded.
         common_change: median relative change of all tested operators, 0 if none was tested.
     """
@@ -61,6 +61,7 @@ class Comparison:
     typical: TypicalSteps
     unprofiled: Unprofiled | None = None
     findings: tuple[Finding, ...] = ()
+    coverage: Coverage | None = None
     tables: tuple[TableDiff, ...] = ()
 
     def us(self, numerator: int) -> float:

@@ -10,7 +10,7 @@ from tracediff.diff.findings.program import changed_inputs
 from tracediff.diff.findings.same_work import missing, repeated, workload
 from tracediff.diff.preflight import Reason
 from tracediff.formatting import percent
-from tracediff.profile.kernels.match_names import WRAPPER
+from tracediff.profile.kernels.match_names import is_compiled_call
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
@@ -88,7 +88,7 @@ def _operators(comparison: Comparison) -> list[Reason]:
     aten = [op for op in comparison.ops if op.raw_name.startswith(ATEN)]
     sides = {op.name for op in aten if op.control_count}, {op.name for op in aten if op.test_count}
     either, both = len(sides[0] | sides[1]), len(sides[0] & sides[1])
-    compiled = any(WRAPPER.match(op.raw_name) for op in comparison.ops)
+    compiled = any(is_compiled_call(op.raw_name) for op in comparison.ops)
     base, least = (min(map(len, sides)), IN_SMALLER) if compiled else (either, IN_COMMON)
     if either < FEW_OPERATORS or both >= least * base:
         return []

@@ -12,7 +12,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Finding
 from tracediff.errors import printable
 from tracediff.report.shorten import shortened_pairs
-from tracediff.report.text import evidence_figures
+from tracediff.report.text import coverage_line, evidence_figures
 
 PER_STEP = " per step"
 """What the heading says of all findings."""
@@ -31,6 +31,8 @@ def findings(comparison: Comparison, top: int | None, verbose: bool) -> list[Ren
     for place, finding in enumerate(shown):
         parts.append(_statement(finding))
         parts += _all_of(finding) if verbose else _brief(finding, place)
+    together = coverage_line(comparison)
+    parts += [Padding(Text(together, style="dim"), (0, 2))] if together else []
     return [*parts, Text()]
 
 

@@ -332,6 +332,21 @@ class Finding(Struct):
     parts: Annotated[list[Finding], Meta(description="findings that explain parts of this one; they have none")]
 
 
+class Coverage(Struct):
+    """What the findings account for together."""
+
+    found_us: Annotated[
+        float,
+        Meta(
+            description="changes of what the findings cover, each once, µs per step; of GPU work its part in the step"
+        ),
+    ]
+    change_us: Annotated[float, Meta(description="the change of the step")]
+    rest_us: Annotated[float, Meta(description="the change that is in no finding: change_us - found_us")]
+    largest: Annotated[str, Meta(description="the state or family that holds half of the rest or more; empty if none")]
+    largest_us: Annotated[float, Meta(description="its change that is in no finding")]
+
+
 class HealthNote(Struct):
     """What was dropped, repaired or guessed while the traces were read."""
 
@@ -374,4 +389,5 @@ class DiffDocument(Struct):
         Meta(description="tables that both sets were loaded with (docs/analysis.md), the largest change first"),
     ]
     findings: Annotated[list[Finding], Meta(description="causes of the change, the largest first")]
+    coverage: Annotated[Coverage | None, Meta(description="null where no finding has a time")]
     health: Health

@@ -13,12 +13,14 @@ from tracediff.diff.findings.state_change import tested
 from tracediff.diff.findings.step import bound_by
 from tracediff.diff.reach import idle_fractions, reach
 from tracediff.diff.verdict import SAME_SENTENCE
-from tracediff.formatting import change, counts, percent, percents, plural, time_unit
+from tracediff.formatting import change, counts, percent, percents, plural, signed_time, time_unit
 from tracediff.ingest.unread import unread_devices
 
 LEAST_REACH = 0.05
 """Part of a change of GPU time that reaches the step below which none does."""
 HARDLY = "faster kernels would hardly shorten it"
+CLOSE = 0.05
+"""Part of the change that may be in no finding without a word."""
 GPU_COUNTS = "about {} of saved GPU time shortens the step"
 
 
@@ -115,6 +117,23 @@ def context(comparison: Comparison) -> str | None:
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
     return [text for text in (same_gpu_work(comparison), other_step_time(comparison), context(comparison)) if text]
+
+
+def coverage_line(comparison: Comparison) -> str | None:
+    """``All together: −7.46 of the step's change of −6.10 ms; not in them, above all, op: other (+1.74 ms)``; None
+    where the findings have no time.
+    """
+    found = comparison.coverage
+    if found is None:
+        return None
+    unit = time_unit([found.found_us, found.change_us])
+    figures = f"{unit.signed(found.found_us)} of the step's change of {unit.signed(found.change_us)} {unit.name}"
+    whole = f"All together: {figures}"
+    if abs(found.rest_us) <= CLOSE * max(abs(found.found_us), abs(found.change_us)):
+        return whole
+    if found.largest:
+        return f"{whole}; not in them, above all, {found.largest} ({signed_time(found.largest_us)})"
+    return f"{whole}; the rest is many small changes"
 
 
 def same_gpu_work(comparison: Comparison) -> str | None:

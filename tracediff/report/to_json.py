@@ -9,7 +9,7 @@ import msgspec
 
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.finding import Finding
+from tracediff.diff.findings.finding import Coverage, Finding
 from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.gpu_time import Outside
 from tracediff.diff.groups import Group, Member, WorkTime
@@ -46,6 +46,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         families=[json_types.FamilyChange(**vars(f)) for f in comparison.families],
         tables=tables_of(comparison),
         findings=[_finding(f) for f in comparison.findings],
+        coverage=_coverage(comparison.coverage),
         health=json_types.Health(notes_of(comparison.control.notes), notes_of(comparison.test.notes)),
     )
 
@@ -229,6 +230,11 @@ def _finding(finding: Finding) -> json_types.Finding:
         evidence=[json_types.Evidence(**vars(e)) for e in finding.evidence],
         parts=[_finding(part) for part in finding.parts],
     )
+
+
+def _coverage(found: Coverage | None) -> json_types.Coverage | None:
+    names = json_types.Coverage.__struct_fields__
+    return json_types.Coverage(**{name: getattr(found, name) for name in names}) if found else None
 
 
 def _op(comparison: Comparison, op: Op) -> json_types.Op:

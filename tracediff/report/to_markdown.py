@@ -14,7 +14,7 @@ from tracediff.report.sections import Row
 from tracediff.report.step_markdown import step_lines
 from tracediff.report.table import comparison_tables
 from tracediff.report.table_markdown import to_markdown as table_lines
-from tracediff.report.text import asides, facts, headline, is_of_different_work
+from tracediff.report.text import asides, coverage_line, facts, headline, is_of_different_work
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts below the tables if images are requested."""
@@ -70,12 +70,9 @@ def _view(comparison: Comparison, view: str) -> list[str]:
 def _findings(comparison: Comparison) -> list[str]:
     if not comparison.findings:
         return []
-    return [
-        "### Findings",
-        "",
-        *(line for finding in comparison.findings for line in _finding(finding)),
-        "",
-    ]
+    together = coverage_line(comparison)
+    lines = [line for finding in comparison.findings for line in _finding(finding)]
+    return ["### Findings", "", *lines, "", *([escaped(together), ""] if together else [])]
 
 
 def _finding(finding: Finding) -> list[str]:

@@ -13,7 +13,7 @@ from tracediff.errors import printable
 from tracediff.formatting import plural, signed_time
 from tracediff.report import sections
 from tracediff.report.page.html_sections import interval
-from tracediff.report.text import asides, evidence_figures, facts, headline
+from tracediff.report.text import asides, coverage_line, evidence_figures, facts, headline
 from tracediff_dashboards import components, rows
 from tracediff_dashboards.answers import answers
 from tracediff_dashboards.page_context import PageContext
@@ -73,7 +73,9 @@ def _answer(context: PageContext) -> list[Any]:
 def _findings(context: PageContext) -> list[Any]:
     if not context.comparison.findings:
         return [html.P("No cause was found; see the largest changes below.")]
-    return [_finding(context, finding) for finding in context.comparison.findings]
+    together = coverage_line(context.comparison)
+    found = [_finding(context, finding) for finding in context.comparison.findings]
+    return [*found, html.P(printable(together), className="facts")] if together else found
 
 
 def _finding(context: PageContext, finding: Finding) -> Any:

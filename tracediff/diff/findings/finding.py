@@ -1,4 +1,4 @@
-"""`Finding`: one cause of the change, and its evidence."""
+"""`Finding`: one cause of the change, and its evidence; `Coverage`: how much of the change all of them are."""
 
 from __future__ import annotations
 
@@ -65,3 +65,25 @@ class Finding:
 
     def __repr__(self) -> str:
         return f"<Finding {self.code}: {self.title}>"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What all findings together account for, in µs per step.
+
+    Attributes:
+        found_us: the changes of their states and work, each counted once; of GPU work the part that reaches the step.
+        change_us: the change of the step.
+        largest: the state or family of GPU work that holds most of the rest, in words; empty if none does.
+        largest_us: its change that is in no finding.
+    """
+
+    found_us: float
+    change_us: float
+    largest: str = ""
+    largest_us: float = 0.0
+
+    @property
+    def rest_us(self) -> float:
+        """The change of the step that is in no finding."""
+        return self.change_us - self.found_us

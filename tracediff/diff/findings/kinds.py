@@ -277,6 +277,16 @@ GRAPH_BREAKS = FindingKind(
     tab="scopes",
     closer="--device cpu",
 )
+COMPILED_CALLS = FindingKind(
+    "compiled-calls",
+    "the host's own time in the calls of compiled code makes up ≥ 10 % of the step's change and ≥ 1 % of the step; "
+    "only without a GPU: beside one, [host-time](#host-time) holds what of it the GPU waits for",
+    "self time of `CompiledFunction`, `Torch-Compiled Region`, `TorchDynamo Cache Lookup` and the like",
+    "compile larger regions: fewer graph breaks, fewer calls",
+    section="changes",
+    tab="scopes",
+    closer="--device cpu",
+)
 COMPILE_IN_WINDOW = FindingKind(
     "compile-in-window",
     "phases of compilation (tracing, lowering, code generation) take ≥ 1 % of the used steps of a side; it comes "

@@ -13,9 +13,11 @@ from tracediff.diff.findings.evidence import collapsed, evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.host import HOST_STATES, LAUNCH_STATES
 from tracediff.diff.findings.kernels import weight
+from tracediff.diff.findings.state_change import LEAST_CHANGE, PART_OF_CHANGE, passes
 from tracediff.diff.matching.batch_ratio import shape_key
 from tracediff.diff.preflight import COMPILING_PART, is_compiling
-from tracediff.formatting import change, count, counts, part, plural, signed_percent, time
+from tracediff.formatting import change, count, counts, part, plural, rose, signed_percent, time
+from tracediff.profile.kernels.match_names import is_compiled_call
 from tracediff.runtimes import is_graph_launch
 
 if TYPE_CHECKING:
@@ -115,6 +117,35 @@ def _breaks_of_one_side(comparison: Comparison, counts: tuple[int, int]) -> list
                 )
             )
     return found
+
+
+def compiled_calls(comparison: Comparison) -> list[Finding]:
+    """compiled-calls: without a GPU, the self time of what calls compiled code."""
+    if comparison.gpu_time.groups:
+        return []
+    ops = [op for op in comparison.ops if op.category == "cpu_op" and is_compiled_call(op.raw_name)]
+    us, number, step = comparison.us, comparison.number, comparison.step_time
+    control, test = sum(op.control_self for op in ops), sum(op.test_self for op in ops)
+    least = max(PART_OF_CHANGE * abs(step.delta), LEAST_CHANGE * max(step.control, step.test))
+    if abs(test - control) < least or not passes(comparison, (op.time_change for op in ops), test - control):
+        return []
+    delta = us(test - control)
+    ops.sort(key=lambda op: (-abs(op.test_self - op.control_self), op.name))
+    evidence = tuple(
+        Evidence(op.name, number(op.control_count), number(op.test_count), us(op.control_self), us(op.test_self))
+        for op in ops[:5]
+    )
+    return [
+        Finding(
+            kinds.COMPILED_CALLS,
+            f"calling compiled code {rose(control, test)}: {change(us(control), us(test))} per step",
+            "This is the host's own time in cache lookups, guards and wrappers, outside of operators. "
+            + kinds.advice_of(kinds.COMPILED_CALLS),
+            delta_us=delta,
+            weight_us=delta,
+            evidence=evidence,
+        )
+    ]
 
 
 def compiling(comparison: Comparison) -> list[Finding]:
@@ -250,4 +281,4 @@ def _inputs_finding(
     )
 
 
-RULES = (changed_inputs, cuda_graphs, graph_breaks, compiling, spilled)
+RULES = (changed_inputs, cuda_graphs, graph_breaks, compiled_calls, compiling, spilled)

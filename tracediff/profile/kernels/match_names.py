@@ -12,10 +12,11 @@ from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import copy_direction, is_memset
 
 GENERATED = re.compile(r"^(triton_|graph_\d+_|cpp_fused|triton_helpers)|_fused_")
-WRAPPER = re.compile(
-    r"^(CompiledFunction|Torch-Compiled Region|autograd::engine::|TorchDynamo|Pregraph bytecode|AOTDispatcher"
+COMPILED_CALL = re.compile(
+    r"^(CompiledFunction|Torch-Compiled Region|TorchDynamo|Pregraph bytecode|AOTDispatcher"
     r"|## Call CompiledFxGraph|CompiledFxGraph|inductor|torch::dynamo)"
 )
+AUTOGRAD_ENGINE = "autograd::engine::"
 COPY, MEMSET = "Memcpy", "Memset"
 """Match names of copies, before the direction, and of memsets."""
 ADDRESS = re.compile(r"(?<!\d)0x[0-9a-fA-F]+")
@@ -34,7 +35,12 @@ STEP = re.compile(r"^ProfilerStep\s*#\s*\d+$")
 
 def is_wrapper(name: str) -> bool:
     """Whether an op of this name only wraps others (compiled regions, autograd nodes, dynamo and AOT scopes)."""
-    return WRAPPER.match(name) is not None
+    return name.startswith(AUTOGRAD_ENGINE) or is_compiled_call(name)
+
+
+def is_compiled_call(name: str) -> bool:
+    """Whether an op of this name is part of calling what torch.compile made: lookup, guards and wrappers."""
+    return COMPILED_CALL.match(name) is not None
 
 
 @lru_cache(maxsize=NAMES_KEPT)

@@ -11,6 +11,7 @@ from tracediff.report.page.flame import FlameGraph, comparison_flame
 from tracediff.report.page.html import inline, palettes, resource, sha256
 from tracediff.report.page.render import render
 from tracediff.report.page.tables import encoded
+from tracediff.report.text import coverage_line
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -27,6 +28,7 @@ def to_summary(comparison: Comparison) -> str:
         answer=html_sections.answer(comparison),
         step=None if comparison.was_refused else html_sections.step_table(comparison),
         findings=comparison.findings,
+        together=coverage_line(comparison),
     )
 
 

@@ -1,0 +1,122 @@
+"""How much of the step's change the findings account for together, and what holds the rest."""
+
+from pathlib import Path
+
+import pytest
+import traces
+from build_trace import call, document, kernel, op, step, write
+
+from tracediff.diff.compare import compare_sets
+from tracediff.engine import load_sets
+from tracediff.report.text import coverage_line
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+
+
+def compared(control, test):
+    return compare_sets(*load_sets([str(control), str(test)]))
+
+
+def sample(name, control, test):
+    return compared(SAMPLES / name / control, SAMPLES / name / test)
+
+
+def host_trace(path, mm, wrapper):
+    """Two steps of 1,000 µs: a product of ``mm`` µs, and a call of compiled code that takes ``wrapper`` µs itself."""
+    events = []
+    for number, start in enumerate((0, 1000)):
+        events += [step(number, start, 1000), op("aten::mm", start + 10, mm)]
+        if wrapper:
+            events.append(op("Torch-Compiled Region: 0/0", start + 500, wrapper + 20))
+            events.append(op("aten::relu", start + 505, 20))
+    return write(path, document(events))
+
+
+def gpu_trace(path, first, second):
+    """Steps in which the GPU works for ``first`` + ``second`` µs in two kernels, and is idle for 50 µs."""
+    events = []
+    length = first + second + 50
+    for number, start in enumerate((0, length)):
+        events.append(step(number, start, length))
+        at = start + 20
+        for k, (name, duration) in enumerate((("first_gemm", first), ("second_softmax", second))):
+            correlation = 10 * number + k + 1
+            events += [
+                op(f"aten::{name}", start + 10 * k, 8),
+                call("cudaLaunchKernel", start + 10 * k + 1, 4, correlation=correlation),
+                kernel(name, at, duration, correlation=correlation),
+            ]
+            at += duration
+    return write(path, document(events))
+
+
+def test_findings_that_hold_all_of_the_change_close():
+    comparison = sample("ensemble", "loop", "vmap")
+    found = comparison.coverage
+    assert found.change_us == comparison.us(comparison.step_time.delta)
+    assert found.rest_us == pytest.approx(0, abs=1e-6)
+    assert coverage_line(comparison) == "All together: −1.60 of the step's change of −1.60 ms"
+
+
+def test_the_calls_of_compiled_code_are_a_finding_without_a_gpu(tmp_path):
+    comparison = compared(host_trace(tmp_path / "a.json", 200, 0), host_trace(tmp_path / "b.json", 200, 300))
+    (found,) = [f for f in comparison.findings if f.code == "compiled-calls"]
+    assert (found.delta_us, found.weight_us) == (300, 300)
+    assert [(e.name, e.test_count, e.test_us) for e in found.evidence] == [("Torch-Compiled Region: 0/0", 1, 300)]
+
+
+def test_graph_breaks_cost_what_their_calls_take():
+    comparison = sample("graph-breaks", "eager", "compile")
+    assert comparison.findings[0].code == "compiled-calls"
+    small = 0.02 * comparison.us(comparison.step_time.control)
+    assert abs(comparison.coverage.rest_us) < small
+
+
+@traces.needs_traces
+def test_the_calls_of_compiled_code_are_no_finding_beside_a_gpu():
+    comparison = compared(traces.FOLDER / "hta_control", traces.FOLDER / "tinylm_compile")
+    assert any(op.raw_name.startswith("CompiledFunction") for op in comparison.ops)
+    assert "compiled-calls" not in {f.code for f in comparison.findings}
+
+
+@traces.needs_traces
+def test_the_rest_is_named_where_one_state_or_steps_far_from_the_others_hold_it():
+    comparison = compared(traces.FOLDER / "resnet50_workers0", traces.FOLDER / "resnet50_workers4")
+    found = comparison.coverage
+    assert found.largest == "steps far from the others"
+    assert found.largest_us == pytest.approx(comparison.us(comparison.step_time.delta) - comparison.typical.delta)
+    assert coverage_line(comparison).endswith("not in them, above all, steps far from the others (+7.67 ms)")
+
+
+@traces.needs_traces
+@pytest.mark.parametrize(
+    ("control", "test"),
+    [
+        ("timesformer_h100", "timesformer_mi300"),
+        ("bertsmall_h100", "bertsmall_mi300"),
+        ("hta_control", "hta_test"),
+        ("resnet50_workers0", "resnet50_workers0_repeat"),
+    ],
+)
+def test_the_parts_close_in_the_real_pairs(control, test):
+    comparison = compared(traces.FOLDER / control, traces.FOLDER / test)
+    found = comparison.coverage
+    assert found.found_us + found.rest_us == pytest.approx(found.change_us)
+    if found.largest:
+        assert found.largest_us * found.rest_us >= 0.5 * found.rest_us**2
+    else:
+        assert found.largest_us == 0
+
+
+def test_work_of_two_findings_counts_once(tmp_path):
+    """Each kernel is a finding of 100 µs: both are 200 µs, the change of the step."""
+    comparison = compared(gpu_trace(tmp_path / "a.json", 400, 400), gpu_trace(tmp_path / "b.json", 500, 500))
+    assert [f.delta_us for f in comparison.findings] == [100, 100]
+    assert (comparison.coverage.found_us, comparison.coverage.change_us) == (200, 200)
+
+
+def test_without_a_change_there_is_nothing_to_account_for(tmp_path):
+    control = host_trace(tmp_path / "a.json", 200, 0)
+    comparison = compared(control, host_trace(tmp_path / "b.json", 200, 0))
+    assert comparison.coverage is None
+    assert coverage_line(comparison) is None
