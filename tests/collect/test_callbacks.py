@@ -100,8 +100,8 @@ def test_a_training_becomes_runs_of_a_set_whose_steps_are_those_of_the_optimizer
     """
     lines = training(tmp_path, framework, code)
     assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [
-        "recorded steps 2–4 of the training",
-        "recorded steps 1–3 of the training",
+        "recorded steps 2–4",
+        "recorded steps 1–3",
     ] * 2
     one, four = load_sets([str(tmp_path / "one"), str(tmp_path / "four")])
     for traces, wait in ((one, 1), (four, 0)):
@@ -140,7 +140,7 @@ def test_what_goes_wrong_is_a_line_and_the_training_goes_on(tmp_path, framework)
     assert "cannot be created" in lines[1]
     assert "warning: " in lines[2]
     assert "not a manifest of this version" in lines[3]
-    assert lines[4].startswith("tracediff: recorded steps 1–1 of the training: ")
+    assert lines[4].startswith("tracediff: recorded steps 1–1")
     assert sorted(path.parent.parent.name for path in tmp_path.rglob("*.gz")) == ["foreign", "good"]
 
 

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -130,13 +131,40 @@ def test_a_recorder_for_callbacks_never_raises_and_says_what_it_recorded(tmp_pat
     assert result.returncode == 0, result.stderr
     lines = [line for line in result.stderr.splitlines() if line.startswith("tracediff: ")]
     assert len(lines) == 3
-    assert lines[0].startswith("tracediff: recorded steps 1–2 of the training: ")
+    assert lines[0].startswith("tracediff: recorded steps 1–2")
     assert "not written, because the loop ended after 2 of 3 steps" in lines[1]
     assert "cannot be created (not a directory)" in lines[2]
     (traces,) = load_sets([str(tmp_path / "set")])
     assert [sorted(run.ranks) for run in traces.runs] == [[0, 1]]
     assert len(traces.manifest.runs) == 1
     assert not list(tmp_path.rglob("short/**/*.json*"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="only Linux tells how long threads wait")
+def test_a_run_that_waited_for_a_processor_is_marked(tmp_path):
+    code = """
+    import json, os, subprocess, tracediff
+    processor = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {processor})
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    try:
+        with tracediff.record_steps(out, wait=0, warmup=1, active=2) as p:
+            for _ in range(3):
+                for _ in range(500):
+                    train_step()
+                p.step()
+    finally:
+        for other in others:
+            other.kill()
+    (run,) = json.loads((out / "manifest.json").read_text())["runs"]
+    print(run["contended"], p.waiting == run["profiled_waiting"] > 0.3)
+    """
+    result = in_a_process(tmp_path, code)
+    assert result.stdout.split() == ["True", "True"], result.stderr
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("tracediff: ")]
+    assert line.startswith("tracediff: recorded steps 1–2 (disturbed: waited ")
+    assert line.endswith(f" of the time for a processor): {tmp_path}/run1/rank0.pt.trace.json.gz")
+    assert [run.contended for run in read_manifest(tmp_path).runs] == [True]
 
 
 def test_export_chrome_trace_loads_as_it_is(tmp_path):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import ExitStack, suppress
 from functools import partial
 
-from tracediff.collect.record import Recorder, record_steps
-from tracediff.errors import printable
+from tracediff.collect.record import Recorder, record_steps, say
 
 
 class LoopRecorder:
@@ -69,23 +67,15 @@ class LoopRecorder:
         """The training ends, or all steps are recorded: the run is complete, or a line says why there is none."""
         if self._recorder is None:
             return
-        recorder, self._recorder = self._recorder, None
+        self._recorder = None
         try:
             self._open.close()
         except Exception as error:
-            _say(f"warning: {error}")
+            say(f"warning: {error}")
             return
-        first, last = recorder.recorded[0], recorder.recorded[-1]
-        if recorder.path.name.startswith("rank0."):  # not a line for each of a thousand ranks
-            _say(f"recorded steps {first}–{last} of the training: {recorder.path}")
 
     def _give_up(self, error: Exception) -> None:
         self._recorder = None
         with suppress(Exception):  # the error that ended the recording is the one to tell
             self._open.close()
-        _say(f"warning: nothing is recorded: {error}")
-
-
-def _say(line: str) -> None:
-    with suppress(OSError):
-        print(printable(f"tracediff: {line}"), file=sys.stderr, flush=True)
+        say(f"warning: nothing is recorded: {error}")

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tracediff.collect.driver import MANIFEST, write_json
+from tracediff.collect.driver import CONTENDED, MANIFEST, write_json
 from tracediff.collect.measure import environment, peak_memory
 from tracediff.errors import TracediffError
 
 
-def add_run(run_folder: Path, settings: dict[str, Any]) -> None:
+def add_run(run_folder: Path, settings: dict[str, Any], waiting: float | None = None) -> None:
     """Add the run in ``run_folder``, which this process has recorded, to the manifest of the set above it; runs whose
     folders are gone are dropped.
 
@@ -21,6 +21,8 @@ def add_run(run_folder: Path, settings: dict[str, Any]) -> None:
 
     Args:
         settings: of the recording: wait, warmup and active, where they are known, and detail.
+        waiting: the part of the recorded steps in which threads waited for a processor, where that is known. A run on
+            the CPU that waited for long is marked as disturbed.
 
     Raises:
         TracediffError: another program's manifest is in the way, or the folder is not writable.
@@ -30,7 +32,8 @@ def add_run(run_folder: Path, settings: dict[str, Any]) -> None:
     out, number = run_folder.parent, _number(run_folder)
     device, threads = "cuda" if torch.cuda.is_available() else "cpu", torch.get_num_threads()
     before = _read(out / "manifest.json")
-    run = {"run": number, "peak_memory_bytes": peak_memory(device)}
+    disturbed = device == "cpu" and (waiting or 0) > CONTENDED
+    run = {"run": number, "peak_memory_bytes": peak_memory(device), "profiled_waiting": waiting, "contended": disturbed}
     others = [r for r in before.get("runs", []) if r["run"] != number and (out / f"run{r['run']}").is_dir()]
     write_json(
         out / "manifest.json",

@@ -7,13 +7,16 @@ import sys
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tracediff.collect.driver import CONTENDED
 from tracediff.collect.loop_manifest import add_run
-from tracediff.errors import TracediffError
+from tracediff.collect.measure import waited, waiting_ns
+from tracediff.errors import TracediffError, printable
+from tracediff.formatting import percent
 from tracediff.temporary import temporary_file
 from tracediff.write import make_folder
 
@@ -28,22 +31,36 @@ class Recorder:
         path: the trace file that will be written.
         recorded: numbers of the steps that are recorded, from 0 as in the trace.
         steps: number of calls of `step`.
+        waiting: the part of the recorded steps in which the process's threads waited for a processor that others had,
+            per thread of torch; None before their end, and where the system does not tell.
     """
 
     def __init__(self, profiler: Any, path: Path, recorded: range, metadata: dict[str, str]) -> None:
         self.path = path
         self.recorded = recorded
         self.steps = 0
+        self.waiting: float | None = None
         self._profiler = profiler
         self._metadata = metadata
+        self._start = waiting_ns(), time.perf_counter_ns()
 
     def step(self) -> None:
         """Mark the end of a step; call it once at the end of each step."""
         self.steps += 1
+        if self.steps == self.recorded.stop:  # before the profiler writes the file
+            self.waiting = self._waiting()
         self._profiler.step()
         if self.steps == self.recorded.start:  # before that, torch drops metadata with a warning
             for key, value in self._metadata.items():
                 self._profiler.add_metadata(key, value)
+            self._start = waiting_ns(), time.perf_counter_ns()
+
+    def _waiting(self) -> float | None:
+        import torch
+
+        waits, begin = self._start
+        recorded = {"wall_us": (time.perf_counter_ns() - begin) / 1000}
+        return waited(waits, waiting_ns(), [recorded], torch.get_num_threads())
 
 
 @contextmanager
@@ -61,7 +78,7 @@ def record_steps(
     """Record ``active`` steps of a loop as one run of the set ``out``.
 
     The file is ``out/run<k>/rank<r>.pt.trace.json.gz`` with the first free number k. It is written atomically when the
-    last active step ends; rank 0 then adds the run to ``out/manifest.json``.
+    last active step ends; rank 0 then adds the run to ``out/manifest.json``, and a line on standard error says so.
 
     Args:
         out: folder of the set; use the same folder for runs of the same program.
@@ -87,8 +104,10 @@ def record_steps(
     options = {"record_shapes": record_shapes, "with_stack": with_stack, "profile_memory": profile_memory}
     with recording(path, wait, warmup, active, options) as recorder:
         yield recorder
-    if not number:
-        add_run(path.parent, {"wait": wait, "warmup": warmup, "active": active, "detail": _detail(options)})
+    if not number:  # not a line for each of a thousand ranks
+        settings = {"wait": wait, "warmup": warmup, "active": active, "detail": _detail(options)}
+        add_run(path.parent, settings, waiting=recorder.waiting)
+        say(f"recorded {_recorded(recorder)}: {path}")
 
 
 def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> Callable[[Any], None]:
@@ -171,6 +190,20 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
             f"no operation was recorded in {', '.join(empty)}",
             "run the step inside the loop, before p.step()",
         )
+
+
+def say(line: str) -> None:
+    """Print a line on standard error, if that is possible."""
+    with suppress(OSError):
+        print(printable(f"tracediff: {line}"), file=sys.stderr, flush=True)
+
+
+def _recorded(recorder: Recorder) -> str:
+    """``steps 3–7``, and whether others had the processor meanwhile."""
+    steps = f"steps {recorder.recorded[0]}–{recorder.recorded[-1]}"
+    if recorder.waiting is None or recorder.waiting <= CONTENDED:
+        return steps
+    return f"{steps} (disturbed: waited {percent(recorder.waiting)} of the time for a processor)"
 
 
 def _detail(options: dict[str, bool]) -> str:

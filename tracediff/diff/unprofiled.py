@@ -17,6 +17,7 @@ from tracediff.diff.verdict import (
     far_apart,
     interval_us,
     is_different,
+    lead,
     result_of,
 )
 from tracediff.ingest.manifest import Manifest
@@ -82,9 +83,10 @@ def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
     """``verdict`` with the sentence and the result of ``unprofiled``."""
+    tested = unprofiled.ci95_us is not None
     return replace(
         verdict,
-        difference=f"{label} {is_different(unprofiled.change)} without the profiler",
+        difference=f"{lead(unprofiled.result, tested)}{label} {is_different(unprofiled.change)} without the profiler",
         conclusion=unprofiled.conclusion,
         result=unprofiled.result,
     )

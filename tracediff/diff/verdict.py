@@ -9,7 +9,7 @@ from statistics import median
 from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
 from tracediff.diff.step_time import StepTime
-from tracediff.formatting import PERCENT, percent
+from tracediff.formatting import PERCENT, number, percent
 
 SAME_SENTENCE = 0.005
 """Relative change below which the sentence states no difference."""
@@ -42,8 +42,8 @@ class Verdict:
 
     Attributes:
         result: faster, slower, same or inconclusive.
-        difference: how the sides differ, in words. conclusion: whether that is significant; empty if the sides
-            were not compared.
+        difference: how the sides differ, in words, after “inconclusive” if that was tested and is not significant.
+            conclusion: whether it is significant; empty if the sides were not compared.
         control_us, test_us, delta_us, ratio: the step account's means; ratio = test / control.
         median_control_us, median_test_us: median over runs of the median period.
         ci95_us: 95 % interval of the change of the median. p_value. min_detectable_us: the detectable change. All three
@@ -108,7 +108,7 @@ def judge(
     result = result_of(found, judging.equivalence_band)
     return Verdict(
         result=result,
-        difference=_difference(labels, means, medians, WHOLE_FILE if whole_files else STEP),
+        difference=lead(result, tested) + _difference(labels, means, medians, WHOLE_FILE if whole_files else STEP),
         conclusion=conclusion_of(found, result, (len(control.runs), len(test.runs)), judging),
         control_us=means[0],
         test_us=means[1],
@@ -242,6 +242,11 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
     return f"significant ({interval}; {basis})"
 
 
+def lead(result: str, tested: bool) -> str:
+    """What stands before a difference that was tested and is not significant; else empty."""
+    return "inconclusive: " if result == "inconclusive" and tested else ""
+
+
 def _run_counts(runs: tuple[int, int]) -> str:
     """``one run per side``, ``5 runs per side``, ``1 and 2 runs``."""
     if runs[0] != runs[1]:
@@ -256,5 +261,5 @@ def _signed(x: float) -> str:
 def change_text(change: float) -> str:
     """``24 % faster``, ``1.9 % slower``, ``2.50 times as long``."""
     if change > 1:
-        return f"{1 + change:.2f} times as long"
+        return f"{number(1 + change)} times as long"
     return f"{percent(abs(change))} {'slower' if change > 0 else 'faster'}"

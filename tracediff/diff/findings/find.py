@@ -13,6 +13,7 @@ from tracediff.diff.findings import (
     kernels,
     kinds,
     memory,
+    optimizer,
     program,
     ranks,
     same_work,
@@ -32,6 +33,7 @@ RULES = (
     *host.RULES,
     *work.RULES,
     *kernels.RULES,
+    optimizer.optimizers,
     *program.RULES,
     *ranks.RULES,
     *work_rate.RULES,
@@ -51,6 +53,7 @@ FACTS = (
     kinds.RECOMPILE_IN_WINDOW,
     kinds.NEW_SYNC,
     kinds.CUDNN_CHOICE,
+    kinds.OPTIMIZER_CHANGE,
     kinds.EFFICIENCY,
 )
 """Kinds that are reported however little of the change they account for, the most important first."""
@@ -58,6 +61,7 @@ CONTAINERS = (
     kinds.WORKLOAD_CHANGED,
     kinds.STRAGGLER,
     kinds.CUDA_GRAPH,
+    kinds.OPTIMIZER_CHANGE,
     kinds.DTYPE_CHANGE,
     kinds.ALL_KERNELS,
     kinds.FUSED,

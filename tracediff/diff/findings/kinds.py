@@ -197,6 +197,14 @@ COUNT_CHANGE = FindingKind(
     "work added and removed, and matched work of another count",
     "read which work was added and removed",
 )
+OPTIMIZER_CHANGE = FindingKind(
+    "optimizer-change",
+    "the optimizer's step runs operators of another kind (per tensor, foreach, fused, compiled), and its work changed "
+    "by ≥ 1 % of all work",
+    "names of operators in the phase `optimizer`",
+    "nothing if you asked for it; otherwise look for `foreach`, `fused` and `capturable` of the optimizer",
+    closer="--by phase",
+)
 NEW_COPIES = FindingKind(
     "new-copies",
     "the number of copies per step in one direction changed by ≥ 1, and their time by ≥ 1 % of the GPU time",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -230,15 +231,17 @@ def _work_of_calls(tree: CallTree, factor: int) -> dict[int, int]:
 
 
 def _inputs_changed(x: Call, y: Call) -> tuple[FindingKind | None, str]:
-    """(dtype-change, layout-change or None; the first input that differs, as ``float → c10::BFloat16``)."""
+    """(dtype-change, layout-change or None; the first input that differs, as ``float → c10::BFloat16``). Scalars, which
+    cost next to nothing in any dtype, do not count.
+    """
+    dims = json.loads(x.shapes) if x.shapes else ()
     for kind, word, a, b in (
         (kinds.DTYPE_CHANGE, "", x.types, y.types),
         (kinds.LAYOUT_CHANGE, "strides ", x.strides, y.strides),
     ):
-        pairs = zip(json.loads(a), json.loads(b), strict=False) if a and b else ()
-        differing = next(
-            ((p, q) for p, q in pairs if p and q and p != q and p not in NO_TENSOR and q not in NO_TENSOR), None
-        )
+        inputs = zip_longest(json.loads(a), json.loads(b), dims) if a and b else ()
+        pairs = ((p, q) for p, q, shape in inputs if p and q and p != q and shape != [])
+        differing = next(((p, q) for p, q in pairs if p not in NO_TENSOR and q not in NO_TENSOR), None)
         if differing:
             return kind, f"{word}{_plain(differing[0])} → {_plain(differing[1])}"
     return None, ""

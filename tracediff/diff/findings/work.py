@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
@@ -141,12 +142,24 @@ def counts(comparison: Comparison) -> list[Finding]:
 def _counted_name(group: Group, sides: tuple[tuple[Member, ...], tuple[Member, ...]]) -> str:
     """The operator of the work that was added or removed; beside other work of the group, with its kernel."""
     if group.level in PLACED and sides == group.sides:
-        return f"several {group.family} operators"
+        return _several_name(group)
     if sides == group.sides:
         return group.call or (group.control or group.test)[0].op or group.name
     member = (sides[0] or sides[1])[0]
     names = dict.fromkeys(name for name in (member.op, display_name(member.name)) if name)
     return ": ".join(names)
+
+
+def _several_name(group: Group) -> str:
+    """``aten::copy_ and other copy operators`` if one operator holds most of the change; else without its name."""
+    changes: dict[str, int] = defaultdict(int)
+    for sign, members in zip((-1, 1), group.sides, strict=True):
+        for member in members:
+            changes[member.op or ""] += sign * member.ns
+    op = max(changes, key=lambda name: (changes[name] * group.delta, name))
+    if op and len(changes) > 1 and changes[op] * group.delta >= MOSTLY * group.delta**2 > 0:
+        return f"{op} and other {group.family} operators"
+    return f"several {group.family} operators"
 
 
 def copies(comparison: Comparison) -> list[Finding]:
