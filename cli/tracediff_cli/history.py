@@ -72,6 +72,7 @@ def add(
       tracediff history add out/eager --to perf/history
     """
     from tracediff.errors import printable
+    from tracediff.formatting import size as in_bytes
     from tracediff.history.entry import Given, recorded_of
     from tracediff.history.git import Repository
     from tracediff.history.store import add as add_entry
@@ -81,7 +82,7 @@ def add(
     recorded = recorded_of(traces, Given(commit, committed, machine, configuration), Repository(Path.cwd()))
     path, size = add_entry(traces, recorded, place)
     what = f"{recorded.commit[:12]}, {recorded.configuration}, {recorded.machine}"
-    click.echo(printable(f"added {path}: {what} in {max(size >> 10, 1)} KB"))
+    click.echo(printable(f"added {path}: {what} in {in_bytes(size)}"))
     return 0
 
 

@@ -31,6 +31,7 @@ def snapshot(where: str, loading: LoadArguments, output: str) -> int:
       tracediff compare base.tdprof.gz traces-today/
     """
     from tracediff.aggregate.snapshot import write_snapshot
+    from tracediff.formatting import size as in_bytes
     from tracediff.profile.tables import ALL, OVER_RANKS
 
     for name in loading.tables:
@@ -45,5 +46,5 @@ def snapshot(where: str, loading: LoadArguments, output: str) -> int:
     if output != "-":
         files = len(traces.profiles)
         missing = f" (without {', '.join(OVER_RANKS)})" if ALL in loading.tables and len(traces.ranks) > 1 else ""
-        click.echo(f"wrote {output}: {files} file{'s' if files > 1 else ''} in {max(size >> 10, 1)} KB{missing}")
+        click.echo(f"wrote {output}: {files} file{'s' if files > 1 else ''} in {in_bytes(size)}{missing}")
     return 0

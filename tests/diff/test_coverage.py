@@ -55,7 +55,7 @@ def test_findings_that_hold_all_of_the_change_close():
     found = comparison.coverage
     assert found.change_us == comparison.us(comparison.step_time.delta)
     assert found.rest_us == pytest.approx(0, abs=1e-6)
-    assert coverage_line(comparison) == "All together: −1.60 of the step's change of −1.60 ms"
+    assert coverage_line(comparison) == "All together: −1.60 of −1.60 ms"
 
 
 def test_the_calls_of_compiled_code_are_a_finding_without_a_gpu(tmp_path):
@@ -83,9 +83,9 @@ def test_the_calls_of_compiled_code_are_no_finding_beside_a_gpu():
 def test_the_rest_is_named_where_one_state_or_steps_far_from_the_others_hold_it():
     comparison = compared(traces.FOLDER / "resnet50_workers0", traces.FOLDER / "resnet50_workers4")
     found = comparison.coverage
-    assert found.largest == "steps far from the others"
+    assert found.largest == "outlier steps"
     assert found.largest_us == pytest.approx(comparison.us(comparison.step_time.delta) - comparison.typical.delta)
-    assert coverage_line(comparison).endswith("not in them, above all, steps far from the others (+7.67 ms)")
+    assert coverage_line(comparison).endswith("not in them: outlier steps (+7.67 ms)")
 
 
 @traces.needs_traces

@@ -73,4 +73,8 @@ def test_work_of_several_operators_is_counted_as_a_whole():
     finding = tracediff.compare(str(samples / "loop"), str(samples / "vmap")).findings[0]
     assert finding.code == "count-change"
     largest = finding.evidence[0]
-    assert (largest.name, largest.control_count, largest.test_count) == ("aten::addmm and other gemm operators", 240, 21)
+    assert (largest.name, largest.control_count, largest.test_count) == (
+        "aten::addmm and other gemm operators",
+        240,
+        21,
+    )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from tracediff.collect.driver import CONTENDED, MANIFEST, write_json
 from tracediff.collect.measure import environment, peak_memory
+from tracediff.collect.user_code import git_commit
 from tracediff.errors import TracediffError
 
 
@@ -41,12 +43,22 @@ def add_run(run_folder: Path, settings: dict[str, Any], waiting: float | None = 
             **before,
             "schema": MANIFEST,
             "variant": before.get("variant", out.resolve().name),
+            "git_commit": _commit(before if others else {}),
             "world_size": _world_size(),
             "settings": {"device": device, "threads": threads, **settings},
             "environment": environment(device, threads),
             "runs": sorted([*others, run], key=lambda r: int(r["run"])),
         },
     )
+
+
+def _commit(before: dict[str, Any]) -> str | None:
+    """The commit of the program that runs, with ``+changes`` if files are modified; None outside a checkout, in a
+    notebook, and if a run of the set so far was of another.
+    """
+    program = getattr(sys.modules.get("__main__"), "__file__", None)
+    commit = git_commit(program) if program else None
+    return commit if before.get("git_commit", commit) == commit else None
 
 
 def _number(run_folder: Path) -> int:

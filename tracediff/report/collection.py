@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from tracediff.aggregate.averages import op_average
+from tracediff.aggregate.averages import op_average, used_steps
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.results import different_results, not_finite
 from tracediff.diff.statistics.runs import estimate
@@ -138,11 +138,6 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         return VariantRow(variant=manifest.variant, failed="its manifest lists no run")
     steps = _step_times(manifest)
     spreads = [_iqr([s.wall_us for s in r.unprofiled_steps]) for r in runs if r.unprofiled_steps]
-    overheads = [
-        median(s.wall_us for s in r.profiled_steps) / median(s.wall_us for s in r.unprofiled_steps) - 1
-        for r in runs
-        if r.profiled_steps and r.unprofiled_steps
-    ]
     memory = [r.peak_memory_bytes.device or r.peak_memory_bytes.host for r in runs]
     compiled = [r.compile for r in runs if r.compile]
     speedup, low, high = None, None, None
@@ -170,7 +165,7 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         kernels=kernels,
         ops=ops,
         graph_breaks=len(compiled[0].graph_breaks) if compiled else None,
-        overhead=median(overheads) if overheads else None,
+        overhead=_overhead(traces, steps),
         contended=sum(r.contended for r in runs),
         not_finite=not_finite(manifest),
         different=str(other) if (other := different_results(base, manifest)) else None,
@@ -180,6 +175,14 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
 def _step_times(manifest: Manifest) -> list[float]:
     """The median unprofiled step of each run that has some, µs."""
     return [median(s.wall_us for s in r.unprofiled_steps) for r in manifest.runs if r.unprofiled_steps]
+
+
+def _overhead(traces: TraceSet, unprofiled: list[float]) -> float | None:
+    """What the profiler adds to a step, as `compare` has it: the medians over runs of the median period of the used
+    steps in the traces and of the median step without the profiler, as a quotient − 1.
+    """
+    periods = [median(s.period_ns for s in used_steps(traces, run)) / 1000 for run in traces.runs]
+    return median(periods) / median(unprofiled) - 1 if periods and unprofiled else None
 
 
 def _iqr(values: list[float]) -> float:

@@ -12,7 +12,7 @@ from tracediff.diff.findings.same_work import DIFFERENT_WORK
 from tracediff.diff.findings.state_change import tested
 from tracediff.diff.findings.step import bound_by
 from tracediff.diff.reach import idle_fractions, reach
-from tracediff.diff.verdict import SAME_SENTENCE
+from tracediff.diff.verdict import SAME_SENTENCE, change_text
 from tracediff.formatting import change, counts, percent, percents, plural, signed_time, time_unit
 from tracediff.ingest.unread import unread_devices
 
@@ -84,13 +84,12 @@ def other_step_time(comparison: Comparison) -> str | None:
     if found is None:
         return None
     if not found.believed:
-        how = f"{percent(abs(found.change))} {'slower' if found.change > 0 else 'faster'}"
-        return f"without the profiler: {change(found.control_us, found.test_us)} per step ({how})"
+        how = change_text(found.change) if abs(found.change) >= SAME_SENTENCE else "as long"
+        return f"without the profiler: median {change(found.control_us, found.test_us)} per step ({how})"
     profiled = verdict.median_control_us, verdict.median_test_us
-    costs = percents(
-        *(with_it / us - 1 for with_it, us in zip(profiled, (found.control_us, found.test_us), strict=True))
-    )
-    return f"the tables are of profiled steps, {change(*profiled)}: the profiler adds {costs}"
+    without = found.control_us, found.test_us
+    longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, without, strict=True)))
+    return f"the tables are of profiled steps: median {change(*profiled)}, {longer} longer"
 
 
 def is_of_different_work(comparison: Comparison) -> bool:
@@ -120,19 +119,18 @@ def asides(comparison: Comparison) -> list[str]:
 
 
 def coverage_line(comparison: Comparison) -> str | None:
-    """``All together: −7.46 of the step's change of −6.10 ms; not in them, above all, op: other (+1.74 ms)``; None
-    where the findings have no time.
+    """``All together: −7.46 of −6.10 ms; not in them: op: other (+1.74 ms)``; None where the findings have no
+    time.
     """
     found = comparison.coverage
     if found is None:
         return None
     unit = time_unit([found.found_us, found.change_us])
-    figures = f"{unit.signed(found.found_us)} of the step's change of {unit.signed(found.change_us)} {unit.name}"
-    whole = f"All together: {figures}"
+    whole = f"All together: {unit.signed(found.found_us)} of {unit.signed(found.change_us)} {unit.name}"
     if abs(found.rest_us) <= CLOSE * max(abs(found.found_us), abs(found.change_us)):
         return whole
     if found.largest:
-        return f"{whole}; not in them, above all, {found.largest} ({signed_time(found.largest_us)})"
+        return f"{whole}; not in them: {found.largest} ({signed_time(found.largest_us)})"
     return f"{whole}; the rest is many small changes"
 
 
@@ -156,7 +154,7 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
         return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
     found = comparison.unprofiled
     if found is not None and found.believed:
-        return f"{verdict.difference}: {change(found.control_us, found.test_us)}; {verdict.conclusion}"
+        return f"{verdict.difference}: median {change(found.control_us, found.test_us)}; {verdict.conclusion}"
     unit = time_unit([verdict.control_us, verdict.test_us])
     figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"
     steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]

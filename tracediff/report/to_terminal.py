@@ -35,7 +35,9 @@ SMALL_STATE = 0.005
 """States below this fraction of the step share a row."""
 LEAST_CHANGE = 0.001
 """Fraction of the step below which the usual screen shows no change."""
-ROWS, LEAST_ROWS = 8, 1
+SMALL_FAMILY = 0.02
+"""Families of operators below this fraction share a row where the screen is too small for `FEW_ROWS` of changes."""
+ROWS, FEW_ROWS, LEAST_ROWS = 8, 4, 1
 """Rows of the table of changes: as many of these as fit on the screen."""
 SCREEN, OF_ONE_TABLE = 40, 15
 """Lines of a screen; rows where one table is asked for."""
@@ -53,6 +55,7 @@ class Screen:
             ``verbose``.
         sort: one of `sections.SORTS`.
         top: rows of each table of changes, and findings; None for five findings and ``rows``.
+        small_family: families of operators below this fraction of the step share a row.
         view: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
         modules: how the view by module sums them.
         tables: instead of the tables of changes the further tables that were loaded.
@@ -63,6 +66,7 @@ class Screen:
     sort: str = "change"
     top: int | None = None
     rows: int = ROWS
+    small_family: float = sections.SMALL_FAMILY
     view: str | None = None
     modules: Modules = ALL_MODULES
     tables: bool = False
@@ -71,7 +75,7 @@ class Screen:
     @property
     def is_usual(self) -> bool:
         """Whether nothing but the usual screen is asked for."""
-        return replace(self, sort="change", rows=ROWS) == USUAL
+        return replace(self, sort="change", rows=ROWS, small_family=sections.SMALL_FAMILY) == USUAL
 
 
 USUAL = Screen()
@@ -96,7 +100,7 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     parts += [*_health_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
     if not comparison.was_refused:
         parts += findings(comparison, screen.top, screen.verbose)
-        parts.append(_step_table(comparison, SMALL_STATE if brief else sections.SMALL_STATE))
+        parts.append(_step_table(comparison, SMALL_STATE if brief else sections.SMALL_STATE, screen.small_family))
         parts += _work(comparison, screen)
     if not brief:
         parts += _remarks("Health of the traces", sections.health_lines(comparison))
@@ -116,10 +120,17 @@ def show(
     room = SCREEN - ceil(len(last.rstrip()) / console.width)
     answer = render(comparison, screen)
     while usual and screen.rows > LEAST_ROWS and len(console.render_lines(answer)) > room:
-        screen = replace(screen, rows=screen.rows - 1)
+        screen = _shorter(screen)
         answer = render(comparison, screen)
     print_screen(console, answer)
     console.file.write(last)
+
+
+def _shorter(screen: Screen) -> Screen:
+    """``screen`` with a row of changes less; when few are left, first with more families of operators in one row."""
+    if screen.rows > FEW_ROWS or screen.small_family == SMALL_FAMILY:
+        return replace(screen, rows=screen.rows - 1)
+    return replace(screen, small_family=SMALL_FAMILY)
 
 
 def _caution_line(comparison: Comparison, unlike: bool) -> list[RenderableType]:
@@ -196,8 +207,8 @@ def _dim(text: str | None) -> list[RenderableType]:
     return [Padding(Text(text, style="dim"), (0, 2))] if text else []
 
 
-def _step_table(comparison: Comparison, small: float) -> RenderableType:
-    rows = sections.step_rows(comparison, small)
+def _step_table(comparison: Comparison, small: float, small_family: float) -> RenderableType:
+    rows = sections.step_rows(comparison, small, small_family)
     step, us = comparison.step_time, comparison.us
     unit = time_unit([us(step.control), us(step.test)])
     table = _table("Where the step went", unit)

@@ -19,7 +19,7 @@ LEAST = 0.01
 """Fraction of the step below which neither the findings nor the change have anything to account for."""
 MOST_OF_IT = 0.5
 """Part of the rest that one state or family holds to be named."""
-FAR_STEPS = "steps far from the others"
+FAR_STEPS = "outlier steps"
 
 
 def coverage(comparison: Comparison) -> Coverage | None:

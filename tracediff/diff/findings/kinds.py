@@ -290,7 +290,7 @@ COMPILED_CALLS = FindingKind(
     "the host's own time in the calls of compiled code makes up ≥ 10 % of the step's change and ≥ 1 % of the step; "
     "only without a GPU: beside one, [host-time](#host-time) holds what of it the GPU waits for",
     "self time of `CompiledFunction`, `Torch-Compiled Region`, `TorchDynamo Cache Lookup` and the like",
-    "compile larger regions: fewer graph breaks, fewer calls",
+    "compile larger regions: fewer graph breaks",
     section="changes",
     tab="scopes",
     closer="--device cpu",

@@ -14,7 +14,7 @@ from tracediff.formatting import PERCENT, count, percent, plural, time, time_uni
 from tracediff.ingest.unread import shortened, unread_devices
 from tracediff.profile.step_states import state_label
 from tracediff.report.plain_table import Table
-from tracediff.report.sections import BY_TITLES
+from tracediff.report.sections import BY_TITLES, SMALL_FAMILY
 from tracediff.report.table import one_sided
 from tracediff.report.text import hardware, steps_used
 
@@ -88,11 +88,19 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
 
 
 def _states(analysis: Analysis) -> Table:
-    gpu = analysis.side.has_gpu
+    """In the order of a comparison: families of operators the largest first, the smallest of them in one row."""
     states = [s for s in analysis.states if s.ns]
+    families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -s.ns)
+    small = [s for s in families if s.ns < SMALL_FAMILY * analysis.period]
+    left_out = small if len(small) > 1 else []
+    shown = [s for s in (*families, *(s for s in states if s not in families)) if s not in left_out]
+    times = [(state_label(s.name, analysis.side.has_gpu), s.ns) for s in shown]
+    if left_out:
+        place = len(families) - len(left_out)
+        times.insert(place, (f"op: {len(left_out)} smaller families", sum(s.ns for s in left_out)))
+    times.append(("step", sum(s.ns for s in states)))
     unit = time_unit([analysis.us(analysis.period)])
-    rows = [(state_label(s.name, gpu), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.period)) for s in states]
-    rows.append(("step", unit.plain(analysis.us(analysis.period)), _part(sum(s.ns for s in states), analysis.period)))
+    rows = [(name, unit.plain(analysis.us(ns)), _part(ns, analysis.period)) for name, ns in times]
     return Table("Where the step goes", "", heads=("state", f"time ({unit.name})", "share"), texts=1, rows=tuple(rows))
 
 
