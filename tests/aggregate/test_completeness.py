@@ -103,6 +103,16 @@ def test_runs_that_do_another_amount_of_work(tmp_path):
     assert (reason.control, reason.test) == ("1 of 3 runs", "1 of 3 runs")
 
 
+def test_runs_that_are_copies_of_one_recording(tmp_path):
+    for run, kernels in ((1, 20), (2, 20), (3, 21)):
+        work = [event for k in range(kernels) for event in launched(k)]
+        write(tmp_path / f"run{run}" / "rank0.json", document([step(1, 0, 1000), *work]))
+    traces = load(tmp_path)
+    comparison = compare_sets(traces, load(tmp_path / "run1"))
+    reason = next(r for r in comparison.comparability.reasons if r.code == "copied-runs")
+    assert (reason.control, reason.test) == ("run 2 = run 1", "none")
+
+
 def launched(k):
     at = 10 * k
     return [

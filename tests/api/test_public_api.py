@@ -1,6 +1,7 @@
 """The library as its users call it: every public name, what its functions return, and how its objects print."""
 
 import importlib
+import json
 
 import pytest
 from traces import FOLDER, needs_traces
@@ -46,6 +47,11 @@ def test_findings_are_objects(diff):
         assert isinstance(finding, tracediff.Finding)
         assert finding.code
         assert finding.title
+
+
+def test_coverage_is_that_of_the_document(diff):
+    document = json.loads(diff.to_json())["coverage"]
+    assert {name: getattr(diff.coverage, name) for name in document} == document
 
 
 def test_groups_name_operators_shapes_and_kernels_of_both_sides(diff):

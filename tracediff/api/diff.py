@@ -10,7 +10,7 @@ from tracediff.api.charted import Charted
 from tracediff.api.frames import frame_of, known_view, table_frame, written
 from tracediff.charts.accessor import Charts
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.finding import Finding
+from tracediff.diff.findings.finding import Coverage, Finding
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import VIEWS, Modules, Sum, summed, summed_by
@@ -189,6 +189,13 @@ class Diff(Charted):
     def findings(self) -> tuple[Finding, ...]:
         """What explains the change, the most important first: code, title, detail, delta_us (µs per step), evidence."""
         return self.comparison.findings
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """What the findings account for together, in µs per step: found_us of change_us, rest_us, largest, largest_us;
+        None where they have no time.
+        """
+        return self.comparison.coverage
 
     @property
     def charts(self) -> Charts:

@@ -21,7 +21,16 @@ DOUBTFUL = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype
 """Codes of which each makes it doubtful what a difference in time means. Other operators or results alone do not:
 rewritten code does the same work, and a change of the model may be what is compared.
 """
-ANY_SIDE = ("unread-device", "other-capture", "unequal-runs", "contended", "truncated", "compile-in-window", "warm-up")
+ANY_SIDE = (
+    "unread-device",
+    "other-capture",
+    "copied-runs",
+    "unequal-runs",
+    "contended",
+    "truncated",
+    "compile-in-window",
+    "warm-up",
+)
 """Codes of problems of one side, which need no difference between the sides."""
 COMPILING = re.compile(
     r"^(?:_?compile|entire_|bytecode_tracing|build_guards|backend_compile|call_user_compiler|create_aot|aot_"
@@ -51,6 +60,7 @@ SHORT = {
     "steps": "used steps",
     "compile-in-window": "torch.compile ran in used steps",
     "warm-up": "slow first step",
+    "copied-runs": "copies of runs",
     "unequal-runs": "unequal runs",
     "contended": "disturbed runs",
     "graph-capture": "operators of graphs on one side",
@@ -173,6 +183,11 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
             _compiling,
         ),
         ("warm-up", "the first used step is much slower than the others: leave it out with --skip-first", _warming_up),
+        (
+            "copied-runs",
+            "files are copies of one recording, which counts as several runs: leave them out",
+            _copied_runs,
+        ),
         ("unequal-runs", "runs of one side do different amounts of work per step", _unequal_runs),
         (
             "graph-capture",
@@ -260,6 +275,22 @@ def _captured_kernels(side: TraceSet) -> tuple[int, int]:
 def _unequal_runs(side: TraceSet) -> str:
     odd = sum(note.count for note in side.notes if note.code == "unequal-runs")
     return f"{odd} of {len(side.runs)} runs" if odd else ""
+
+
+def _copied_runs(side: TraceSet) -> str:
+    """``run2 = run1``: runs whose steps and operations all lasted as long as another's, to the nanosecond."""
+    first: dict[tuple[bytes, ...], str] = {}
+    copies = []
+    for run in side.runs:
+        files = [profile for rank in sorted(run.ranks) for profile in run.ranks[rank]]
+        times = tuple(
+            part.tobytes()
+            for p in files
+            for part in (p.step_numbers, p.periods, p.ops.step, p.ops.count, p.ops.total_ns)
+        )
+        if first.setdefault(times, run.name) != run.name:
+            copies.append(f"{run.name} = {first[times]}")
+    return ", ".join(copies[:2]) + (" …" if len(copies) > 2 else "")
 
 
 def _warming_up(side: TraceSet) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.findings.coverage import CLOSE
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence
 from tracediff.diff.findings.kernels import REACHES
@@ -19,8 +20,6 @@ from tracediff.ingest.unread import unread_devices
 LEAST_REACH = 0.05
 """Part of a change of GPU time that reaches the step below which none does."""
 HARDLY = "faster kernels would hardly shorten it"
-CLOSE = 0.05
-"""Part of the change that may be in no finding without a word."""
 GPU_COUNTS = "about {} of saved GPU time shortens the step"
 
 

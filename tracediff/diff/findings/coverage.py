@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LEAST = 0.01
 """Fraction of the step below which neither the findings nor the change have anything to account for."""
+CLOSE = 0.05
+"""Part of the change, and of what was found, that may be in no finding without a word."""
 MOST_OF_IT = 0.5
 """Part of the rest that one state or family holds to be named."""
 FAR_STEPS = "outlier steps"
@@ -36,6 +38,8 @@ def coverage(comparison: Comparison) -> Coverage | None:
     if not findings or max(abs(found), abs(changed)) < LEAST * comparison.us(max(step.control, step.test)):
         return None
     rest = changed - found
+    if abs(rest) <= CLOSE * max(abs(found), abs(changed)):
+        return Coverage(found, changed)
     outside = _outside(comparison, covers)
     if not any(f.kind is kinds.OUTLIER_STEP for f in findings):
         outside[FAR_STEPS] = changed - comparison.typical.delta

@@ -74,7 +74,8 @@ class Coverage:
     Attributes:
         found_us: the changes of their states and work, each counted once; of GPU work the part that reaches the step.
         change_us: the change of the step.
-        largest: the state or family of GPU work that holds most of the rest, in words; empty if none does.
+        largest: the state or family of GPU work that holds most of the rest, in words; empty if none does, and if the
+            rest is small.
         largest_us: its change that is in no finding.
     """
 
