@@ -80,12 +80,31 @@ def test_the_calls_of_compiled_code_are_no_finding_beside_a_gpu():
 
 
 @traces.needs_traces
-def test_the_rest_is_named_where_one_state_or_steps_far_from_the_others_hold_it():
-    comparison = compared(traces.FOLDER / "resnet50_workers0", traces.FOLDER / "resnet50_workers4")
+def test_the_rest_is_named_where_one_state_holds_it():
+    comparison = compared(traces.FOLDER / "bertsmall_h100", traces.FOLDER / "bertsmall_mi300")
     found = comparison.coverage
-    assert found.largest == "outlier steps"
-    assert found.largest_us == pytest.approx(comparison.us(comparison.step_time.delta) - comparison.typical.delta)
-    assert coverage_line(comparison).endswith("not in them: outlier steps (+7.67 ms)")
+    assert found.largest_us == pytest.approx(found.rest_us, rel=0.02)
+    assert coverage_line(comparison) == "All together: −462.1 of −418.8 µs; not in them: idle: synchronising (+42.8 µs)"
+
+
+@traces.needs_traces
+def test_outlier_steps_that_are_no_cause_stay_in_the_states():
+    """Step 9 of the test side is an outlier, and 7.7 ms of the change."""
+    comparison = compared(traces.FOLDER / "resnet50_workers0", traces.FOLDER / "resnet50_workers4")
+    assert coverage_line(comparison) == "All together: −44.2 of −42.7 ms"
+
+
+def test_outlier_steps_that_are_the_cause_count_once(tmp_path):
+    def looped(path, last):
+        events, start = [], 0
+        for number, length in enumerate((1000, 1000, 1000, 1000, 1000, last)):
+            events += [step(number, start, length), op("aten::mm", start + 10, 200)]
+            start += length
+        return write(path, document(events))
+
+    comparison = compared(looped(tmp_path / "a.json", 1000), looped(tmp_path / "b.json", 9000))
+    assert [f.code for f in comparison.findings if f.weight_us] == ["outlier-step"]
+    assert comparison.coverage.found_us == pytest.approx(comparison.coverage.change_us)
 
 
 @traces.needs_traces

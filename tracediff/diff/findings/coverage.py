@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Coverage
-from tracediff.diff.findings.host import HOST_STATES, uncovered_idle
+from tracediff.diff.findings.host import HOST_STATES
 from tracediff.diff.findings.kernels import weight
-from tracediff.diff.reach import BUSY_STATES
+from tracediff.diff.reach import BUSY_STATES, reach
 from tracediff.profile.step_states import state_label
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ CLOSE = 0.05
 """Part of the change, and of what was found, that may be in no finding without a word."""
 MOST_OF_IT = 0.5
 """Part of the rest that one state or family holds to be named."""
-FAR_STEPS = "outlier steps"
 
 
 def coverage(comparison: Comparison) -> Coverage | None:
@@ -29,26 +28,35 @@ def coverage(comparison: Comparison) -> Coverage | None:
     findings = [f for f in comparison.findings if f.weight_us]
     covers = frozenset[int | str]().union(*(f.covers for f in findings))
     step, groups = comparison.step_time, comparison.work.groups
-    control, test = comparison.typical.within({s.name for s in step.states if s.name in covers})
-    found = test - control + weight(comparison, sum(groups[i].delta for i in covers if isinstance(i, int)))
+    by_outliers = any(f.kind is kinds.OUTLIER_STEP for f in findings)
+    states = _changes_of_states(comparison, typical=by_outliers)
+    found = sum(us for name, us in states.items() if name in covers)
+    found += weight(comparison, sum(groups[i].delta for i in covers if isinstance(i, int)))
     found += sum(f.weight_us for f in findings if not f.covers)  # outlier steps, and calls that are no state
     if comparison.gpu_time.groups and not covers.isdisjoint(HOST_STATES):
-        found -= uncovered_idle(comparison)
+        # idle time that there is only because GPU work became less, or more, without the step
+        found += (1 - reach(comparison)) * sum(states.get(name, 0.0) for name in BUSY_STATES)
     changed = comparison.us(step.delta)
     if not findings or max(abs(found), abs(changed)) < LEAST * comparison.us(max(step.control, step.test)):
         return None
     rest = changed - found
     if abs(rest) <= CLOSE * max(abs(found), abs(changed)):
         return Coverage(found, changed)
-    outside = _outside(comparison, covers)
-    if not any(f.kind is kinds.OUTLIER_STEP for f in findings):
-        outside[FAR_STEPS] = changed - comparison.typical.delta
+    outside = _outside(comparison, states, covers)
     holding = [(abs(us), name) for name, us in outside.items() if us * rest >= MOST_OF_IT * rest**2]
     _, largest = max(holding, default=(0.0, ""))
     return Coverage(found, changed, largest, outside.get(largest, 0.0))
 
 
-def _outside(comparison: Comparison, covers: frozenset[int | str]) -> dict[str, float]:
+def _changes_of_states(comparison: Comparison, typical: bool) -> dict[str, float]:
+    """The change of each state in µs; of ``typical`` steps where the others are a finding of their own."""
+    if typical:
+        control, test = comparison.typical.control, comparison.typical.test
+        return {name: test.get(name, 0.0) - control.get(name, 0.0) for name in {**control, **test}}
+    return {state.name: comparison.us(state.delta) for state in comparison.step_time.states}
+
+
+def _outside(comparison: Comparison, states: dict[str, float], covers: frozenset[int | str]) -> dict[str, float]:
     """The states and the families of GPU work in words → the change of their part that is not in ``covers``, in µs."""
     has_gpu = bool(comparison.gpu_time.groups)
     outside: dict[str, float] = defaultdict(float)
@@ -60,7 +68,7 @@ def _outside(comparison: Comparison, covers: frozenset[int | str]) -> dict[str, 
             for sign, members in zip((-1, 1), group.sides, strict=True):
                 for member in members:
                     inside[f"op:{member.family}"] += sign * comparison.us(member.ns)
-    for state in comparison.step_time.states:
-        if state.name not in covers and not (has_gpu and state.name in BUSY_STATES):
-            outside[state_label(state.name, has_gpu)] += comparison.us(state.delta) - inside[state.name]
+    for name, us in states.items():
+        if name not in covers and not (has_gpu and name in BUSY_STATES):
+            outside[state_label(name, has_gpu)] += us - inside[name]
     return outside

@@ -46,7 +46,7 @@ def host_time(comparison: Comparison) -> list[Finding]:
         return []
     culprits = held_by(comparison, states)
     what = "host work that the GPU waits for" if on_gpu else "Python outside of operators"
-    covered = uncovered_idle(comparison) if on_gpu else 0.0
+    covered = _uncovered(comparison) if on_gpu else 0.0
     advice = "Look at these operators and Python functions on the host." if found.delta_us > 0 else ""
     if found.delta_us > 0 and culprits and culprits[0].name == NOTHING_RECORDED:
         advice = "Record with stacks (with_stack=True) to see which Python functions it is."
@@ -69,7 +69,7 @@ def host_time(comparison: Comparison) -> list[Finding]:
     ]
 
 
-def uncovered_idle(comparison: Comparison) -> float:
+def _uncovered(comparison: Comparison) -> float:
     """By how many µs the idle time rose only because GPU work became less without the step becoming shorter."""
     busy = comparison.typical.within(BUSY_STATES)
     return (1 - reach(comparison)) * (busy[0] - busy[1])
