@@ -337,9 +337,7 @@ class Coverage(Struct):
 
     found_us: Annotated[
         float,
-        Meta(
-            description="changes of what the findings cover, each once, µs per step; of GPU work its part in the step"
-        ),
+        Meta(description="changes of what the findings cover, each once, µs per step; of GPU work the busy time"),
     ]
     change_us: Annotated[float, Meta(description="the change of the step")]
     rest_us: Annotated[float, Meta(description="the change that is in no finding: change_us - found_us")]

@@ -72,7 +72,7 @@ class Coverage:
     """What all findings together account for, in µs per step.
 
     Attributes:
-        found_us: the changes of their states and work, each counted once; of GPU work the part that reaches the step.
+        found_us: the changes of their states and work, each counted once; of GPU work those of the busy states.
         change_us: the change of the step.
         largest: the state or family of GPU work that holds most of the rest, in words; empty if none does, and if the
             rest is small.
