@@ -12,18 +12,18 @@ FUSED = {"aten::_fused_adam_": 1, "aten::_foreach_add_": 1}
 COMPILED = {"graph_1_cpp_fused__foreach_copy_0": 1}
 
 
-def trained(path, operators, us, scalar="float"):
+def trained(path, operators, us, scalar="float", name="Adam"):
     """Two steps: a product of 200 µs, and the optimizer's ``operators`` (name → number) of ``us`` µs together."""
     events = []
     each = us / sum(operators.values())
     for number, start in enumerate((0, 1000)):
         events += [step(number, start, 1000), op("aten::mm", start + 10, 200)]
         at = start + 300
-        events.append(annotation("Optimizer.step#Adam.step", at - 1, us + 2))
-        for name, times in operators.items():
+        events.append(annotation(f"Optimizer.step#{name}.step", at - 1, us + 2))
+        for operator, times in operators.items():
             for _ in range(times):
                 dtypes = {"Input Dims": [[64], []], "Input type": ["float", scalar]}
-                events.append(op(name, round(at, 3), each, **dtypes))
+                events.append(op(operator, round(at, 3), each, **dtypes))
                 at += each
     return str(write(path, document(events)))
 
@@ -45,6 +45,15 @@ def test_an_optimizer_of_another_kind_is_named_and_holds_its_operators(tmp_path,
     assert first.delta_us == pytest.approx(-180)
     assert "count-change" not in {f.code for f in found}
     assert {part.code for part in first.parts} <= {"count-change", "fused"}
+
+
+def test_another_optimizer_is_named(tmp_path):
+    paths = [
+        trained(tmp_path / "a.json", PER_TENSOR, 300),
+        trained(tmp_path / "b.json", {"aten::add_": 12}, 60, name="SGD"),
+    ]
+    first = compare_sets(*load_sets(paths)).findings[0]
+    assert first.title.startswith("the optimizer is SGD instead of Adam: 60 → 12 operators, 300.0 → 60.0 µs")
 
 
 def test_the_sides_can_be_swapped(tmp_path):

@@ -130,7 +130,7 @@ def coverage_line(comparison: Comparison) -> str | None:
         return whole
     if found.largest:
         return f"{whole}; not in them: {found.largest} ({signed_time(found.largest_us)})"
-    return f"{whole}; the rest is many small changes"
+    return f"{whole}; not in them: {signed_time(found.rest_us)} of several kinds"
 
 
 def same_gpu_work(comparison: Comparison) -> str | None:

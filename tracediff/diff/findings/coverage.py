@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Coverage
+from tracediff.diff.findings.same_work import DIFFERENT_WORK
 from tracediff.diff.groups import Group
 from tracediff.diff.reach import BUSY_STATES
 from tracediff.profile.kernels.families import COMMUNICATION
@@ -29,7 +30,11 @@ MOST_BUSY = 1.5
 
 
 def coverage(comparison: Comparison) -> Coverage | None:
-    """What the findings of ``comparison`` account for; None if they have no time, or it and the change are small."""
+    """What the findings of ``comparison`` account for; None if they have no time, if it and the change are small, and
+    if the sides do different work, of which the findings are no account.
+    """
+    if any(f.kind in DIFFERENT_WORK for f in comparison.findings):
+        return None
     findings = [f for f in comparison.findings if f.weight_us]
     covers = frozenset[int | str]().union(*(f.covers for f in findings))
     states = _changes_of_states(comparison, typical=any(f.kind is kinds.OUTLIER_STEP for f in findings))

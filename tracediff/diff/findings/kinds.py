@@ -199,9 +199,9 @@ COUNT_CHANGE = FindingKind(
 )
 OPTIMIZER_CHANGE = FindingKind(
     "optimizer-change",
-    "the optimizer's step runs operators of another kind (per tensor, foreach, fused, compiled), and its work changed "
-    "by ≥ 1 % of all work",
-    "names of operators in the phase `optimizer`",
+    "the optimizer is another one, or its step runs operators of another kind (per tensor, foreach, fused, compiled), "
+    "and its work changed by ≥ 1 % of all work",
+    "`Optimizer.step#…`, and names of operators in the phase `optimizer`",
     "nothing if you asked for it; otherwise look for `foreach`, `fused` and `capturable` of the optimizer",
     closer="--by phase",
 )
@@ -255,8 +255,8 @@ SHAPE_CHANGE = FindingKind(
 WORKLOAD_CHANGED = FindingKind(
     "workload-changed",
     "≥ 10 % of the work has other shapes than on the other side; or most work with recorded shapes is of another batch "
-    "size; or ≥ 60 % of the work is done a whole number of times as often (on the test side: only in files without "
-    "steps), or in files without steps ≥ 80 % of it in any other ratio: the workloads differ; it comes first",
+    "size, or of sizes that differ by one factor; or ≥ 60 % of the work is done a whole number of times as often (on "
+    "the test side: only in files without steps), or in files without steps ≥ 80 % of it in any other ratio: the workloads differ; it comes first",
     "`Input Dims`, not between compiled and uncompiled code; counts of operators",
     "compare like with like first",
     closer="--by op",

@@ -1,7 +1,8 @@
-"""Finding of the optimizer's implementation: one operator per tensor, foreach, fused or compiled."""
+"""Finding of the optimizer: another one, or another implementation (per tensor, foreach, fused, compiled)."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 PHASE = "optimizer"
+STEP = re.compile(r"^Optimizer\.step#([\w.]{1,80})\.step$")
 FEW_FOREACH = 3
 """Fewer kinds of foreach operators may be helpers of an implementation that is none."""
 SHOWN = 5
 
 
 def optimizers(comparison: Comparison) -> list[Finding]:
-    """optimizer-change: the optimizer's step runs operators of another kind."""
+    """optimizer-change: the step is another optimizer's, or runs operators of another kind."""
     sides: tuple[list[Member], list[Member]] = ([], [])
     covers, changed = set(), 0
     for i, group in enumerate(comparison.work.groups):
@@ -31,8 +33,8 @@ def optimizers(comparison: Comparison) -> list[Finding]:
             changed += abs(group.delta)
             for members, own in zip(sides, group.sides, strict=True):
                 members.extend(own)
-    before, after = map(_runs, sides)
-    if not before or not after or before == after or not matters(comparison, changed):
+    difference = _difference(_names(comparison), (_runs(sides[0]), _runs(sides[1])))
+    if not difference or not matters(comparison, changed):
         return []
     us, number = comparison.us, comparison.number
     n, ns = [[sum(getattr(m, what) for m in side) for side in sides] for what in ("count", "ns")]
@@ -41,8 +43,7 @@ def optimizers(comparison: Comparison) -> list[Finding]:
     return [
         Finding(
             kinds.OPTIMIZER_CHANGE,
-            f"the optimizer runs {after} instead of {before}: {counts(*map(number, n))} {noun_of(comparison)}, "
-            f"{times} per step",
+            f"the optimizer {difference}: {counts(*map(number, n))} {noun_of(comparison)}, {times} per step",
             f"{reaches(comparison)}It is all work inside of the optimizer's step.",
             delta_us=us(delta),
             weight_us=weight(comparison, delta),
@@ -50,6 +51,23 @@ def optimizers(comparison: Comparison) -> list[Finding]:
             covers=frozenset(covers),
         )
     ]
+
+
+def _difference(names: tuple[str, str], runs: tuple[str, str]) -> str:
+    """``is SGD instead of AdamW``, else ``runs foreach operators instead of operators per tensor``; empty if neither is
+    another, or a side has no optimizer.
+    """
+    if all(names) and names[0] != names[1]:
+        return f"is {names[1]} instead of {names[0]}"
+    return f"runs {runs[1]} instead of {runs[0]}" if all(runs) and runs[0] != runs[1] else ""
+
+
+def _names(comparison: Comparison) -> tuple[str, str]:
+    """The optimizers whose steps both sides run: ``AdamW``; empty where that is not recorded."""
+    steps = [(match[1], op) for op in comparison.ops if (match := STEP.match(op.raw_name))]
+    control = sorted({name for name, op in steps if op.control_count})
+    test = sorted({name for name, op in steps if op.test_count})
+    return ", ".join(control), ", ".join(test)
 
 
 def _runs(members: list[Member]) -> str:

@@ -20,7 +20,7 @@ from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.kernels import counted, of_group
 from tracediff.diff.groups import Group
-from tracediff.diff.matching.batch_ratio import Shapes, batch_ratio, shape_key
+from tracediff.diff.matching.batch_ratio import Shapes, shape_key, size_ratio
 from tracediff.diff.matching.match import PLACED_AS
 from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.formatting import counts, percent, plural, time_unit
@@ -232,14 +232,19 @@ def workload(comparison: Comparison) -> list[Finding]:
     share, examples = found
     us = comparison.us
     evidence = tuple(Evidence(name, None, None, us(c), us(t)) for name, c, t in examples[:5])
-    ratio = batch_ratio(*comparison.trees)
+    sized = size_ratio(*comparison.trees)
     shaped = _shaped(comparison)
-    if ratio is not None and share >= OTHER_BATCH * shaped:
+    if sized is not None and share >= OTHER_BATCH * shaped:
+        ratio, is_batch = sized
         times = str(ratio.numerator) if ratio.denominator == 1 else f"{ratio.numerator}/{ratio.denominator}"
-        title = f"another batch size: the first dimension of the inputs is {times} times as large"
+        title = f"inputs of other sizes: the dimensions that differ are {times} times as large"
+        advice = "Compare equal workloads."
+        if is_batch:
+            title = f"another batch size: the first dimension of the inputs is {times} times as large"
+            advice = "Compare equal workloads, or times per sample."
         detail = (
             f"Of the work whose shapes are recorded ({percent(shaped)} of all), {percent(share / shaped)} has shapes "
-            "that the other side does not have. Compare equal workloads, or times per sample."
+            f"that the other side does not have. {advice}"
         )
         return [Finding(kinds.WORKLOAD_CHANGED, title, detail, evidence=evidence)]
     title = f"{percent(share)} of the work has other shapes than on the other side"

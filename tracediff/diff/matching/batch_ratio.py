@@ -25,6 +25,9 @@ TENSORS = {
 }
 """Operands of operators that compiled code calls with its output as one more."""
 
+MOSTLY_FIRST = 0.85
+"""Part of the dimensions that differ from which they are those of a batch; gradients of weights have it elsewhere."""
+
 Shapes = tuple[str, ...]
 """Shapes of the tensors of one call, as `shape_key` gives them."""
 ComparedShapes = dict[str, dict[Shapes, Shapes]]
@@ -71,9 +74,16 @@ def compared_shapes(control: CallTree, test: CallTree) -> tuple[ComparedShapes, 
     return out
 
 
-def batch_ratio(control: CallTree, test: CallTree) -> Fraction | None:
-    """The ratio (test / control) of the first dimensions of the sides' shapes; None if there is no such one."""
-    return _ratio(_shapes_by_op(control), _shapes_by_op(test))
+def size_ratio(control: CallTree, test: CallTree) -> tuple[Fraction, bool] | None:
+    """The ratio (test / control) of the sides' dimensions that differ, and whether they are mostly first ones, as of
+    another batch; of a wider model, or of longer sequences, others differ, too. None if there is no such ratio.
+    """
+    a, b = _shapes_by_op(control), _shapes_by_op(test)
+    ratio = _ratio(a, b)
+    if ratio is None:
+        return None
+    leading = [is_first for c, t, is_first in _differing(a, b) if t == c * ratio]
+    return ratio, sum(leading) >= MOSTLY_FIRST * len(leading)
 
 
 def _shapes_by_op(tree: CallTree) -> dict[str, list[Shapes]]:
@@ -96,6 +106,13 @@ def _ratio(a: dict[str, list[Shapes]], b: dict[str, list[Shapes]]) -> Fraction |
         return None
     (ratio, count), *_ = sorted(ratios.items(), key=lambda r: (-r[1], r[0]))
     return ratio if 2 * count > sum(ratios.values()) else None
+
+
+def _differing(a: dict[str, list[Shapes]], b: dict[str, list[Shapes]]) -> Iterator[tuple[int, int, bool]]:
+    """The `_dimensions` that differ."""
+    for op in a.keys() & b.keys():
+        for x, y in zip(a[op], b[op], strict=False):
+            yield from ((c, t, leading) for c, t, leading in _dimensions(x, y) or () if c != t)
 
 
 def _mapped(control: list[Shapes], test: list[Shapes], ratio: Fraction) -> dict[Shapes, Shapes] | None:
