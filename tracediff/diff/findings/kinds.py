@@ -256,7 +256,8 @@ WORKLOAD_CHANGED = FindingKind(
     "workload-changed",
     "≥ 10 % of the work has other shapes than on the other side; or most work with recorded shapes is of another batch "
     "size, or of sizes that differ by one factor; or ≥ 60 % of the work is done a whole number of times as often (on "
-    "the test side: only in files without steps), or in files without steps ≥ 80 % of it in any other ratio: the workloads differ; it comes first",
+    "the test side: only in files without steps), or in files without steps ≥ 80 % of it in any other ratio: the "
+    "workloads differ; it comes first",
     "`Input Dims`, not between compiled and uncompiled code; counts of operators",
     "compare like with like first",
     closer="--by op",
