@@ -8,7 +8,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.coverage import CLOSE
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence
-from tracediff.diff.findings.kernels import REACHES
+from tracediff.diff.findings.parts import REACHES
 from tracediff.diff.findings.same_work import DIFFERENT_WORK
 from tracediff.diff.findings.state_change import tested
 from tracediff.diff.findings.step import bound_by

@@ -129,6 +129,14 @@ ALGORITHM_SWAP = FindingKind(
     "work [matched](matching.md) at level op, by family",
     "check dtype, layout and library versions",
 )
+OPERATOR_SWAP = FindingKind(
+    "operator-swap",
+    "other operators of the same family run in the same place, and their time changed by ≥ 2 %, and by ≥ 1 % of all "
+    "work",
+    "work [matched](matching.md) whose operators are others on both sides",
+    "read what changed in the program",
+    closer="--by op",
+)
 CUDNN_CHOICE = FindingKind(
     "cudnn-choice",
     "convolutions run other kernels and take as long as before (within 5 %)",

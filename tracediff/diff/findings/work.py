@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.kernels import (
-    became,
+from tracediff.diff.findings.kernels import became
+from tracediff.diff.findings.parts import (
     change_of,
     counted,
     largest,
