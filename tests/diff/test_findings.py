@@ -186,8 +186,8 @@ def test_kernels_of_another_operator_and_what_it_launches_beside_them(tmp_path):
     control = attention("flash_fwd_kernel", op_name="aten::_flash_attention_forward")
     test = attention("quant_per_warp_int8_kernel", "qk_int_sv_f16_attn_kernel", op_name="sage::attention")
     comparison = compare_events(tmp_path, control, test)
-    first = finding(comparison, "algorithm-swap")
-    assert first.title.startswith("attention kernels replaced, 100 % slower: 40.0 → 80.0 µs")
+    first = finding(comparison, "operator-swap")
+    assert first.title.startswith("sage::attention instead of aten::_flash_attention_forward: 40.0 → 80.0 µs")
     assert {"quant_per_warp_int8_kernel", "qk_int_sv_f16_attn_kernel"} <= set(first.evidence[0].name.split())
     assert "count-change" not in codes(comparison)
 

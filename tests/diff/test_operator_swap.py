@@ -41,7 +41,8 @@ def test_an_activation_in_the_place_of_another(tmp_path, runs, on_gpu):
     first = findings(control, test)[0]
     assert first.code == "operator-swap"
     assert first.title.startswith("aten::relu instead of aten::gelu: ")
-    assert [e.name for e in first.evidence] == ["aten::gelu → aten::relu"]
+    kernels = ": gelu_kernel → relu_kernel" if on_gpu else ""
+    assert [e.name for e in first.evidence] == [f"aten::gelu → aten::relu{kernels}"]
     back = findings(test, control)[0]
     assert back.title.startswith("aten::gelu instead of aten::relu: ")
     assert back.delta_us == pytest.approx(-first.delta_us)

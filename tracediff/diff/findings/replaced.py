@@ -78,8 +78,9 @@ def _operators(comparison: Comparison, whole: Part) -> tuple[str, str]:
 
 
 def _operator_swap(group: Group) -> str:
-    """``aten::gelu → aten::relu``."""
-    return " → ".join(max(side, key=lambda m: (m.ns, m.op or "")).op or "" for side in group.sides)
+    """``aten::gelu → aten::relu``, and behind it the kernels of a GPU."""
+    ops = " → ".join(max(side, key=lambda m: (m.ns, m.op or "")).op or "" for side in group.sides)
+    return ops if group.largest in ops else f"{ops}: {_kernels(group)}"
 
 
 def swapped(comparison: Comparison) -> list[Finding]:
@@ -126,8 +127,13 @@ def _why_other_kernels(comparison: Comparison) -> str:
 
 
 def _swap_name(group: Group) -> str:
+    return f"{group.call}: {_kernels(group)}" if group.call else _kernels(group)
+
+
+def _kernels(group: Group) -> str:
+    """``old_kernel → new_kernel + another``."""
     before, after = (" + ".join(dict.fromkeys(display_name(m.name) for m in side[:2])) for side in group.sides)
-    return f"{group.call}: {before} → {after}" if group.call else f"{before} → {after}"
+    return f"{before} → {after}"
 
 
 RULES = (swapped_operators, swapped)
