@@ -131,7 +131,7 @@ def test_the_parts_close_in_the_real_pairs(control, test):
 def test_work_without_a_finding_is_named_as_a_whole():
     """The GPU of the one is slower throughout, which a step that waits for the host does not show."""
     found = compared(traces.FOLDER / "falconsai_h100", traces.FOLDER / "falconsai_mi300").coverage
-    assert found.largest == "other work on the GPU"
+    assert found.largest == "GPU work"
     assert found.largest_us == pytest.approx(found.rest_us, rel=0.1)
 
 

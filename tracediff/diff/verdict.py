@@ -205,7 +205,7 @@ def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tu
     if not (far or opposite):
         return f"{labels[1]} {is_different(change, of)}"
     mean = "unchanged" if abs(change) < SAME_SENTENCE else change_text(change)
-    return f"{labels[1]} {is_different(by_median, of)} by the median (mean: {mean}, by a few far steps or runs)"
+    return f"{labels[1]} {is_different(by_median, of)} by the median (mean: {mean}, by outlying steps or runs)"
 
 
 def far_apart(change: float, other: float) -> bool:

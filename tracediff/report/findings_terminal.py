@@ -12,7 +12,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Finding
 from tracediff.errors import printable
 from tracediff.report.shorten import shortened_pairs
-from tracediff.report.text import coverage_line, evidence_figures
+from tracediff.report.text import coverage_line, evidence_figures, no_findings
 
 PER_STEP = " per step"
 """What the heading says of all findings."""
@@ -26,7 +26,7 @@ def findings(comparison: Comparison, top: int | None, verbose: bool) -> list[Ren
     """
     shown = comparison.findings[: top if top is not None else None if verbose else SHOWN]
     if not comparison.findings:
-        return []
+        return [Text(no_findings(comparison), style="bold"), Text()]
     parts: list[RenderableType] = [Text(_heading(comparison, len(shown)), style="bold")]
     for place, finding in enumerate(shown):
         parts.append(_statement(finding))

@@ -16,10 +16,10 @@ def next_command(comparison: Comparison, command: str) -> str | None:
 
 
 def _explain(comparison: Comparison, finding: Finding) -> str:
-    """``--explain`` of the operator, or else the kernel, that changed most of what ``finding`` covers."""
+    """``--explain`` of the operator, or else the kernel, that changed most of what ``finding`` covers, as it did."""
     groups = [comparison.work.groups[i] for i in finding.covers if isinstance(i, int)]
     if not groups:
         return ""
-    largest = max(groups, key=lambda g: (abs(g.delta), g.name))
+    largest = max(groups, key=lambda g: (g.delta * finding.delta_us if finding.delta_us else abs(g.delta), g.name))
     member = (largest.control or largest.test)[0]
     return f"--explain {shlex.quote(member.op or largest.name)}"

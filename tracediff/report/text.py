@@ -88,7 +88,7 @@ def other_step_time(comparison: Comparison) -> str | None:
     profiled = verdict.median_control_us, verdict.median_test_us
     without = found.control_us, found.test_us
     longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, without, strict=True)))
-    return f"the tables are of profiled steps: median {change(*profiled)}, {longer} longer"
+    return f"the tables are of profiled steps, {longer} longer: median {change(*profiled)}"
 
 
 def is_of_different_work(comparison: Comparison) -> bool:
@@ -115,6 +115,11 @@ def context(comparison: Comparison) -> str | None:
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
     return [text for text in (same_gpu_work(comparison), other_step_time(comparison), context(comparison)) if text]
+
+
+def no_findings(comparison: Comparison) -> str:
+    """That there are none, and why times may be missing from them."""
+    return "Findings: no change is significant" if tested(comparison) else "Findings: none"
 
 
 def coverage_line(comparison: Comparison) -> str | None:

@@ -19,6 +19,7 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.runtimes import CALL_CATEGORIES, is_launch, is_synchronising
 
 if TYPE_CHECKING:
+    from tracediff.aggregate.side import Side
     from tracediff.diff.comparison import Comparison
 
 LINE = re.compile(r"(?<=\.py)\(\d+\)")
@@ -26,6 +27,8 @@ LINE = re.compile(r"(?<=\.py)\(\d+\)")
 NOTHING_RECORDED = "(not recorded: with_stack=True records Python)"
 MOSTLY = 0.5
 """Fraction of a state's change from which one operator or function is named in the title."""
+OWN_LOADER = "_SingleProcessDataLoaderIter"
+"""In the name of the scope of a DataLoader without worker processes."""
 LOADS_ITSELF = 0.1
 """Part of the time in the DataLoader in which the process does other work, from which it loads itself."""
 ONE_CALLER = 0.8
@@ -95,17 +98,30 @@ def data_loading(comparison: Comparison) -> list[Finding]:
 
 
 def _what_loads(comparison: Comparison, found: StateChange, inside: list[Evidence]) -> str:
-    """Whether the process itself loads, as far as the trace shows it, and what to do if it takes longer."""
-    side, longest = max(
-        ((comparison.control, found.control_us), (comparison.test, found.test_us)), key=lambda entry: entry[1]
-    )
-    if sum(max(row.control_us or 0, row.test_us or 0) for row in inside) >= LOADS_ITSELF * longest:
-        text = f"In {side.label} the process itself loads ({', '.join(row.name for row in inside[:3])})."
+    """Which side's process itself loads, as far as the trace shows it, and what to do if it takes longer."""
+    themselves = [side.label for side in _load_themselves(comparison, found, inside)]
+    if themselves:
+        names = f" ({', '.join(row.name for row in inside[:3])})" if inside else ""
+        where = "On both sides" if len(themselves) == 2 else f"In {themselves[0]}"
+        text = f"{where} the process itself loads{names}."
         advice = "Use worker processes (num_workers > 0), or make this work cheaper."
     else:
         text = "The trace shows no other work in that time."
         advice = "Tune workers, prefetching and storage."
     return f"{text} {advice}" if found.delta_us > 0 else text
+
+
+def _load_themselves(comparison: Comparison, found: StateChange, inside: list[Evidence]) -> list[Side]:
+    """The sides whose process loads: their loader says so, or there is work inside of its calls."""
+    loaders = [op for op in comparison.ops if OWN_LOADER in op.raw_name]
+    own = any(op.control_count for op in loaders), any(op.test_count for op in loaders)
+    work = sum(row.control_us or 0 for row in inside), sum(row.test_us or 0 for row in inside)
+    times = found.control_us, found.test_us
+    return [
+        side
+        for side, is_own, busy, time in zip((comparison.control, comparison.test), own, work, times, strict=True)
+        if time and (is_own or busy >= LOADS_ITSELF * max(times))
+    ]
 
 
 def launch_bound(comparison: Comparison) -> list[Finding]:

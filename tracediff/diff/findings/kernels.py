@@ -138,8 +138,8 @@ def _slower(
     several = kind not in (kinds.SLOWER_KERNEL, kinds.FASTER_KERNEL)
     times = change(us(found.control), us(found.test))
     title = f"{what} {became(found.control, found.test, several)}: {times} per step{over}"
-    groups = [comparison.work.groups[i] for i in found.indices]
-    rows = _of_names(comparison, names, found) if names else [of_group(comparison, g) for g in largest(groups)]
+    alike = [g for i in found.indices if (g := comparison.work.groups[i]).delta * found.delta > 0]
+    rows = _of_names(comparison, names, found) if names else [of_group(comparison, g) for g in largest(alike)]
     where = f"{_place(comparison, found)}{reaches(comparison)}"
     detail = f"{where}The same {noun_of(comparison)} run on both sides. {kinds.advice_of(kind)}"
     return Finding(

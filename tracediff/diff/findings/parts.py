@@ -103,9 +103,13 @@ def change_of(sides: tuple[tuple[Member, ...], tuple[Member, ...]]) -> int:
 
 
 def additional(group: Group, side: int) -> tuple[Member, ...]:
-    """The members of ``side`` that run beside those that the other side has, too; none where others replaced them."""
+    """The members of ``side`` that run beside those that the other side has, too, and as often; none where others
+    replaced them.
+    """
     names, others = group.match_names[side], group.match_names[1 - side]
-    return tuple(m for m in group.sides[side] if match_name(m.name) not in others) if others < names else ()
+    extra = tuple(m for m in group.sides[side] if match_name(m.name) not in others)
+    shared = sum(m.count for m in group.sides[side]) - sum(m.count for m in extra)
+    return extra if others < names and shared == sum(m.count for m in group.sides[1 - side]) else ()
 
 
 def replaced(group: Group) -> bool:

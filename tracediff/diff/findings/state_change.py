@@ -53,7 +53,8 @@ class StateChange:
         """How much of the step's change it is."""
         step = f"change of the step ({signed_time(self.step_us)})"
         if self.delta_us * self.step_us < 0:
-            return f"This partly offsets the {step}."
+            partly = "partly offsets" if abs(self.delta_us) <= abs(self.step_us) else "is more than offset in"
+            return f"This {partly} the {step}."
         if abs(self.delta_us - self.step_us) < WHOLE * abs(self.step_us):
             return f"This is the whole {step}."
         if abs(self.delta_us) > abs(self.step_us):

@@ -108,7 +108,7 @@ def _outlier_finding(odd: list[Outlier], side: Side, name: str) -> Finding:
     first, title = odd[0], f"{len(odd)} outlier steps in {name}"
     if len(odd) == 1:
         times = time(first.step.period_ns / 1000), time(first.median_ns / 1000)
-        title = f"step {first.step.number} of {name} took {times[0]}, the median {times[1]}"
+        title = f"step {first.step.number} of {name} took {times[0]}, its run's median {times[1]}"
     return Finding(kinds.OUTLIER_STEP, title, detail)
 
 

@@ -98,15 +98,16 @@ def counts(comparison: Comparison) -> list[Finding]:
     sums: dict[str, list[int]] = {}
     covers, delta, changed = set(), 0, 0
     for i, group in enumerate(comparison.work.groups):
-        sides = counted(group)
-        if sides is None or all(m.category == MEMCPY for side in sides for m in side):
+        members = counted(group)
+        sides = _without_copies(members) if members else ((), ())
+        if not any(sides):
             continue
         covers.add(i)
         delta, changed = delta + change_of(sides), changed + abs(change_of(sides))
-        entry = sums.setdefault(_counted_name(group, sides), [0, 0, 0, 0])
-        for side, members in enumerate(sides):
-            entry[side] += sum(m.count for m in members)
-            entry[side + 2] += sum(m.ns for m in members)
+        entry = sums.setdefault(_counted_name(group, sides, members == group.sides), [0, 0, 0, 0])
+        for side, own in enumerate(sides):
+            entry[side] += sum(m.count for m in own)
+            entry[side + 2] += sum(m.ns for m in own)
     if not sums or not matters(comparison, changed):
         return []
     us, number = comparison.us, comparison.number
@@ -139,27 +140,37 @@ def counts(comparison: Comparison) -> list[Finding]:
     ]
 
 
-def _counted_name(group: Group, sides: tuple[tuple[Member, ...], tuple[Member, ...]]) -> str:
+Sides = tuple[tuple[Member, ...], tuple[Member, ...]]
+
+
+def _without_copies(sides: Sides) -> Sides:
+    """``sides`` without memcpys, which have a finding of their own."""
+    control, test = (tuple(m for m in side if m.category != MEMCPY) for side in sides)
+    return control, test
+
+
+def _counted_name(group: Group, sides: Sides, is_whole: bool) -> str:
     """The operator of the work that was added or removed; beside other work of the group, with its kernel."""
-    if group.level in PLACED and sides == group.sides:
-        return _several_name(group)
-    if sides == group.sides:
+    if group.level in PLACED and is_whole:
+        return _several_name(group.family, sides)
+    if is_whole:
         return group.call or (group.control or group.test)[0].op or group.name
     member = (sides[0] or sides[1])[0]
     names = dict.fromkeys(name for name in (member.op, display_name(member.name)) if name)
     return ": ".join(names)
 
 
-def _several_name(group: Group) -> str:
+def _several_name(family: str, sides: Sides) -> str:
     """``aten::copy_ and other copy operators`` if one operator holds most of the change; else without its name."""
     changes: dict[str, int] = defaultdict(int)
-    for sign, members in zip((-1, 1), group.sides, strict=True):
+    for sign, members in zip((-1, 1), sides, strict=True):
         for member in members:
             changes[member.op or ""] += sign * member.ns
-    op = max(changes, key=lambda name: (changes[name] * group.delta, name))
-    if op and len(changes) > 1 and changes[op] * group.delta >= MOSTLY * group.delta**2 > 0:
-        return f"{op} and other {group.family} operators"
-    return f"several {group.family} operators"
+    delta = sum(changes.values())
+    op = max(changes, key=lambda name: (changes[name] * delta, name))
+    if op and len(changes) > 1 and changes[op] * delta >= MOSTLY * delta**2 > 0:
+        return f"{op} and other {family} operators"
+    return f"several {family} operators"
 
 
 def copies(comparison: Comparison) -> list[Finding]:
