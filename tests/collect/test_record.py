@@ -1,12 +1,13 @@
 """What torch.profiler really writes, recorded here and read back."""
 
 import shutil
-import subprocess
-import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
+from with_torch import run_with_torch
 
 import tracediff
 from tracediff.aggregate.averages import op_average
@@ -26,11 +27,9 @@ def train_step():
 """
 
 
-def in_a_process(folder, code):
+def in_a_process(folder, code, *arguments):
     """Profilers of one process share state: each test has its own."""
-    return subprocess.run(
-        [sys.executable, "-c", LOOP + textwrap.dedent(code), str(folder)], capture_output=True, text=True, check=False
-    )
+    return run_with_torch(LOOP + textwrap.dedent(code), folder, *arguments)
 
 
 def counts(traces, name):
@@ -146,11 +145,11 @@ def test_a_run_that_waited_for_a_processor_is_marked(tmp_path):
     import json, os, subprocess, tracediff
     processor = min(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {processor})
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:
         with tracediff.record_steps(out, wait=0, warmup=1, active=2) as p:
             for _ in range(3):
-                for _ in range(500):
+                for _ in range(200):
                     train_step()
                 p.step()
     finally:
@@ -229,13 +228,9 @@ def test_two_ranks_of_gloo_are_two_ranks_of_one_run(tmp_path):
             p.step()
     dist.destroy_process_group()
     """
-    script = LOOP + textwrap.dedent(code)
-    ranks = [
-        subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(r)], stderr=subprocess.PIPE, text=True)
-        for r in range(2)
-    ]
-    errors = [p.communicate(timeout=120)[1] for p in ranks]
-    assert [p.returncode for p in ranks] == [0, 0], errors
+    with ThreadPoolExecutor(2) as threads:
+        ranks = [*threads.map(partial(in_a_process, tmp_path, code), range(2))]
+    assert [rank.returncode for rank in ranks] == [0, 0], [rank.stderr for rank in ranks]
     (traces,) = load_sets([str(tmp_path / "set")])
     assert [sorted(run.ranks) for run in traces.runs] == [[0, 1]]
     assert {p.origin.world_size for p in traces.profiles} == {2}

@@ -4,8 +4,6 @@ bytes).
 
 import gzip
 import json
-import subprocess
-import sys
 from collections import defaultdict
 
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 from traces import needs_traces, trace
+from with_torch import run_with_torch
 
 from tracediff.aggregate.tables import table_average
 from tracediff.engine import load_sets, profile_file
@@ -244,7 +243,7 @@ p.export_chrome_trace(sys.argv[1])
 @pytest.mark.torch
 def test_known_allocations_recorded_here(tmp_path):
     path = tmp_path / "trace.json"
-    subprocess.run([sys.executable, "-c", RECORD, str(path)], check=True, capture_output=True)
+    run_with_torch(RECORD, path).check_returncode()
     (profile,) = load_sets([path], LoadOptions(tables=BOTH))[0].profiles
     for k in range(4):
         left = 400 * k
