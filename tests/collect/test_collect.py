@@ -15,13 +15,14 @@ import pytest
 import torch
 from collecting import ONCE, ROOT, SHORT, TRAIN, collect
 
-from tracediff.collect.__main__ import next_command
+from tracediff.collect.__main__ import main, next_command
 from tracediff.collect.driver import Collection
 from tracediff.collect.format_loss import losing_format
 from tracediff.collect.variant import parse_variant
 from tracediff.diff.compare import compare_sets
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
+from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import read_collection, read_manifest
 from tracediff.load_options import LoadOptions
 from tracediff.report.collection import collection_table
@@ -143,14 +144,23 @@ def test_a_failed_variant_is_reported_and_the_others_are_kept(tmp_path):
         (["train.py", "-o", "full", "--overwrite"], "is not a collection"),
     ],
 )
-def test_requests_that_cannot_be_served_are_one_line(tmp_path, arguments, message):
+def test_requests_that_cannot_be_served_are_one_line(tmp_path, monkeypatch, arguments, message):
+    (tmp_path / "train.py").write_text(TRAIN)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
-    result = collect(tmp_path, *arguments)
-    assert result.returncode == 2
-    (line,) = result.stderr.splitlines()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TracediffError) as refused:
+        main(arguments)
+    (line,) = str(refused.value).splitlines()
     assert message in line
     assert (tmp_path / "full" / "thesis.txt").exists()
+
+
+def test_a_request_that_cannot_be_served_is_all_that_the_command_writes(tmp_path):
+    result = collect(tmp_path, "train.py", "--ovrwrite")
+    assert (result.returncode, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert line == "tracediff: error: tracediff collect: unknown argument '--ovrwrite'; did you mean --overwrite?"
 
 
 @pytest.mark.parametrize(
@@ -174,10 +184,9 @@ def test_the_options_of_compile_are_those_of_torch(text, options):
     assert dict(parse_variant(text).options) == options
 
 
-def test_every_backend_and_mode_of_this_torch_is_listed(tmp_path):
-    result = collect(tmp_path, "--list-backends")
-    lines = [line.strip() for line in result.stdout.splitlines()]
-    assert result.returncode == 0
+def test_every_backend_and_mode_of_this_torch_is_listed(capsys):
+    assert main(["--list-backends"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert {"compile:backend=inductor", "compile:backend=eager", "compile:backend=aot_eager"} <= set(lines)
     assert {"compile:mode=reduce-overhead", "compile:mode=max-autotune-no-cudagraphs"} <= set(lines)
     for line in lines:
