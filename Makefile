@@ -109,7 +109,7 @@ clean:
 	touch $@
 
 .venv/dev: .venv/core
-	$(PIP) install -q -c constraints.txt -e . --group dev
+	$(PIP) install -q -c constraints.txt --group dev
 	touch $@
 
 .venv/docs: .venv/dev
