@@ -274,7 +274,7 @@ def test_the_documented_workflow_and_inputs_are_those_of_the_action():
 
 @pytest.mark.torch
 def test_recording(runner):
-    collect = "--workload mlp --size tiny --variant eager --repeats 1 --warmup 1 --active 2"
+    collect = "--workload mlp --size tiny --variant eager --repeats 1 --attempts 1 --warmup 1 --active 2"
     run = runner.run(traces="", collect=collect)
     assert (run.code, run.artefact) == (0, ["base.tdprof.gz"]), run.log
     both = runner.run(traces="", collect=f"{collect} --variant amp")

@@ -2,11 +2,10 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
 from build_trace import PROCESS, document, op, step, write
+from with_torch import run_with_torch
 
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
@@ -39,7 +38,7 @@ p.export_chrome_trace(sys.argv[1] + "/trace.json")
 def recorded(tmp_path_factory):
     """A folder with trace.json, recorded with shapes, and et.json of the same run."""
     folder = tmp_path_factory.mktemp("recorded")
-    subprocess.run([sys.executable, "-c", RECORD, str(folder)], check=True, capture_output=True)
+    run_with_torch(RECORD, folder).check_returncode()
     return folder
 
 
