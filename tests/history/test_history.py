@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -233,3 +234,10 @@ def test_bisect_refuses_what_it_cannot_restore_or_judge(planted, monkeypatch):
     models.git("bisect", "start")
     assert "a bisection is under way; end it with `git bisect reset`" in error("{out}")
     models.git("bisect", "reset")
+
+
+@pytest.mark.parametrize(("freedom", "is_known"), [(1, False), (2, False), (3, True)])
+def test_too_few_runs_tell_no_interval(planted, freedom, is_known):
+    (series,) = all_series(read(str(planted[1])).entries, Repository(planted[0].folder))
+    few = replace(series, noise=replace(series.noise, freedom=freedom))
+    assert (few.interval_us(few.points[0]) is not None) is is_known

@@ -19,6 +19,9 @@ from tracediff.history.change_points import Change, Noise, find_changes
 from tracediff.history.git import Repository
 from tracediff.history.store import Entry, medians_us
 
+LEAST_FREEDOM = 3
+"""Degrees of freedom of the noise below which its intervals say nothing."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -68,8 +71,10 @@ class Series:
     noise: Noise | None
 
     def interval_us(self, point: Point) -> tuple[float, float] | None:
-        """95 % interval of the step time of ``point`` in µs, from the noise of the series; None where it is unknown."""
-        if self.noise is None:
+        """95 % interval of the step time of ``point`` in µs, from the noise of the series; None where too few runs tell
+        it.
+        """
+        if self.noise is None or self.noise.freedom < LEAST_FREEDOM:
             return None
         reach = quantile_t(1 - LEVEL / 2, self.noise.freedom) * self.noise.sd / math.sqrt(len(point.runs_us))
         return point.step_us * math.exp(-reach), point.step_us * math.exp(reach)

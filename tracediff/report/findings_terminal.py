@@ -10,6 +10,7 @@ from rich.text import Text
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Finding
+from tracediff.diff.findings.state_change import TESTED_RUNS
 from tracediff.errors import printable
 from tracediff.report.shorten import shortened_pairs
 from tracediff.report.text import coverage_line, evidence_figures, no_findings
@@ -37,10 +38,9 @@ def findings(comparison: Comparison, top: int | None, verbose: bool) -> list[Ren
 
 
 def _heading(comparison: Comparison, shown: int) -> str:
-    """``Findings per step (one run per side: not tested; 5 of 12, -v for all)``."""
-    runs = next((f.runs for f in comparison.findings if f.runs), "")
-    where = "per side" if comparison.control.runs == comparison.test.runs else "on one side"
-    remarks = [f"{runs} {where}: not tested"] if runs else []
+    """``Findings per step (untested: fewer than 3 runs per side; 5 of 12, -v for all)``."""
+    is_untested = any(f.runs for f in comparison.findings)
+    remarks = [f"untested: fewer than {TESTED_RUNS} runs per side"] if is_untested else []
     remarks += [f"{shown} of {len(comparison.findings)}, -v for all"] if shown < len(comparison.findings) else []
     return f"Findings per step ({'; '.join(remarks)})" if remarks else "Findings per step"
 
