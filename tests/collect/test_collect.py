@@ -280,13 +280,13 @@ def test_a_run_that_another_process_disturbs_is_collected_again_and_marked(tmp_p
     (tmp_path / "pinned.py").write_text(
         "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nfrom train import make_step\n"
     )
-    with subprocess.Popen([sys.executable, "-c", BUSY]) as busy:
-        try:
-            result = collect(
-                tmp_path, "pinned.py", "-o", "out", "--repeats", "1", "--attempts", "2", *SHORT, "--", "512"
-            )
-        finally:
-            busy.kill()
+    others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(3)]
+    try:
+        long = (*SHORT, "--timed", "30")  # many times as long as the system lets a process run at a time
+        result = collect(tmp_path, "pinned.py", "-o", "out", "--repeats", "1", "--attempts", "2", *long, "--", "512")
+    finally:
+        for other in others:
+            other.kill()
     assert result.returncode == 0, result.stderr
     (run,) = read_manifest(tmp_path / "out" / "eager").runs
     assert (run.attempts, run.contended) == (2, True)
