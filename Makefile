@@ -98,7 +98,6 @@ screenshots: .venv/dev
 	$(BIN)/python docs/images/make.py
 
 clean:
-	rm -rf .venv dist benchmarks/out
 	rm -rf .venv .venv-wheel dist build/site benchmarks/out
 
 .venv/core: pyproject.toml constraints.txt $(wildcard native/*.[ch] native/pyproject.toml)

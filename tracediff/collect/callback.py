@@ -72,7 +72,6 @@ class LoopRecorder:
             self._open.close()
         except Exception as error:
             say(f"warning: {error}")
-            return
 
     def _give_up(self, error: Exception) -> None:
         self._recorder = None

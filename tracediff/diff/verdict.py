@@ -243,7 +243,7 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
 
 
 def lead(result: str, tested: bool) -> str:
-    """What stands before a difference that was tested and is not significant; else empty."""
+    """The first word of a sentence about a difference that was tested and is not significant; else empty."""
     return "inconclusive: " if result == "inconclusive" and tested else ""
 
 

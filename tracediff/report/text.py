@@ -5,10 +5,9 @@ from __future__ import annotations
 from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.coverage import CLOSE
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence
-from tracediff.diff.findings.parts import REACHES
+from tracediff.diff.findings.matched_work import REACHES
 from tracediff.diff.findings.same_work import DIFFERENT_WORK
 from tracediff.diff.findings.state_change import tested
 from tracediff.diff.findings.step import bound_by
@@ -131,7 +130,7 @@ def coverage_line(comparison: Comparison) -> str | None:
         return None
     unit = time_unit([found.found_us, found.change_us])
     whole = f"All together: {unit.signed(found.found_us)} of {unit.signed(found.change_us)} {unit.name}"
-    if abs(found.rest_us) <= CLOSE * max(abs(found.found_us), abs(found.change_us)):
+    if found.is_close:
         return whole
     if found.largest:
         return f"{whole}; not in them: {found.largest} ({signed_time(found.largest_us)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 LEAST = 0.01
 """Fraction of the step below which neither the findings nor the change have anything to account for."""
-CLOSE = 0.05
-"""Part of the change, and of what was found, that may be in no finding without a word."""
 MOST_OF_IT = 0.5
 """Part of the rest that one state or family holds to be named."""
 GPU_WORK = "GPU work"
@@ -48,14 +46,13 @@ def coverage(comparison: Comparison) -> Coverage | None:
     changed = comparison.us(step.delta)
     if not findings or max(abs(found), abs(changed)) < LEAST * comparison.us(max(step.control, step.test)):
         return None
-    rest = changed - found
-    if abs(rest) <= CLOSE * max(abs(found), abs(changed)):
-        return Coverage(found, changed)
+    whole = Coverage(found, changed)
+    rest = whole.rest_us
     largest = max(outside, key=lambda name: (name != GPU_WORK, outside[name] * rest, name), default="")
-    for name in (largest, GPU_WORK):
+    for name in () if whole.is_close else (largest, GPU_WORK):
         if (us := outside.get(name, 0.0)) * rest >= MOST_OF_IT * rest**2:
-            return Coverage(found, changed, name, us)
-    return Coverage(found, changed)
+            return replace(whole, largest=name, largest_us=us)
+    return whole
 
 
 def _changes_of_states(comparison: Comparison, typical: bool) -> dict[str, float]:

@@ -6,6 +6,9 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from tracediff.diff.findings.kinds import FindingKind
 
+CLOSE = 0.05
+"""Part of the change, and of what was found, that may be in no finding without a word."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -88,3 +91,8 @@ class Coverage:
     def rest_us(self) -> float:
         """The change of the step that is in no finding."""
         return self.change_us - self.found_us
+
+    @property
+    def is_close(self) -> bool:
+        """Whether so little is in no finding that it needs no word."""
+        return abs(self.rest_us) <= CLOSE * max(abs(self.found_us), abs(self.change_us))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.parts import (
+from tracediff.diff.findings.matched_work import (
     LEAST_RELATIVE,
     SHOWN,
     Part,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.parts import matters, noun_of, reaches, weight
+from tracediff.diff.findings.matched_work import matters, noun_of, reaches, weight
 from tracediff.diff.groups import Member
 from tracediff.formatting import change, counts
 from tracediff.profile.kernels.match_names import is_generated

@@ -13,7 +13,7 @@ from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed, evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.host import HOST_STATES, LAUNCH_STATES
-from tracediff.diff.findings.parts import weight
+from tracediff.diff.findings.matched_work import weight
 from tracediff.diff.findings.state_change import LEAST_CHANGE, PART_OF_CHANGE, passes
 from tracediff.diff.matching.batch_ratio import shape_key
 from tracediff.diff.preflight import COMPILING_PART, is_compiling

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Finding
-from tracediff.diff.findings.parts import (
+from tracediff.diff.findings.matched_work import (
     SHOWN,
     Part,
     by_family,

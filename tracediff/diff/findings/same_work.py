@@ -18,7 +18,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import evidence_of
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.parts import counted, of_group
+from tracediff.diff.findings.matched_work import counted, of_group
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.batch_ratio import Shapes, shape_key, size_ratio
 from tracediff.diff.matching.match import PLACED_AS

@@ -10,7 +10,7 @@ from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.diff.findings.kernels import became
-from tracediff.diff.findings.parts import (
+from tracediff.diff.findings.matched_work import (
     change_of,
     counted,
     largest,

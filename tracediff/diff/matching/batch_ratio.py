@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 
@@ -32,6 +32,8 @@ Shapes = tuple[str, ...]
 """Shapes of the tensors of one call, as `shape_key` gives them."""
 ComparedShapes = dict[str, dict[Shapes, Shapes]]
 """Operator → shapes as recorded → what they are compared as, where that is something else."""
+Dimension = tuple[int, int, bool]
+"""Control's, test's, and whether it is its tensor's first."""
 SCALED = ("scaled",)
 """Stands for all shapes of an operator of which several would become one."""
 
@@ -58,7 +60,7 @@ def compared_shapes(control: CallTree, test: CallTree) -> tuple[ComparedShapes, 
     shaped = _shapes_by_op(control), _shapes_by_op(test)
     if not shaped[0] or not shaped[1]:
         return None
-    ratio = _ratio(*shaped)
+    ratio = _ratio(_differing(*shaped))
     out: tuple[ComparedShapes, ComparedShapes] = ({}, {})
     if ratio is None:
         return out
@@ -78,11 +80,11 @@ def size_ratio(control: CallTree, test: CallTree) -> tuple[Fraction, bool] | Non
     """The ratio (test / control) of the sides' dimensions that differ, and whether they are mostly first ones, as of
     another batch; of a wider model, or of longer sequences, others differ, too. None if there is no such ratio.
     """
-    a, b = _shapes_by_op(control), _shapes_by_op(test)
-    ratio = _ratio(a, b)
+    differing = list(_differing(_shapes_by_op(control), _shapes_by_op(test)))
+    ratio = _ratio(differing)
     if ratio is None:
         return None
-    leading = [is_first for c, t, is_first in _differing(a, b) if t == c * ratio]
+    leading = [is_first for call in differing for c, t, is_first in call if t == c * ratio]
     return ratio, sum(leading) >= MOSTLY_FIRST * len(leading)
 
 
@@ -94,25 +96,24 @@ def _shapes_by_op(tree: CallTree) -> dict[str, list[Shapes]]:
     return out
 
 
-def _ratio(a: dict[str, list[Shapes]], b: dict[str, list[Shapes]]) -> Fraction | None:
-    """The ratio (test / control) by which most leading dimensions that differ do so; None where there is no such
-    one.
+def _ratio(differing: Iterable[list[Dimension]]) -> Fraction | None:
+    """The ratio (test / control) by which most leading dimensions that differ do so, each once per call; None where
+    there is no such one.
     """
     ratios: Counter[Fraction] = Counter()
-    for op in a.keys() & b.keys():
-        for x, y in zip(a[op], b[op], strict=False):
-            ratios.update({Fraction(t, c) for c, t, leading in _dimensions(x, y) or () if leading and c != t and c})
+    for call in differing:
+        ratios.update({Fraction(t, c) for c, t, leading in call if leading and c})
     if not ratios:
         return None
     (ratio, count), *_ = sorted(ratios.items(), key=lambda r: (-r[1], r[0]))
     return ratio if 2 * count > sum(ratios.values()) else None
 
 
-def _differing(a: dict[str, list[Shapes]], b: dict[str, list[Shapes]]) -> Iterator[tuple[int, int, bool]]:
-    """The `_dimensions` that differ."""
+def _differing(a: dict[str, list[Shapes]], b: dict[str, list[Shapes]]) -> Iterator[list[Dimension]]:
+    """Of each call of both sides the dimensions that differ."""
     for op in a.keys() & b.keys():
         for x, y in zip(a[op], b[op], strict=False):
-            yield from ((c, t, leading) for c, t, leading in _dimensions(x, y) or () if c != t)
+            yield [dimension for dimension in _dimensions(x, y) or () if dimension[0] != dimension[1]]
 
 
 def _mapped(control: list[Shapes], test: list[Shapes], ratio: Fraction) -> dict[Shapes, Shapes] | None:
@@ -131,8 +132,8 @@ def _mapped(control: list[Shapes], test: list[Shapes], ratio: Fraction) -> dict[
     return mapped if scaled else None
 
 
-def _dimensions(x: Shapes, y: Shapes) -> list[tuple[int, int, bool]] | None:
-    """(control's, test's, whether it is its tensor's first) of each dimension of two calls; None where their tensors
+def _dimensions(x: Shapes, y: Shapes) -> list[Dimension] | None:
+    """Each dimension of two calls; None where their tensors
     differ in number or rank.
     """
     a, b = ([list(_flat(json.loads(tensor))) for tensor in shapes] for shapes in (x, y))

@@ -1,4 +1,4 @@
-"""Parts of the matched work: which they are, whether their changes matter, and how they are told."""
+"""The matched work as the rules of findings see it: parts of it, their change and weight, and their evidence."""
 
 from __future__ import annotations
 
