@@ -175,6 +175,28 @@ def of_part(comparison: Comparison, name: str, found: Part) -> Evidence:
     return Evidence(name, number(counts[0]), number(counts[1]), us(found.control), us(found.test))
 
 
+Sums = list[int]
+"""Count of control and of test, ns of control and of test; numerators."""
+
+
+def add_members(sums: Sums, side: int, members: Iterable[Member]) -> None:
+    """Add what ``members`` of one side (0 control, 1 test) take."""
+    for member in members:
+        sums[side] += member.count
+        sums[side + 2] += member.ns
+
+
+def largest_sums(by_name: dict[str, Sums]) -> list[tuple[str, Sums]]:
+    """Those whose time changed most."""
+    return sorted(by_name.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))[:SHOWN]
+
+
+def of_sums(comparison: Comparison, name: str, sums: Sums) -> Evidence:
+    """Evidence of ``sums``."""
+    number, us = comparison.number, comparison.us
+    return Evidence(name, number(sums[0]), number(sums[1]), us(sums[2]), us(sums[3]))
+
+
 def largest(groups: Iterable[Group]) -> list[Group]:
     """The groups that changed most."""
     return sorted(groups, key=lambda g: (-abs(g.delta), -(g.control_ns + g.test_ns), g.largest))[:SHOWN]

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
 from tracediff.diff.findings.finding import Evidence, Finding
-from tracediff.diff.findings.matched_work import matters, noun_of, reaches, weight
+from tracediff.diff.findings.matched_work import (
+    Sums,
+    add_members,
+    largest_sums,
+    matters,
+    noun_of,
+    of_sums,
+    reaches,
+    weight,
+)
 from tracediff.diff.groups import Member
 from tracediff.formatting import change, counts
 from tracediff.profile.kernels.match_names import is_generated
@@ -20,7 +29,6 @@ PHASE = "optimizer"
 STEP = re.compile(r"^Optimizer\.step#([\w.]{1,80})\.step$")
 FEW_FOREACH = 3
 """Fewer kinds of foreach operators may be helpers of an implementation that is none."""
-SHOWN = 5
 
 
 def optimizers(comparison: Comparison) -> list[Finding]:
@@ -84,12 +92,8 @@ def _runs(members: list[Member]) -> str:
 
 def _evidence(comparison: Comparison, sides: tuple[list[Member], list[Member]]) -> tuple[Evidence, ...]:
     """The operators, the largest change first."""
-    sums: dict[str, list[int]] = {}
-    for k, members in enumerate(sides):
+    sums: dict[str, Sums] = {}
+    for side, members in enumerate(sides):
         for member in members:
-            entry = sums.setdefault(member.op or member.name, [0, 0, 0, 0])
-            entry[k] += member.count
-            entry[k + 2] += member.ns
-    us, number = comparison.us, comparison.number
-    largest = sorted(sums.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))
-    return tuple(Evidence(name, number(e[0]), number(e[1]), us(e[2]), us(e[3])) for name, e in largest[:SHOWN])
+            add_members(sums.setdefault(member.op or member.name, [0, 0, 0, 0]), side, (member,))
+    return tuple(of_sums(comparison, name, entry) for name, entry in largest_sums(sums))

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.findings import kinds
 from tracediff.diff.findings.evidence import collapsed
-from tracediff.diff.findings.finding import Evidence, Finding
+from tracediff.diff.findings.finding import Finding
 from tracediff.diff.findings.kernels import became
 from tracediff.diff.findings.matched_work import (
+    add_members,
     change_of,
     counted,
     largest,
+    largest_sums,
     matters,
     noun_of,
     of_group,
+    of_sums,
     part_of,
     reaches,
     weight,
@@ -46,7 +49,6 @@ MATRIX_FAMILIES = ("gemm", "attention", "conv", "fused")
 """Families whose kernels may use tensor cores even if their names do not tell."""
 MOSTLY = 0.5
 """Part of the change from which one operator is named in the title."""
-SHOWN = 5
 
 
 def fused(comparison: Comparison) -> list[Finding]:
@@ -106,12 +108,11 @@ def counts(comparison: Comparison) -> list[Finding]:
         delta, changed = delta + change_of(sides), changed + abs(change_of(sides))
         entry = sums.setdefault(_counted_name(group, sides, members == group.sides), [0, 0, 0, 0])
         for side, own in enumerate(sides):
-            entry[side] += sum(m.count for m in own)
-            entry[side + 2] += sum(m.ns for m in own)
+            add_members(entry, side, own)
     if not sums or not matters(comparison, changed):
         return []
     us, number = comparison.us, comparison.number
-    shown = sorted(sums.items(), key=lambda item: (-abs(item[1][3] - item[1][2]), item[0]))[:SHOWN]
+    shown = largest_sums(sums)
     before, after, control, test = (sum(e[k] for e in sums.values()) for k in range(4))
     noun = "GPU event" if comparison.gpu_time.groups else "operator"
     one_sided = not before or not after
@@ -134,7 +135,7 @@ def counts(comparison: Comparison) -> list[Finding]:
             detail,
             delta_us=us(delta),
             weight_us=weight(comparison, delta),
-            evidence=tuple(Evidence(n, number(e[0]), number(e[1]), us(e[2]), us(e[3])) for n, e in shown),
+            evidence=tuple(of_sums(comparison, name, entry) for name, entry in shown),
             covers=frozenset(covers),
         )
     ]
@@ -210,9 +211,7 @@ def _copies_finding(comparison: Comparison, direction: str) -> Finding | None:
         kind = kinds.SLOWER_KERNEL if delta > 0 else kinds.FASTER_KERNEL
         title = f"Memcpy {direction} {became(sums[2], sums[3])}: {times}"
         detail = "There are as many copies as before. Check their sizes, pinned memory and what else uses the bus."
-    evidence = tuple(
-        Evidence(f"{direction}, {name}", number(e[0]), number(e[1]), us(e[2]), us(e[3])) for name, e in by_kind.items()
-    )
+    evidence = tuple(of_sums(comparison, f"{direction}, {name}", entry) for name, entry in by_kind.items())
     weight_us = weight(comparison, delta)
     return Finding(kind, title, detail, delta_us=us(delta), weight_us=weight_us, evidence=evidence, covers=covers)
 
@@ -250,8 +249,7 @@ def _memory_kinds(comparison: Comparison, direction: str) -> tuple[dict[str, lis
                 match = MEMORY_KIND.search(member.name)
                 name = f"{match['source']} to {match['target']}".lower() if match else UNKNOWN_MEMORY
                 entry = out.setdefault(UNKNOWN_MEMORY if UNKNOWN_SIDE.search(name) else name, [0, 0, 0, 0])
-                entry[side] += member.count
-                entry[side + 2] += member.ns
+                add_members(entry, side, (member,))
     copied = {i for i in groups if all(m.category == MEMCPY for s in comparison.gpu_time.groups[i].sides for m in s)}
     return dict(sorted(out.items(), key=lambda item: (-item[1][2] - item[1][3], item[0]))), frozenset(copied)
 
