@@ -61,7 +61,8 @@ class Walk:
         for _, start, end in windows:
             launched = [g["end"] for g in self.gpu if g["launch"] and start <= g["launch"]["ts"] < end]
             self.completions.append(max([end, self.completions[-1], *launched]))
-        self.edges = sorted({t for e in self.events for t in (e["ts"], e["end"])} | set(self.completions))
+        recorded = {t for e in self.events for t in (e["ts"], e["end"])}
+        self.edges = sorted(recorded | {self.returned(g) for g in self.gpu} | set(self.completions))
         self.path: Counter[tuple[int, str, str]] = Counter()
         self.of_event: Counter[tuple[int, int]] = Counter()
         for s, (low, high) in enumerate(pairwise(self.completions)):
@@ -89,15 +90,22 @@ class Walk:
     def awaited_by(self, c: Event) -> list[tuple[int, Event, Event]]:
         """What the call ``c`` waited for: (when, GPU event, c)."""
         launched = [g for g in self.gpu if g["launch"] is c]
-        if not (
-            re.search("Synchronize", c["name"])
-            or c["name"] == "cudaMemcpy"
-            or any("Pageable" in g["name"] for g in launched)
-        ):
+        own = [g for g in launched if self.waits_for(c, g) and g["dur"] and g["ts"] < c["end"]]
+        if own:
+            last = max(own, key=lambda g: (min(g["end"], c["end"]), self.gpu.index(g)))
+            return [(min(last["end"], c["end"]), last, c)]
+        if launched or not self.synchronises(c):
             return []
         before = [g for g in self.gpu if g["launch"] is None or g["launch"]["ts"] < c["ts"]]
-        found = [g for g in (launched or before) if g["dur"] and c["ts"] < g["end"] <= c["end"]]
+        found = [g for g in before if g["dur"] and c["ts"] < g["end"] <= c["end"]]
         return [(found[-1]["end"], found[-1], c)] if found else []
+
+    def synchronises(self, c: Event) -> bool:
+        return bool(re.search("Synchronize", c["name"])) or c["name"] == "cudaMemcpy"
+
+    def waits_for(self, c: Event, g: Event) -> bool:
+        """Whether the launch ``c`` of ``g`` returns after it."""
+        return self.synchronises(c) or "Pageable" in g["name"]
 
     def innermost_at(self, tid: int, time: int) -> Event | None:
         """The innermost scope of the thread just before ``time``."""
@@ -127,13 +135,23 @@ class Walk:
         return "queue", match_name(g["launch"]["name"]) if g["launch"] else "launch not in the file"
 
     def returned(self, g: Event) -> int:
-        return min(g["launch"]["end"], g["ts"]) if g["launch"] else -(1 << 62)
+        if not g["launch"]:
+            return -(1 << 62)
+        if not self.waits_for(g["launch"], g):
+            return min(g["launch"]["end"], g["ts"])
+        before = self.before(g)
+        ended = [o["end"] for o in self.gpu if o["dur"] and o["end"] <= g["ts"]] + ([before["end"]] if before else [])
+        follows = bool(ended) and g["ts"] - min(max(ended), g["ts"]) <= 20_000
+        return min(g["launch"]["ts"] + 20_000, g["ts"]) if follows else g["ts"]
 
     def before(self, g: Event) -> Event | None:
         """The event before ``g`` on its stream."""
         where = g["args"]["device"], g["args"]["stream"]
         same = [o for o in self.gpu if (o["args"]["device"], o["args"]["stream"]) == where and o["dur"]]
-        return next((o for o in reversed(same) if o["ts"] < g["ts"] and o["end"] <= g["ts"] + 1000), None)
+        begun = sorted((o for o in same if o["ts"] < g["ts"]), key=lambda o: o["ts"])
+        if begun and begun[-1]["end"] > g["ts"]:
+            return begun[-1]  # a dependent launch
+        return next((o for o in reversed(same) if o["end"] <= g["ts"]), None)
 
     def waited_for(self, g: Event) -> Event | None:
         before = self.before(g)
@@ -150,7 +168,10 @@ class Walk:
             return since <= g["launch"]["ts"]
         low = before["launch"]["ts"] if before and before["launch"] else -(1 << 62)
         waits_before = [t for t in self.stream_waits if low <= t < g["launch"]["ts"]]
-        return bool(waits_before) and since < max(waits_before)
+        if waits_before and since < max(waits_before):
+            return True
+        idle = g["ts"] - max(before["end"] if before else -(1 << 62), self.returned(g))
+        return idle > 100_000 and g["ts"] - o["end"] <= 20_000 and since <= g["launch"]["ts"]
 
     def add(self, s: int, label: tuple[str, str], start: int, end: int, low: int, event: Event | None = None) -> int:
         start = max(start, low)

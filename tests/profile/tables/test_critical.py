@@ -295,6 +295,104 @@ def test_a_file_without_host_events_is_walked_too(tmp_path):
     }
 
 
+def test_a_call_that_waits_for_its_own_copy_hands_over_to_what_the_copy_waited_for(tmp_path):
+    events = [
+        step(1, 0, 200),
+        *launch("a", 0, 10, 1, 12, 150),
+        call("hipMemcpyWithStream", 20, 150, 2),
+        memcpy("Memcpy DtoH (Device -> Pageable)", 164, 20, 2),  # ends after its call has returned: other clocks
+        op("aten::add", 170, 30),
+    ]
+    assert path_of(tmp_path, events) == {
+        ("op", "aten::add"): 30,
+        ("gpu_copy", "Memcpy DtoH"): 170 - 164,
+        ("gpu_compute", "a"): 150,
+        ("queue", "hipMemcpyWithStream"): 2,
+        ("queue", "cudaLaunchKernel"): 3,
+        ("call", "cudaLaunchKernel"): 8,
+        ("op", "aten::a"): 1,
+    }
+
+
+def test_a_copy_that_begins_long_after_the_gpu_was_idle_was_prepared_by_its_call(tmp_path):
+    events = [
+        step(1, 0, 200),
+        *launch("a", 0, 10, 1, 12, 60),
+        call("cudaMemcpyAsync", 20, 150, 2),
+        memcpy("Memcpy HtoD (Pageable -> Device)", 140, 20, 2),
+        op("aten::add", 170, 30),
+    ]
+    path = path_of(tmp_path, events)
+    assert path["call", "cudaMemcpyAsync"] == (140 - 20) + (170 - 160)
+    assert ("gpu_compute", "a") not in path
+
+
+def test_a_dependent_launch_that_overlaps_its_predecessor_follows_it(tmp_path):
+    events = [
+        step(1, 0, 30),
+        *launch("a", 0, 10, 1, 10, 50),
+        *launch("b", 10, 10, 2, 45, 40),
+        *launch("c", 20, 10, 3, 80, 20),
+    ]
+    path = path_of(tmp_path, events)
+    assert {name: us for (kind, name), us in path.items() if kind == "gpu_compute"} == {"a": 35, "b": 35, "c": 20}
+    assert ("queue", "cudaLaunchKernel") not in path or path["queue", "cudaLaunchKernel"] == 1
+
+
+def test_a_full_queue_is_waiting_for_the_gpu(tmp_path):
+    queued = [
+        event_
+        for i in range(1_001)
+        for event_ in (call("cudaLaunchKernel", i, 1, i), kernel("long", 2_000 + 10 * i, 10, i))
+    ]
+    late = [call("cudaLaunchKernel", 1_001, 2_000, 5_000), op("aten::add", 3_010, 20_000)]
+    path = path_of(tmp_path, [step(1, 0, 30_000), *queued, *late, kernel("last", 12_010, 10, 5_000)])
+    assert path["call", "cudaLaunchKernel"] < 100
+    assert path["gpu_compute", "long"] == 3_000 - 2_000
+
+
+def test_a_short_queue_is_the_cost_of_the_launch(tmp_path):
+    events = [
+        step(1, 0, 3_000),
+        call("cudaLaunchKernel", 0, 5, 1),
+        kernel("long", 100, 500, 1),
+        call("cudaLaunchKernel", 10, 1_000, 2),
+        kernel("short", 1_020, 10, 2),
+    ]
+    assert path_of(tmp_path, events)["call", "cudaLaunchKernel"] >= 1_000
+
+
+def test_a_wait_between_streams_that_nothing_records_is_told_by_what_ended_then(tmp_path):
+    late = [step(1, 0, 40), *launch("comm", 0, 10, 1, 12, 180, stream=20), *launch("b", 30, 10, 2, 200, 10)]
+    assert path_of(tmp_path, late)["gpu_compute", "comm"] == 180
+    soon = [step(1, 0, 40), *launch("comm", 0, 10, 1, 12, 80, stream=20), *launch("b", 30, 10, 2, 100, 10)]
+    assert ("gpu_compute", "comm") not in path_of(tmp_path, soon)
+
+
+def test_records_of_waits_that_name_another_device_count_in_a_file_with_one(tmp_path):
+    recorded = [
+        call("cudaEventRecord", 24, 1, 70),
+        call("cudaStreamWaitEvent", 26, 1, 71),
+        event("cuda_sync", "Stream Wait Event", 26, 1, pid=0, tid=7, correlation=71, device=5, stream=7,
+              wait_on_stream=20, wait_on_cuda_event_record_corr_id=70),
+    ]  # fmt: skip
+    assert path_of(tmp_path, [*TWO_STREAMS, *recorded])["gpu_compute", "comm"] == 80
+
+
+@needs_traces
+def test_on_real_traces_the_path_goes_through_calls_that_wait_for_the_gpu():
+    def per_step(where):
+        rows, _ = rows_of(where)
+        kinds = {}
+        for (kind, _name), (ns, _total) in (item for row in rows for item in row.items()):
+            kinds[kind] = kinds.get(kind, 0) + ns / 1e6
+        return kinds
+
+    copied = per_step(trace("timesformer_mi300"))  # one hipMemcpyWithStream waits for the model
+    assert copied["call"] < 1.0
+    assert copied["gpu_compute"] > 100
+
+
 def test_generated_kernels_meet_whatever_their_counter(tmp_path):
     events = [step(1, 0, 20), *launch("triton_poi_fused_add_3", 0, 10, 1, 12, 20, wrap="aten::add")]
     assert ("gpu_compute", "triton_poi_fused_add") in path_of(tmp_path, events)

@@ -17,13 +17,13 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.analyses.critical_path_gpu import Device, device_of, recorded_syncs
+from tracediff.profile.analyses.critical_path_gpu import Device, device_of, recorded_syncs, waiting_calls
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import ALWAYS, NOTHING, Painting, Pieces, overlaid, painted, pieces
 from tracediff.profile.placement.nesting import Lane, thread_number, threads_of
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.profile.placement.steps import Steps
-from tracediff.runtimes import CALL_WAITS, is_awaited_copy, is_synchronising
+from tracediff.runtimes import CALL_WAITS
 
 EVENT, QUEUED, HOST, UNKNOWN = range(4)
 WHOLE = -1
@@ -269,26 +269,48 @@ def _step_thread(trace: Trace, steps: Steps, ops: Lane, rank: dict[int, int], en
 
 
 def _awaited(trace: Trace, ops: Lane, gpu: GpuEvents, device: Device) -> list[tuple[int, int, int]]:
-    """(its end, GPU event, position in the ops lane of the call that waited for it) of every call that waited for
-    one.
+    """(when, GPU event, position in the ops lane of the call that waited for it until then) of every call that waited
+    for one.
     """
+    return [*_awaited_own(ops, device), *_awaited_others(trace, ops, device), *_awaited_room(ops, device)]
+
+
+def _awaited_own(ops: Lane, device: Device) -> list[tuple[int, int, int]]:
+    """Of calls that wait for what they launch: until it ends or, as the clocks differ and a copy may go on after its
+    source is free, until they return.
+    """
+    last: dict[int, tuple[int, int]] = {}
+    for k in np.flatnonzero(device.own_wait).tolist():
+        call = device.launch[k]
+        if device.start[k] < device.end[k] and device.start[k] < int(ops.end[call]):
+            last[call] = max(last.get(call, (ALWAYS, -1)), (min(device.end[k], int(ops.end[call])), k))
+    return [(when, k, call) for call, (when, k) in last.items()]
+
+
+def _awaited_others(trace: Trace, ops: Lane, device: Device) -> list[tuple[int, int, int]]:
+    """Of synchronising calls that launch nothing: the event that ended last within them."""
     launches = set(device.launch)
-    calls = np.isin(trace.category, cat.CALLS) & trace.named(is_synchronising)
-    awaited = trace.named(is_awaited_copy)[gpu.rows[device.event]]
-    waiting = {
-        *np.flatnonzero(calls[ops.rows]).tolist(),
-        *(device.launch[k] for k in np.flatnonzero(awaited).tolist()),
-    } - {-1}
-    syncs = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS)}
+    syncs = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS, device.streams)}
     found = []
-    for call in waiting:
+    for call in np.flatnonzero(waiting_calls(trace, ops)).tolist():
+        if call in launches:
+            continue
         start, sync = int(ops.start[call]), syncs.get(int(ops.rows[call]))
         for k in device.ended(start, int(ops.end[call])):
-            if (
-                device.launch[k] == call
-                if call in launches
-                else device.launched[k] < start and (sync is None or device.awaited_by(sync, k))
-            ):
+            if device.launched[k] < start and (sync is None or device.awaited_by(sync, k)):
                 found.append((device.end[k], k, call))
+                break
+    return found
+
+
+def _awaited_room(ops: Lane, device: Device) -> list[tuple[int, int, int]]:
+    """Of launches into a full queue: the event of the queue that ended last within them."""
+    found = []
+    for k in np.flatnonzero(device.full).tolist():
+        call = device.launch[k]
+        start = int(ops.start[call])
+        for other in device.ended(start, int(ops.end[call])):
+            if device.stream[other] == device.stream[k] and device.launched[other] < start:
+                found.append((device.end[other], other, call))
                 break
     return found

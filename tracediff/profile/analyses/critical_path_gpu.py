@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import MISSING, Int64
@@ -17,12 +18,26 @@ from tracediff.profile.arrays.factorize import combined, group_rows
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import ALWAYS
 from tracediff.profile.placement.nesting import Lane
-from tracediff.runtimes import ARGUMENT, STREAM_WAITS, SYNC_CATEGORIES, is_stream_wait
+from tracediff.runtimes import (
+    ARGUMENT,
+    STREAM_WAITS,
+    SYNC_CATEGORIES,
+    is_awaited_copy,
+    is_stream_wait,
+    is_synchronising,
+)
 
-OVERLAP = 1_000
-"""ns by which an event may seem to end after the next of its stream began: GPU clocks tick in steps of up to a
-microsecond.
+SUBMITTED = 20_000
+"""ns after its start at which a call that waits for its own copy has submitted it: the call returns only after the copy,
+so its end does not tell (a launch takes 3 to 20 µs).
 """
+SOON, UNEXPLAINED = 20_000, 100_000
+"""An event that begins within SOON (ns) of the end of another follows it: on real traces 0 to 18 µs, where others begin 20 µs
+to 36 ms later. After a wait of more than UNEXPLAINED that no record explains, it waited for one on another stream that
+it follows (Ascend records no waits between streams).
+"""
+FULL_QUEUE = 1_000
+"""Launches without a start from which the next launch waits for room: CUDA's queues hold 1,024."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +77,12 @@ class Device:
     Attributes:
         event: int64[g] positions in `GpuEvents`. start, end: ns. stream: code of (device, stream).
         launch: position in the ops lane, −1 where spilled. launched: start of the launch, ALWAYS where spilled.
-        returned: when the launch returned or, if sooner, the event began; ALWAYS where spilled.
-        before: the event of its stream that began before it and ended last before it began (or OVERLAP after), −1 for
-            none.
+        returned: when the launch returned or, if sooner, the event began; ALWAYS where spilled. A launch that waits for
+            the event itself is taken to have submitted it SUBMITTED after its start if the event begins as another
+            ends, else when it begins: the call was preparing it (it copies pageable memory to a buffer first).
+        own_wait: whether its launch waits for it (synchronous copies, copies of pageable memory).
+        before: the event of its stream that it follows, −1 for none (`_before`).
+        full: whether its launch found FULL_QUEUE others of its stream that had not begun.
         cause: what it waited for last, judged by its own stream and its launch: ``before``, or −1.
         crossed: whether an event ended while it waited: on another stream, and perhaps what it waited for.
         wait_call: time of the last call between the launch of ``before`` and its own that makes a stream wait for
@@ -82,6 +100,8 @@ class Device:
     launch: list[int]
     launched: list[int]
     returned: list[int]
+    own_wait: list[bool]
+    full: list[bool]
     before: list[int]
     cause: list[int]
     crossed: list[bool]
@@ -105,6 +125,9 @@ class Device:
         """Whether ``k`` may not begin before ``other``, of another stream, has ended."""
         if self.shared[k] or self.shared[other]:
             return self.launched[other] <= self.launched[k]
+        return self._recorded_wait(k, other) or self._follows_at_once(k, other)
+
+    def _recorded_wait(self, k: int, other: int) -> bool:
         wait_call = self.wait_call[k]
         if wait_call is not None:
             return self.launched[other] < wait_call
@@ -112,6 +135,13 @@ class Device:
         since = self.launched[self.before[k]] if self.before[k] >= 0 else ALWAYS
         low, high = (bisect_left(waits, time, key=lambda w: w.time) for time in (since, self.launched[k]))
         return any(w.target == self.stream[other] and self.launched[other] < w.recorded for w in waits[low:high])
+
+    def _follows_at_once(self, k: int, other: int) -> bool:
+        before = self.before[k]
+        ready = max(self.end[before] if before >= 0 else ALWAYS, self.returned[k])
+        if self.start[k] - ready <= UNEXPLAINED or self.start[k] - self.end[other] > SOON:
+            return False
+        return self.launched[other] <= self.launched[k]
 
     def ended(self, after: int, time: int) -> Iterator[int]:
         """The events that have a duration and end in (``after``, ``time``], the last first."""
@@ -146,7 +176,6 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
     start, end, launch, known = gpu.start[order], gpu.end[order], launch[order], known[order]
     launched, returned = np.full(len(order), ALWAYS, np.int64), np.full(len(order), ALWAYS, np.int64)
     launched[known] = ops.start[launch[known]]
-    returned[known] = np.minimum(ops.end[launch[known]], start[known])
     stream, first = combined(
         *(np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], number[order]))
     )
@@ -155,6 +184,12 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
     lasting = np.flatnonzero(end > start)
     latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
+    own_wait = known & (trace.named(is_awaited_copy)[gpu.rows[order]] | waiting_calls(trace, ops)[launch])
+    held = own_wait & (start - np.maximum(freed, latest) <= SOON)
+    returned[known] = ops.end[launch[known]]
+    returned[held] = launched[held] + SUBMITTED
+    returned[own_wait & ~held] = start[own_wait & ~held]
+    returned = np.minimum(returned, start)
     waits = _recorded_waits(trace, streams)
     columns = (
         start,
@@ -163,12 +198,13 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
         launch,
         launched,
         returned,
+        own_wait,
         before,
         np.where(freed >= returned, before, -1),
         lasting,
         end[lasting],
     )
-    starts, ends, stream_codes, launches, launch_times, return_times, prior, cause, long, long_end = (
+    starts, ends, stream_codes, launches, launch_times, return_times, own, prior, cause, long, long_end = (
         c.tolist() for c in columns
     )
     crossed = (latest > np.maximum(freed, returned)).tolist()
@@ -184,6 +220,8 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
         launch=launches,
         launched=launch_times,
         returned=return_times,
+        own_wait=own,
+        full=_finds_full_queue(start, launch, launched, stream).tolist(),
         before=prior,
         cause=cause,
         crossed=crossed,
@@ -196,23 +234,44 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
     )
 
 
+def waiting_calls(trace: Trace, ops: Lane) -> NDArray[np.bool_]:
+    """bool[n + 1] by position in the ops lane: calls in which the host always waits; the last is for no call."""
+    waits = np.isin(trace.category, cat.CALLS) & trace.named(is_synchronising)
+    return np.append(waits[ops.rows], False)
+
+
 def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
-    """int64[g]: of events in order of their end, the last of the same stream that took time and ended before each
-    began, −1 for none.
+    """int64[g]: of events in order of their end, the one of the same stream that each follows, −1 for none.
+
+    That is the one that began last before it, if that has not ended yet (a dependent launch, which overlaps what it
+    depends on), else the one that ended last. Nothing follows an event of 0 ns.
     """
     out = np.full(len(start), -1, np.int64)
     by_stream = np.argsort(stream, kind="stable")
     for mine in group_rows(stream[by_stream], by_stream):
         lasting = mine[end[mine] > start[mine]]
-        position = np.searchsorted(end[lasting], start[mine] + OVERLAP, side="right") - 1
-        while True:  # what begins no sooner than the event itself is not before it
-            later = np.flatnonzero(position >= 0)
-            later = later[start[lasting[position[later]]] >= start[mine[later]]]
-            if not len(later):
-                break
-            position[later] -= 1
-        out[mine[position >= 0]] = lasting[position[position >= 0]]
+        begun = lasting[np.argsort(start[lasting], kind="stable")]
+        ended_last = np.searchsorted(end[lasting], start[mine], side="right") - 1
+        began_last = np.searchsorted(start[begun], start[mine], side="left") - 1
+        before = np.where(ended_last >= 0, lasting[ended_last], -1) if len(lasting) else np.full(len(mine), -1)
+        running = np.flatnonzero(began_last >= 0)
+        running = running[end[begun[began_last[running]]] > start[mine[running]]]
+        before[running] = begun[began_last[running]]
+        out[mine] = before
     return out
+
+
+def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int64) -> NDArray[np.bool_]:
+    """bool[g]: see `Device.full`; the events of one launch count once, from the start of their first."""
+    full = np.zeros(len(start), bool)
+    known = np.flatnonzero(launch >= 0)
+    known = known[np.lexsort((start[known], launch[known], stream[known]))]
+    first = known[np.diff(stream[known] * (int(launch.max(initial=0)) + 1) + launch[known], prepend=-1) != 0]
+    for mine in group_rows(stream[first], first):
+        issued = np.searchsorted(np.sort(launched[mine]), launched[mine], side="left")
+        begun = np.searchsorted(np.sort(start[mine]), launched[mine], side="right")
+        full[mine] = issued - begun >= FULL_QUEUE
+    return full
 
 
 def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> list[int | None]:
@@ -229,7 +288,7 @@ def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> list[int |
 def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[StreamWait]]:
     """stream → its waits for other streams, those recorded in full."""
     out: dict[int, list[StreamWait]] = {}
-    for sync in recorded_syncs(trace, STREAM_WAITS):
+    for sync in recorded_syncs(trace, STREAM_WAITS, streams):
         stream, target = streams.get((sync.device, sync.stream)), streams.get((sync.device, sync.target))
         if stream is not None and target is not None and sync.recorded is not None:
             out.setdefault(stream, []).append(StreamWait(sync.time, target, sync.recorded))
@@ -238,8 +297,15 @@ def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[i
     }
 
 
-def recorded_syncs(trace: Trace, names: tuple[str, ...]) -> list[Sync]:
-    """The records of waits of these names, in their order."""
+def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int, int], int]) -> list[Sync]:
+    """The records of waits of these names, in their order.
+
+    In a file with one device they are of that one: nsys writes device 0 in the records of every rank.
+
+    Args:
+        streams: those of the file's events, by (device, stream).
+    """
+    devices = {device for device, _ in streams}
     categories = tuple(trace.categories.index(name) for name in SYNC_CATEGORIES if name in trace.categories)
     if not categories:
         return []
@@ -264,7 +330,7 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...]) -> list[Sync]:
             Sync(
                 call=call,
                 time=int(trace.ts[call if call >= 0 else row]),
-                device=device,
+                device=next(iter(devices)) if len(devices) == 1 else device,
                 stream=stream,
                 target=target,
                 recorded=None if recording is None else int(trace.ts[recording]),
