@@ -11,8 +11,8 @@ from tracediff_dashboards.filters import View
 from tracediff_dashboards.pages import changes
 
 from tracediff import charts
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.formatting import (
     PERCENT,
     byte_unit,

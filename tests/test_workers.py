@@ -15,9 +15,9 @@ from tracediff_cli.group import cli
 
 import tracediff
 from tracediff import engine
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.ingest.source import TraceFile
 from tracediff.load_options import LoadOptions
 from tracediff.profile.selection import Selection

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from build_trace import document, op, step, write
 
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.report.page.html import to_html
 from tracediff.report.to_csv import to_csv
 from tracediff.report.to_json import to_json

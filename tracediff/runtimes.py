@@ -403,6 +403,17 @@ def counterparts(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
     return {call: _role(call, vendor) for side in sides for call, vendor in side.items()}
 
 
+def call_role(call: str) -> str:
+    """What a call does, the same for calls of all vendors (``LaunchKernel``); ``call`` itself if no vendor has it."""
+    vendor = _vendor(call)
+    return _role(call, vendor) if vendor else call
+
+
+def vendors_of(calls: Iterable[str]) -> frozenset[str]:
+    """The vendors whose runtimes have ``calls``."""
+    return frozenset(vendor.name for call in calls if (vendor := _vendor(call)))
+
+
 def _vendor(call: str) -> Runtime | None:
     return next((r for r, prefix in _CALLS if prefix.match(call)), None)
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import items_of
 from tracediff.diff.matching.origins import Origins
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.profile.kernels.families import family_of_kernel
 
 HERE = Path(__file__).resolve().parent

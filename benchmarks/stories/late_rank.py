@@ -10,8 +10,8 @@ from pathlib import Path
 
 from plant import Event, complete, inserted
 
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.runtimes import is_communication
 
 

@@ -118,8 +118,8 @@ def check(
           --limit kernels=0 --limit memory=2%,16MB --allow gpu \\
           --markdown comment.md --junit check.xml --json check.json
     """
-    from tracediff.diff.compare import compare_sets
     from tracediff.diff.gate.judge import check as judge
+    from tracediff.explain.compare import compare_sets
 
     settings = _settings(config, max_regression, min_delta, limits, allow)
     before, after = loading.load([control, test])

@@ -145,7 +145,7 @@ def compare(
         from tracediff.report.charts_files import check_formats
 
         check_formats([image_format], "--images")
-    from tracediff.diff.compare import compare_sets
+    from tracediff.explain.compare import compare_sets
 
     before, after = loading.load([control, test])
     comparison = compare_sets(before, after, force, judging)

@@ -82,7 +82,7 @@ def export(
         raise click.UsageError("--table needs --csv DIR")
     if chart_formats and chart_folder is None:
         raise click.UsageError("--chart-format needs --charts DIR")
-    from tracediff.diff.compare import compare_sets
+    from tracediff.explain.compare import compare_sets
     from tracediff.report.to_folded import to_folded
     from tracediff.write import write_text
 

@@ -42,7 +42,7 @@ def matrix(
       tracediff matrix runs/a runs/b runs/c --pairwise --markdown table.md
     """
 
-    from tracediff.diff.matrix import against_control, every_pair
+    from tracediff.explain.matrix import against_control, every_pair
     from tracediff.report import matrix as report
     from tracediff.write import write_text
 

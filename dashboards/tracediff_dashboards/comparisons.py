@@ -11,10 +11,10 @@ from cachetools import LRUCache, cachedmethod
 
 from tracediff.aggregate.assemble import narrowed
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.subset import only
 from tracediff.diff.verdict import Judging
+from tracediff.explain.compare import compare_sets
 from tracediff.ingest.discover import labels_for
 from tracediff_dashboards.filters import View
 from tracediff_dashboards.loading import Load, Loader

@@ -14,8 +14,8 @@ from tracediff.aggregate.alike import LARGEST, MOST_FILES, alike
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.shared_columns import SharedColumns
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import profile_file
+from tracediff.explain.compare import compare_sets
 from tracediff.ingest.discover import find_traces
 from tracediff.ingest.health import Notes
 from tracediff.ingest.source import TraceFile

@@ -8,9 +8,9 @@ from tracediff.aggregate.averages import kernel_average, step_average
 from tracediff.aggregate.completeness import CODES
 from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.aggregate.tables import table_average
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.ingest.health import Note
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.selection import Selection

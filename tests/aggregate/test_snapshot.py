@@ -22,9 +22,9 @@ from tracediff.aggregate import snapshot, snapshot_columns
 from tracediff.aggregate.snapshot import is_snapshot, to_bytes, write_snapshot
 from tracediff.aggregate.snapshot_tables import PackedTable, unpack_tables
 from tracediff.analysis.analyze import analyze_set
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.ingest.source import TraceFile
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.model import Profile, TableRows
@@ -231,7 +231,7 @@ def test_a_snapshot_is_known_by_its_content_and_is_a_set_by_itself(tmp_path):
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        ("tracediff.snapshot/3", "a snapshot of version 3; this tracediff reads version 2"),
+        ("tracediff.snapshot/4", "a snapshot of version 4; this tracediff reads version 3"),
         ("tracediff.diff/1", "not a snapshot"),
         ("tracediff.snapshot/" + "9" * 5000, "not a snapshot"),
         (7, "damaged"),

@@ -14,8 +14,8 @@ from traces import needs_traces
 import tracediff
 from tracediff import charts
 from tracediff.analysis.analyze import analyze_set
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.load_options import LoadOptions
 from tracediff.profile.tables import NAMES, OF_FILES, table_schema
 from tracediff.report.analysis.tables import tables_of

@@ -7,8 +7,8 @@ import textwrap
 import pytest
 
 from tracediff.aggregate.averages import op_average
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 
 pytestmark = [pytest.mark.torch, pytest.mark.frameworks, pytest.mark.slow]
 

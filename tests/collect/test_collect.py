@@ -19,10 +19,10 @@ from tracediff.collect.__main__ import main, next_command
 from tracediff.collect.driver import Collection
 from tracediff.collect.format_loss import losing_format
 from tracediff.collect.variant import parse_variant
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.ingest.manifest import read_collection, read_manifest
 from tracediff.load_options import LoadOptions
 from tracediff.report.collection import collection_table

@@ -9,8 +9,8 @@ from tracediff_dashboards.rows import table_rows
 from tracediff_dashboards.server import bound
 from tracediff_dashboards.sets import Sets
 
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 
 PAIR = "?control=before&test=after"
 

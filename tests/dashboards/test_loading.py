@@ -16,9 +16,9 @@ from tracediff_dashboards.loading import CANCELLED, Load, Loader
 from tracediff_dashboards.sets import Sets
 
 from tracediff.aggregate.snapshot import write_snapshot
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.profile.selection import Selection
 
 

@@ -14,9 +14,9 @@ from tracediff_dashboards.merged_step import merged_step
 from tracediff_dashboards.step_inspector import StepInspector, is_used, places, window_of
 
 from tracediff.aggregate.assemble import narrowed
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.profile.selection import Selection
 
 GRAPH = "#chart-timeline .js-plotly-plot"

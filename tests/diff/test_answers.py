@@ -4,9 +4,9 @@ import pytest
 import traces
 from build_trace import call, document, kernel, memcpy, op, step, write
 
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.groups import split_change
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.selection import Selection
 

@@ -6,8 +6,8 @@ from traces import FOLDER, needs_traces
 from tracediff.aggregate.samples import per_step
 from tracediff.charts.name_steps import name_steps
 from tracediff.diff.call_stacks import places, places_of
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.profile.kernels.match_names import table_name
 
 pytestmark = needs_traces

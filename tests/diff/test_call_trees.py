@@ -4,10 +4,10 @@ from build_trace import BACKWARD, call, document, event, kernel, op, step, write
 
 from tracediff.aggregate.averages import call_tree
 from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.tree import folded, merge_trees
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 
 
 def loaded(folder, **sides):

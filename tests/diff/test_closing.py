@@ -10,8 +10,8 @@ from hypothesis import given
 from properties import examples
 from random_traces import trace_events
 
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 
 
 def compare(a, b, force=False):

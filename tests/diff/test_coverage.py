@@ -6,8 +6,8 @@ import pytest
 import traces
 from build_trace import call, document, kernel, op, step, write
 
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.report.text import coverage_line
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"

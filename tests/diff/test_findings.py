@@ -7,9 +7,9 @@ import traces
 from build_trace import annotation, call, document, event, kernel, memcpy, op, step, write
 
 from tracediff.analysis.analyze import analyze_set
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.reach import reach
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.report.text import context
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"

@@ -9,9 +9,9 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff.aggregate.call_tree import Call, CallTree, Occurrence, Work
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.flame_graph import CALL_UNKNOWN, Frame, flame_graph, largest, of_one, pruned, total
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 
 
 def compared(folder, control, test):

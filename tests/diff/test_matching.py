@@ -3,10 +3,10 @@
 import pytest
 from build_trace import call, document, event, kernel, op, step, write
 
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.views import VIEWS, by_cause, summed
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.report.explain import explain
 
 

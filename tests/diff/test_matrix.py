@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tracediff_cli.group import cli
 
-from tracediff.diff.matrix import against_control, every_pair, holm
 from tracediff.diff.verdict import Judging
 from tracediff.engine import load_sets
+from tracediff.explain.matrix import against_control, every_pair, holm
 
 
 def runs_of(folder, *lengths):

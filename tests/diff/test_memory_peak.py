@@ -4,8 +4,8 @@ from build_trace import document, memory, op, step, write
 from traces import needs_traces, trace
 
 import tracediff
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.load_options import LoadOptions
 
 MB = 1_000_000

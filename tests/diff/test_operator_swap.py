@@ -3,8 +3,8 @@
 import pytest
 from build_trace import call, document, kernel, op, step, write
 
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 
 
 def model(folder, name, runs, activation, us, on_gpu=False):

@@ -3,8 +3,8 @@
 import pytest
 from build_trace import annotation, document, op, step, write
 
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 
 PER_TENSOR = {f"aten::{name}": 12 for name in ("lerp_", "mul_", "addcmul_", "sqrt", "addcdiv_")}
 FOREACH = {f"aten::_foreach_{name}": 1 for name in ("lerp_", "mul_", "addcmul_", "sqrt", "addcdiv_")}

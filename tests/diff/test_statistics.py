@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from properties import examples
 from scipy.stats import mannwhitneyu
 
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.statistics.many import compare_many
 from tracediff.diff.statistics.runs import LEAST_SD, _critical, estimate, within_runs
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.report.to_json import to_json
 
 SD = 0.018

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from traces import FOLDER, needs_traces
 
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "stories"))
 bench, plant, late = (importlib.import_module(name) for name in ("bench", "plant", "late_rank"))

@@ -7,10 +7,10 @@ from build_trace import call, document, kernel, op, python, step, write
 from traces import FOLDER, needs_traces
 
 from tracediff.aggregate.assemble import narrowed
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.subset import Part, only
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.selection import Selection

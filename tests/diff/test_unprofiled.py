@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from build_trace import document, op, step, write
 
-from tracediff.diff.compare import compare_sets
-from tracediff.diff.matrix import against_control
 from tracediff.diff.verdict import Judging
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
+from tracediff.explain.matrix import against_control
 from tracediff.formatting import PERCENT
 from tracediff.report.matrix import rows
 from tracediff.report.text import asides, headline

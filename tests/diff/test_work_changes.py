@@ -9,11 +9,11 @@ from properties import examples
 from random_traces import trace_events
 
 import tracediff
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.module_instances import every_instance, outermost
 from tracediff.diff.views import Modules, summed_by
 from tracediff.diff.work_changes import work_changes
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 
 
 def compare_events(folder, control, test):

@@ -4,8 +4,8 @@ import pytest
 import traces
 from build_trace import call, document, kernel, op, step, write
 
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.load_options import LoadOptions
 
 H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}

@@ -8,8 +8,8 @@ import pytest
 from traces import FOLDER, PAIRS, needs_traces
 
 from tracediff.aggregate.samples import work_per_step
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.load_options import LoadOptions
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces" / "vit"

@@ -20,10 +20,10 @@ from fuzz import formats, mutate, seeds
 from fuzz.invariants import counted, one_line, require, same_reading
 from fuzz.memory_target import make_memory, use_memory
 from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.gate.config import read_settings
 from tracediff.engine import ARGUMENTS, load_sets, profile_file
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.ingest.manifest import read_manifest
 from tracediff.ingest.native import SWITCH
 from tracediff.ingest.read import read_trace

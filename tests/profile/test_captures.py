@@ -16,9 +16,9 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff.aggregate.averages import call_tree
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import read_captures
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.ingest.source import TraceFile
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.placement.captures import CallPath, Capture

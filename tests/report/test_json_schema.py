@@ -13,8 +13,8 @@ from tracediff_cli.group import cli
 from traces import needs_traces
 
 from tracediff.analysis.analyze import analyze_set
-from tracediff.diff.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.load_options import LoadOptions
 from tracediff.profile.tables import NAMES, OF_FILES, OVER_RANKS
 from tracediff.report.analysis.to_json import to_json as analysis_json

@@ -36,6 +36,7 @@ class UsedStep:
         period_ns: completion to completion.
         states: state → ns, sums to the period.
         foreign: GPU state → ns held only by GPU events that were launched in no used step.
+        file, position: which of the rank's files, and where in it.
     """
 
     number: int
@@ -43,6 +44,8 @@ class UsedStep:
     period_ns: int
     states: dict[str, int]
     foreign: dict[str, int]
+    file: int = 0
+    position: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,14 +95,14 @@ def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
     """
     slowest: dict[int, UsedStep] = {}
     for rank in sorted(run.ranks):
-        for profile in run.ranks[rank]:
-            for step in _steps_of(profile, np.flatnonzero(traces.selection.used(profile)).tolist(), rank):
+        for file, profile in enumerate(run.ranks[rank]):
+            for step in _steps_of(profile, np.flatnonzero(traces.selection.used(profile)).tolist(), rank, file):
                 if step.number not in slowest or step.period_ns > slowest[step.number].period_ns:
                     slowest[step.number] = step
     return [slowest[n] for n in sorted(slowest)]
 
 
-def _steps_of(profile: Profile, used: list[int], rank: int) -> Iterator[UsedStep]:
+def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterator[UsedStep]:
     foreign: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(GPU_STATES, 0))
     own = set(used)
     for step, state, owner, ns in profile.owned.tolist():
@@ -108,7 +111,7 @@ def _steps_of(profile: Profile, used: list[int], rank: int) -> Iterator[UsedStep
     periods = profile.periods
     for s in used:
         states = dict(zip(profile.state_names, profile.state_ns[s].tolist(), strict=True))
-        yield UsedStep(int(profile.step_numbers[s]), rank, int(periods[s]), states, foreign[s])
+        yield UsedStep(int(profile.step_numbers[s]), rank, int(periods[s]), states, foreign[s], file, s)
 
 
 def step_average(traces: TraceSet) -> StepAverage:

@@ -27,7 +27,7 @@ from tracediff.profile.model import Profile
 from tracediff.profile.selection import Selection
 from tracediff.write import write_bytes
 
-VERSION = 2
+VERSION = 3
 SCHEMA = f"tracediff.snapshot/{VERSION}"
 SUFFIX = ".tdprof.gz"
 OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')

@@ -14,6 +14,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.operator_inputs import is_well_formed
 from tracediff.ingest.times import Int64
 from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.leaves.keys import KINDS as LEAF_KINDS
 from tracediff.profile.model import CallTable, OpTable, Profile, WorkTable
 from tracediff.profile.placement.calls import KINDS, OP, PHASE
 from tracediff.profile.placement.scopes import PHASES
@@ -42,6 +43,7 @@ def check(profile: Profile) -> None:
     _check_tree(profile)
     _check_rows(profile)
     _check_sums(profile)
+    _check_leaves(profile)
 
 
 def require_equal_lengths(name: str, columns: Iterable[Int64]) -> None:
@@ -210,6 +212,29 @@ def _check_sums(profile: Profile) -> None:
     np.add.at(busy, kernels.step[launched], kernels.total_ns[launched])
     require((profile.busy_ns <= busy).all(), "busy_ns is more than the GPU events of a step")
     _require_events(ops, profile)
+
+
+def _check_leaves(profile: Profile) -> None:
+    """The leaves of a step add up to it."""
+    leaves, steps, nodes = profile.leaves, len(profile.step_numbers), len(profile.calls.parent)
+    require_equal_lengths("leaves", [getattr(leaves, f.name) for f in fields(leaves)])
+    _require_within("leaves.step", leaves.step, 0, steps)
+    _require_within("leaves.kind", leaves.kind, 0, len(LEAF_KINDS))
+    _require_within("leaves.node", leaves.node, -1, nodes)
+    _require_within("leaves.category", leaves.category, -1, len(profile.categories))
+    _require_within("leaves.launch_shape", leaves.launch_shape, -1, len(profile.texts))
+    for name in ("name", "op", "root", "following"):
+        _require_within(f"leaves.{name}", getattr(leaves, name), -1, len(profile.names))
+    require((leaves.name[leaves.category >= 0] >= 0).all(), "leaves.name: work without a name")
+    keys = [getattr(leaves, name) for name in ("step", "kind", "node", "category", "name", "launch_shape", "ordinal")]
+    _require_distinct("the rows of leaves", (*keys, leaves.op, leaves.root))
+    for name in ("path_ns", "total_ns", "count"):
+        require_sum(f"leaves.{name}", getattr(leaves, name))
+    require((leaves.path_ns <= leaves.total_ns).all(), "leaves: more time on the path than in the period")
+    require((leaves.longest_ns <= leaves.path_ns).all(), "leaves: an instance is longer than all together")
+    sums = np.zeros(steps, np.int64)
+    np.add.at(sums, leaves.step, leaves.path_ns)
+    require((sums == profile.periods).all(), "leaves: those of a step do not add up to it")
 
 
 def _require_events(ops: OpTable, profile: Profile) -> None:

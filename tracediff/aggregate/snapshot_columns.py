@@ -19,14 +19,19 @@ from tracediff.ingest.health import Note
 from tracediff.ingest.names import bounded
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import Int64
-from tracediff.profile.model import CallTable, OpTable, Origin, Profile, WorkTable
+from tracediff.profile.model import CallTable, LeafTable, OpTable, Origin, Profile, WorkTable
 from tracediff.profile.placement.calls import PHASE
 
-T = TypeVar("T", OpTable, CallTable, WorkTable)
-P = TypeVar("P", bound="PackedOps | PackedCalls | PackedWork")
+T = TypeVar("T", OpTable, CallTable, WorkTable, LeafTable)
+P = TypeVar("P", bound="PackedOps | PackedCalls | PackedWork | PackedLeaves")
 DIFFERENCES = frozenset(
-    ("parent", "node", "step", "category", "name", "shapes", "types", "strides", "launch_shape", "order")
+    (
+        *("parent", "node", "step", "category", "name", "shapes", "types", "strides", "launch_shape", "order"),
+        *("op", "root", "following", "longest_at"),
+    )
 )
+LEAF_NAMES = ("name", "op", "root", "following")
+"""Columns of a `LeafTable` that are codes of names."""
 OWNED = ("step", "state", "owner", "ns")
 Positive = list[Annotated[int, msgspec.Meta(ge=1)]]
 """A column of counts."""
@@ -89,6 +94,26 @@ class PackedWork(msgspec.Struct, frozen=True):
     total_ns: NotNegative
 
 
+class PackedLeaves(msgspec.Struct, frozen=True):
+    """The columns of a `LeafTable`, with `_relative` times: most leaves are one event on the path."""
+
+    step: list[int]
+    kind: NotNegative
+    node: list[int]
+    category: list[int]
+    name: list[int]
+    launch_shape: list[int]
+    ordinal: WorkOrdinals
+    op: list[int]
+    root: list[int]
+    path_ns: NotNegative
+    total_ns: list[int]
+    count: NotNegative
+    longest_ns: NotNegative
+    longest_at: list[int]
+    following: list[int]
+
+
 class PackedProfile(msgspec.Struct, frozen=True, kw_only=True):
     """A `Profile` as JSON writes it; the same names mean the same, times in ns.
 
@@ -110,6 +135,7 @@ class PackedProfile(msgspec.Struct, frozen=True, kw_only=True):
     calls: PackedCalls
     kernels: PackedWork
     host_work: PackedWork
+    leaves: PackedLeaves
     categories: list[str]
     names: list[str]
     texts: list[str]
@@ -137,6 +163,7 @@ def pack(profile: Profile) -> PackedProfile:
         calls=_packed(PackedCalls, profile.calls),
         kernels=_packed(PackedWork, profile.kernels),
         host_work=_packed(PackedWork, profile.host_work),
+        leaves=_packed(PackedLeaves, _relative(profile.leaves)),
         categories=list(profile.categories),
         names=list(profile.names),
         texts=list(profile.texts),
@@ -171,6 +198,7 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
         calls=_table(CallTable, packed.calls),
         kernels=_table(WorkTable, packed.kernels),
         host_work=_table(WorkTable, packed.host_work),
+        leaves=_relative(_table(LeafTable, packed.leaves)),
         categories=tuple(packed.categories),
         names=tuple(map(bounded, packed.names)),
         texts=tuple(packed.texts),
@@ -192,22 +220,34 @@ def _with_used_names(profile: Profile) -> Profile:
     """Names of metadata, flows and instants are in no table. Codes keep their order, so that rows do; those of
     categories are fixed and stay.
     """
-    calls = profile.calls
+    calls, leaves = profile.calls, profile.leaves
     named = calls.kind != PHASE  # the name of a phase is no code of a name
-    used = np.unique(
-        np.concatenate((profile.ops.name, calls.name[named], profile.kernels.name, profile.host_work.name))
-    )
+    of_leaves = [getattr(leaves, column) for column in LEAF_NAMES]
+    tables = (profile.ops, profile.kernels, profile.host_work)
+    used = np.unique(np.concatenate((*(table.name for table in tables), calls.name[named], *of_leaves)))
+    used = used[used >= 0]
+
+    def again(codes: Int64) -> Int64:
+        return np.where(codes >= 0, np.searchsorted(used, codes), -1)
+
     return replace(
         profile,
-        ops=replace(profile.ops, name=np.searchsorted(used, profile.ops.name)),
-        calls=replace(calls, name=np.where(named, np.searchsorted(used, calls.name), calls.name)),
-        kernels=replace(profile.kernels, name=np.searchsorted(used, profile.kernels.name)),
-        host_work=replace(profile.host_work, name=np.searchsorted(used, profile.host_work.name)),
+        ops=replace(profile.ops, name=again(profile.ops.name)),
+        calls=replace(calls, name=np.where(named, again(calls.name), calls.name)),
+        kernels=replace(profile.kernels, name=again(profile.kernels.name)),
+        host_work=replace(profile.host_work, name=again(profile.host_work.name)),
+        leaves=replace(leaves, **dict(zip(LEAF_NAMES, map(again, of_leaves), strict=True))),
         names=tuple(profile.names[code] for code in used.tolist()),
     )
 
 
-def _packed(kind: type[P], table: OpTable | CallTable | WorkTable) -> P:
+def _relative(leaves: LeafTable) -> LeafTable:
+    """``leaves`` with total_ns and longest_ns as what path_ns is less and more; of these the leaves again."""
+    path_ns = leaves.path_ns
+    return replace(leaves, total_ns=path_ns - leaves.total_ns, longest_ns=path_ns - leaves.longest_ns)
+
+
+def _packed(kind: type[P], table: OpTable | CallTable | WorkTable | LeafTable) -> P:
     return kind(**{f.name: _as_list(f.name, getattr(table, f.name)) for f in fields(table)})
 
 
@@ -217,7 +257,7 @@ def _as_list(name: str, column: Int64) -> list[int]:
     return values
 
 
-def _table(kind: type[T], packed: PackedOps | PackedCalls | PackedWork) -> T:
+def _table(kind: type[T], packed: PackedOps | PackedCalls | PackedWork | PackedLeaves) -> T:
     return kind(**{f.name: _column(f.name, getattr(packed, f.name)) for f in fields(kind)})
 
 

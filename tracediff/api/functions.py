@@ -14,14 +14,14 @@ from tracediff.analysis.analyze import analyze_set
 from tracediff.api.diff import Diff
 from tracediff.api.results import Check, Matrix
 from tracediff.api.set_analysis import SetAnalysis
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.gate.config import Settings, allowed, merged
 from tracediff.diff.gate.judge import check as judge_limits
 from tracediff.diff.gate.limits import parse_absolute, parse_limit, parse_relative
-from tracediff.diff.matrix import against_control, every_pair
 from tracediff.diff.verdict import Judging
 from tracediff.engine import Where, load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
+from tracediff.explain.matrix import against_control, every_pair
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.selection import Selection

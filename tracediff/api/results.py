@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tracediff.api.diff import Diff
 from tracediff.api.frames import frame_of, written
 from tracediff.diff.gate.judge import Gate
-from tracediff.diff.matrix import Cell
+from tracediff.explain.matrix import Cell
 from tracediff.report import check_json, check_junit, check_markdown, matrix, matrix_json
 from tracediff.report.check_text import sentence
 from tracediff.report.to_json import plain

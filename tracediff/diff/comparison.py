@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.side import Side
@@ -20,6 +21,9 @@ from tracediff.diff.typical_steps import TypicalSteps
 from tracediff.diff.unprofiled import Unprofiled
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.work_changes import WorkChange, work_changes
+
+if TYPE_CHECKING:
+    from tracediff.explain.explanation import Explanation
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Comparison:
         idle: what the host does while no GPU works, per state. copies: time, number and bytes of the copies.
         typical: the step account without outlier steps.
         unprofiled: the test of the steps without the profiler, where both sides have them.
+        explanation: why the step changed; None if the comparison was refused.
         findings: the causes of the change, the largest first. coverage: how much of it they account for together.
         tables: the further tables with which both sets were loaded.
         common_change: median relative change of all tested operators, 0 if none was tested.
@@ -60,6 +65,7 @@ class Comparison:
     copies: TableDiff
     typical: TypicalSteps
     unprofiled: Unprofiled | None = None
+    explanation: Explanation | None = None
     findings: tuple[Finding, ...] = ()
     coverage: Coverage | None = None
     tables: tuple[TableDiff, ...] = ()

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from tracediff.aggregate.snapshot import SUFFIX, read_snapshot, write_snapshot
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.config import DEFAULT_RELATIVE
 from tracediff.errors import TracediffError, did_you_mean, quoted
+from tracediff.explain.compare import compare_sets
 from tracediff.history.git import Commit, Repository
 from tracediff.history.probe import BASELINE, OUT, PLAN, Plan, command
 from tracediff.history.series import Point, Series

@@ -16,11 +16,11 @@ from pathlib import Path
 import msgspec
 
 from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.gate.config import Settings
 from tracediff.diff.gate.judge import Gate, check
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError, printable
+from tracediff.explain.compare import compare_sets
 from tracediff.formatting import signed_percent
 from tracediff.history.git import Repository
 from tracediff.temporary import temporary_folder

@@ -17,6 +17,7 @@ from tracediff.profile.arrays.busy import busy_ns
 from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.context import build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
+from tracediff.profile.leaves.table import leaf_table
 from tracediff.profile.model import CallTable, OpTable, Origin, PackedTimeline, Profile
 from tracediff.profile.placement.captures import KERNEL_ARGUMENT, Capture
 from tracediff.profile.placement.gpu_events import GpuEvents
@@ -26,7 +27,7 @@ from tracediff.profile.placement.steps import Steps
 from tracediff.profile.selection import Selection
 from tracediff.profile.tables import build_tables, copies, idle
 from tracediff.profile.timeline import build_timeline
-from tracediff.profile.work import empty_work, host_work, kernel_work
+from tracediff.profile.work import empty_work, host_work, kernel_work, operator_keys
 from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
 
 LAUNCHES = (ARGUMENT.correlation, ARGUMENT.device, ARGUMENT.stream, ARGUMENT.grid, ARGUMENT.block)
@@ -75,8 +76,9 @@ def build_profile(
     )
     operations = _op_table(trace, steps, gpu, lanes)
     table, texts = _with_own_texts(trace, calls.table)
-    kernels, launch_shapes = kernel_work(trace, gpu, calls, context.captured_node, np.diff(completions), notes)
-    kernels = replace(kernels, launch_shape=np.where(kernels.launch_shape >= 0, kernels.launch_shape + len(texts), -1))
+    kernels, keys, launch_shapes = kernel_work(
+        trace, gpu, calls, context.captured_node, np.diff(completions), notes, len(texts)
+    )
     further = build_tables(context, tables)
     on_host, threads = (empty_work(), []) if len(gpu.rows) else host_work(trace, steps, lanes["ops"], calls)
     on_host = replace(on_host, lane=on_host.lane + len(texts) + len(launch_shapes))
@@ -96,6 +98,7 @@ def build_profile(
         calls=table,
         kernels=kernels,
         host_work=on_host,
+        leaves=leaf_table(context, keys if len(gpu.rows) else operator_keys(trace, lanes["ops"], calls)),
         categories=tuple(trace.categories),
         names=tuple(trace.names),
         texts=(*texts, *launch_shapes, *threads),

@@ -118,6 +118,40 @@ class WorkTable:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeafTable:
+    """What each step waited for, by (step, leaf), r rows (`leaves`); over a step ``path_ns`` adds up to its period.
+
+    Attributes:
+        step: position of the period.
+        kind: index into leaves.keys.KINDS.
+        node, category, launch_shape, ordinal: of GPU events and, in a file without, of operators as in `WorkTable`; −1
+            of other leaves.
+        name: code of the profile's names: the GPU event, operator, call or scope of compilation; of a queue the launch;
+            of Python the innermost function outside of torch; −1 where not recorded.
+        op, root: codes of the innermost and the outermost operator around an operator or call, −1 for none.
+        path_ns: on the critical path. total_ns: in the period, on the path or not. count: instances that begin.
+        longest_ns, longest_at: the instance that is longest on the path, and its start on the trace's own clock; 0
+            where none is. following: of Python code, code of the name of the operator or call after it, −1 for none.
+    """
+
+    step: Int64
+    kind: Int64
+    node: Int64
+    category: Int64
+    name: Int64
+    launch_shape: Int64
+    ordinal: Int64
+    op: Int64
+    root: Int64
+    path_ns: Int64
+    total_ns: Int64
+    count: Int64
+    longest_ns: Int64
+    longest_at: Int64
+    following: Int64
+
+
+@dataclass(frozen=True, kw_only=True)
 class Marks:
     """m marks in order of row and start.
 
@@ -277,6 +311,7 @@ class Profile:
             events share counts there.
         ops: operations by name. calls: operators in their tree. kernels: GPU events.
         host_work: self time of operators in the steps of a file without GPU events, else empty.
+        leaves: what each step waited for.
         categories, names, texts: the strings that codes index.
         events: all events of the file by category name.
         idle, copies: the tables of these names, which every profile has. tables: the requested tables by name.
@@ -299,6 +334,7 @@ class Profile:
     calls: CallTable
     kernels: WorkTable
     host_work: WorkTable
+    leaves: LeafTable
     categories: tuple[str, ...]
     names: tuple[str, ...]
     texts: tuple[str, ...]

@@ -4,10 +4,9 @@ operators.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
@@ -25,13 +24,38 @@ UNMATCHED = -1
 """Ordinal of work that is kept out of matching."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class WorkKeys:
+    """What tells work apart, see `WorkTable`: int64[n] columns of GPU events, or of the scopes of the ops lane."""
+
+    node: Int64
+    category: Int64
+    name: Int64
+    launch_shape: Int64
+    ordinal: Int64
+
+    def columns(self, positions: Int64) -> dict[str, Int64]:
+        """The columns at ``positions``."""
+        return {name: getattr(self, name)[positions] for name in KEY}
+
+
+KEY = tuple(field.name for field in fields(WorkKeys))
+
+
+def operator_keys(trace: Trace, ops: Lane, calls: Calls) -> WorkKeys:
+    """The keys of operators by their position in the ops lane."""
+    category, name = _codes(trace, ops.rows)
+    none = np.full(len(ops.rows), -1, np.int64)
+    return WorkKeys(node=calls.node, category=category, name=name, launch_shape=none, ordinal=none + 1)
+
+
 def kernel_work(
-    trace: Trace, gpu: GpuEvents, calls: Calls, captured_node: Int64, periods: Int64, notes: Notes
-) -> tuple[WorkTable, list[str]]:
-    """(the GPU events of the file, the grids and blocks that `launch_shape` refers to).
+    trace: Trace, gpu: GpuEvents, calls: Calls, captured_node: Int64, periods: Int64, notes: Notes, texts: int
+) -> tuple[WorkTable, WorkKeys, list[str]]:
+    """(the GPU events of the file, their keys, the grids and blocks that `launch_shape` refers to).
 
     Args:
-        captured_node: int64[g] see `Context`. periods: int64[steps] ns.
+        captured_node: int64[g] see `Context`. periods: int64[steps] ns. texts: number of texts before the grids.
     """
     rows = gpu.rows
     ns = gpu.end - gpu.start
@@ -46,24 +70,18 @@ def kernel_work(
     node = np.where(placed, calls.node[launched] if len(calls.node) else -1, -1)
     node = np.where(placed & (captured_node >= 0), captured_node, node)
     op = calls.table.kind[node] == OP if len(calls.table.kind) else np.zeros(len(rows), bool)
-    shape, texts = _launch_shapes(trace, rows)
+    shape, launch_shapes = _launch_shapes(trace, rows)
     stream = trace.integer_column(ARGUMENT.stream, cat.GPU)[rows]
     place = np.lexsort((gpu.start, stream, gpu.device))
     category, name = _codes(trace, rows)
-    table = _table(
-        step=gpu.step,
-        node=node,
-        has_op=op & (node >= 0),
-        category=category,
-        name=name,
-        launch_shape=shape,
-        place=place,
-        start=gpu.start,
-        lane=stream,
-        ns=ns,
-        unmatched=long,
-    )
-    return table, texts
+    ordinal = np.zeros(len(rows), np.int64)
+    bare = place[((gpu.step >= 0) & ~(op & (node >= 0)))[place]]
+    equal, _ = combined(gpu.step[bare], node[bare], category[bare], name[bare], shape[bare])
+    ordinal[bare] = ordinals(equal)
+    ordinal[long] = UNMATCHED
+    shape = np.where(shape >= 0, shape + texts, -1)
+    keys = WorkKeys(node=node, category=category, name=name, launch_shape=shape, ordinal=ordinal)
+    return _table(gpu.step, keys, place=place, start=gpu.start, lane=stream, ns=ns), keys, launch_shapes
 
 
 def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> tuple[WorkTable, list[str]]:
@@ -73,52 +91,19 @@ def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> tuple[Work
     positions = np.flatnonzero(calls.operator)
     step = steps.positions_at(ops.start[positions])
     positions, step = positions[step >= 0], step[step >= 0]
-    rows = ops.rows[positions]
-    none = np.full(len(positions), -1, np.int64)
-    place = np.lexsort((ops.start[positions],))
-    category, name = _codes(trace, rows)
-    threads, lane = np.unique(trace.tid[rows], return_inverse=True)
-    table = _table(
-        step=step,
-        node=calls.node[positions],
-        has_op=calls.operator[positions],
-        category=category,
-        name=name,
-        launch_shape=none,
-        place=place,
-        start=ops.start[positions],
-        lane=lane.astype(np.int64),
-        ns=ops.self_ns[positions],
-        unmatched=np.zeros(len(positions), bool),
-    )
+    threads, lane = np.unique(trace.tid[ops.rows[positions]], return_inverse=True)
+    start = ops.start[positions]
+    keys = WorkKeys(**operator_keys(trace, ops, calls).columns(positions))
+    place, lane = np.lexsort((start,)), lane.astype(np.int64)
+    table = _table(step, keys, place=place, start=start, lane=lane, ns=ops.self_ns[positions])
     return table, [str(trace.ids[code]) for code in threads.tolist()]
 
 
-def _table(
-    *,
-    step: Int64,
-    node: Int64,
-    has_op: NDArray[np.bool_],
-    category: Int64,
-    name: Int64,
-    launch_shape: Int64,
-    place: Int64,
-    start: Int64,
-    lane: Int64,
-    ns: Int64,
-    unmatched: NDArray[np.bool_],
-) -> WorkTable:
-    """Rows with equal keys summed; ``place`` sorts the events within their step, ``has_op`` marks the events below an
-    operator.
-    """
+def _table(step: Int64, keys: WorkKeys, *, place: Int64, start: Int64, lane: Int64, ns: Int64) -> WorkTable:
+    """Rows with equal keys summed; ``place`` sorts the events within their step."""
     order = np.empty(len(place), np.int64)
     order[place] = ordinals(step[place])
-    ordinal = np.zeros(len(step), np.int64)
-    bare = place[((step >= 0) & ~has_op)[place]]
-    equal, _ = combined(step[bare], node[bare], category[bare], name[bare], launch_shape[bare])
-    ordinal[bare] = ordinals(equal)
-    ordinal[unmatched] = UNMATCHED
-    code, first = combined(step + 1, node, category, name, launch_shape, ordinal)
+    code, first = combined(step + 1, *keys.columns(np.arange(len(step))).values())
     earliest = np.full(len(first), np.iinfo(np.int64).max, np.int64)
     np.minimum.at(earliest, code, order)
     first_ns, first_lane = (np.full(len(first), np.iinfo(np.int64).max, np.int64) for _ in range(2))
@@ -130,11 +115,7 @@ def _table(
     count = np.bincount(code, minlength=len(first)).astype(np.int64)
     return WorkTable(
         step=step[first],
-        node=node[first],
-        category=category[first],
-        name=name[first],
-        launch_shape=launch_shape[first],
-        ordinal=ordinal[first],
+        **keys.columns(first),
         order=earliest,
         first_ns=first_ns,
         lane=first_lane,

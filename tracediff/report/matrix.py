@@ -10,8 +10,8 @@ from rich.constrain import Constrain
 from rich.table import Table
 from rich.text import Text
 
-from tracediff.diff.matrix import Cell
 from tracediff.errors import printable
+from tracediff.explain.matrix import Cell
 from tracediff.formatting import PERCENT, time_unit
 from tracediff.report.escape import escaped
 from tracediff.report.shorten import shortened

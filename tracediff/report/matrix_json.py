@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tracediff.diff.matrix import Cell
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.explain.matrix import Cell
 from tracediff.report import json_types
 from tracediff.report.json_text import json_text, one_of
 from tracediff.report.to_json import tables_of, verdict_of

@@ -135,6 +135,17 @@ class _Nodes:
         return {name: np.array(column, np.int64) for name, column in columns.items()}
 
 
+def operators_around(ops: Lane, operator: NDArray[np.bool_]) -> tuple[Int64, Int64]:
+    """(innermost, outermost) int64[n]: position of the scope of ``operator`` that each scope is or is in, −1 for none."""
+    inner = np.where(operator, np.arange(len(ops.rows)), -1)
+    outer = inner.copy()
+    for positions in by_depth(ops)[1:]:
+        parent = ops.parent[positions]
+        inner[positions] = np.where(operator[positions], positions, inner[parent])
+        outer[positions] = np.where(outer[parent] >= 0, outer[parent], outer[positions])
+    return inner, outer
+
+
 def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
     """int64[n]: position of the nearest scope of ``operator`` around each scope, −1 for none."""
     around = np.full(len(ops.rows), -1, np.int64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from tracediff.ingest import categories as cat
@@ -14,13 +12,12 @@ from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model import TableRows
 from tracediff.profile.placement.innermost import NOTHING, Painting, Pieces, cut, overlaid, painted, pieces
 from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.python_callers import outside_torch
 from tracediff.profile.step_states import GPU_STATES, thread_order
 from tracediff.profile.tables.schema import Column, TableSchema, summed
 
 Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
 KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
-CODE = re.compile(r"\.py\(\d+\)")
-"""Names of functions that are in a Python file."""
 OTHER_THREADS = 4
 """Threads beside the one of the steps whose operators are considered."""
 
@@ -48,7 +45,11 @@ def table(context: Context) -> TableRows:
     interval, time, ns = cut(start, start + length, host.times)
     row = host.rows[time]
     step = np.searchsorted(context.completions, start, side="right")[interval] - 1
-    caller = np.where(_on_thread(context, own)[row], _outside_torch(context)[python.rows_at(host.times[time])], -1)
+    caller = np.where(
+        _on_thread(context, own)[row],
+        outside_torch(context.trace, context.lanes["python"])[python.rows_at(host.times[time])],
+        -1,
+    )
     caller[caller == row] = -1
     keys = [
         (state[interval], account.names),
@@ -73,22 +74,6 @@ def _on_thread(context: Context, thread: int) -> Chosen:
     for lane in (context.lanes["ops"], context.lanes["python"]):
         chosen[lane.rows[lane.thread == thread]] = True
     return chosen
-
-
-def _outside_torch(context: Context) -> Int64:
-    """int64[rows of the trace + 1]: of a Python function the innermost of a Python file outside of torch that is or
-    encloses it; else −1.
-    """
-    python = context.lanes["python"]
-    trace = context.trace
-    named = [bool(CODE.search(name)) and name not in trace.torch_functions for name in trace.names]
-    outside = np.array(named, bool)[trace.name[python.rows]]
-    found = np.arange(len(python.rows))
-    while (outward := np.flatnonzero((found >= 0) & ~outside[found])).size:
-        found[outward] = python.parent[found[outward]]
-    rows = np.full(len(trace) + 1, -1, np.int64)
-    rows[python.rows] = np.where(found >= 0, python.rows[found], -1)
-    return rows
 
 
 def _host(context: Context) -> tuple[Painting, Painting, int]:

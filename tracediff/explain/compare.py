@@ -1,12 +1,13 @@
-"""Two sets → `Comparison`: both accounts, the matched work, the tests, the preflight and the findings."""
+"""Two sets → `Comparison`: both accounts, the matched work, the tests, the explanation and the preflight."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import lcm
 
+from tracediff.aggregate.leaves import set_leaves
 from tracediff.aggregate.summary import SetSummary, summarise
-from tracediff.aggregate.traceset import TraceSet
+from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.family_tests import compare_families
 from tracediff.diff.findings.coverage import coverage
@@ -23,27 +24,33 @@ from tracediff.diff.table_changes import compare_table, compare_tables
 from tracediff.diff.typical_steps import typical_steps
 from tracediff.diff.unprofiled import believing, judge_unprofiled
 from tracediff.diff.verdict import Judging, Verdict, judge, refused
+from tracediff.explain.explain import Compared, explain
+from tracediff.runtimes import vendors_of
 
 
 def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging: Judging | None = None) -> Comparison:
-    """The comparison of two sets.
+    """The comparison of two sets; of ranks those that both have, if they have any in common.
 
     Args:
         force: compare even if the preflight refuses.
         judging: settings of the significance tests.
     """
     judging = judging or Judging()
+    given = control, test
+    control, test = _of_common_ranks(control, test)
     summaries = summarise(control), summarise(test)
     comparison = _accounts(*summaries, judging)
     shared = (
         any(op.control_count and op.test_count and op.category != "user_annotation" for op in comparison.ops)
         or not comparison.ops
     )
-    comparability = preflight(control, test, shared)
+    comparability = preflight(*given, shared)
     if comparability.level == REFUSED and not force:
         return _refused(replace(comparison, comparability=comparability), summaries)
     comparison = replace(
-        comparison, comparability=Comparability((*comparability.reasons, *reasons_of_work(comparison)))
+        comparison,
+        comparability=Comparability((*comparability.reasons, *reasons_of_work(comparison))),
+        explanation=explain(_compared(comparison, summaries, judging)),
     )
     comparison = replace(comparison, findings=find(comparison))
     verdict = _of_different_work(comparison.verdict, comparison.findings)
@@ -56,8 +63,40 @@ def _of_different_work(verdict: Verdict, findings: tuple[Finding, ...]) -> Verdi
     return replace(verdict, difference=f"Different work: {other}. {verdict.difference}") if other else verdict
 
 
+def _of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:
+    """Both sets with the ranks that both have; as they are if there are none, or no others."""
+    common = set(control.ranks) & set(test.ranks)
+    if not common:
+        return control, test
+    first, second = (_of_ranks(traces, common) for traces in (control, test))
+    return first, second
+
+
+def _of_ranks(traces: TraceSet, ranks: set[int]) -> TraceSet:
+    if ranks >= set(traces.ranks):
+        return traces
+    runs = [Run(run.name, {r: files for r, files in run.ranks.items() if r in ranks}) for run in traces.runs]
+    return replace(traces, runs=[run for run in runs if run.ranks])
+
+
+def _compared(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> Compared:
+    trees = comparison.trees
+    on_gpu = comparison.control.has_gpu, comparison.test.has_gpu
+    families = summaries[0].traces.families
+    leaves = tuple(set_leaves(s.traces, tree, s.steps.runs) for s, tree in zip(summaries, trees, strict=True))
+    return Compared(
+        leaves=(leaves[0], leaves[1]),
+        groups=comparison.work.groups,
+        trees=trees,
+        on_gpu=on_gpu,
+        same_vendor=vendors_of(k.name for k in leaves[0].keys) == vendors_of(k.name for k in leaves[1].keys),
+        family_of=families.of_kernel if any(on_gpu) else families.of_work,
+        noise_floor=judging.noise_floor,
+    )
+
+
 def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Comparison:
-    """The comparison without preflight and findings."""
+    """The comparison without preflight and explanation."""
     on_gpu = control.side.has_gpu or test.side.has_gpu
     trees = control.tree(on_gpu), test.tree(on_gpu)
     scale = lcm(*control.denominators, *test.denominators)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.diff.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.statistics.runs import LEVEL
 from tracediff.diff.verdict import Judging
+from tracediff.explain.compare import compare_sets
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,141 @@
+"""How much work a leaf is on each side, in a unit that both sides share: ratios only, no absolute figure is claimed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import nan, prod
+
+from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import Item
+from tracediff.explain.leaves import Leaves
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.perf_model.flops import flop_work, has_flop
+from tracediff.profile.perf_model.op_inputs import read_inputs
+
+Trees = tuple[CallTree, CallTree]
+Amount = tuple[float, str]
+"""(test / control, unit)."""
+
+HEAVY = ("gemm", "conv", "attention")
+"""Families whose work is FLOPs, where the shapes tell them."""
+MOST = 0.9
+"""Part of a side's time whose amount must be known."""
+TILE = re.compile(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
+"""Rows and columns of the tile that a block of a product computes."""
+COUNTED = ("op", "call", "sync")
+"""Kinds of host leaves whose amount is their number of calls."""
+
+
+def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:
+    """Give every leaf its ratio and unit, where they are known."""
+    for i, group in enumerate(leaves.groups):
+        amount = None
+        if group >= 0:
+            amount = amount_of(groups[group], trees, same_vendor)
+        elif leaves.kinds[i] in COUNTED and leaves.count[:, i].all():
+            amount = leaves.count[1, i] / leaves.count[0, i], "calls"
+        leaves.ratio[i], leaves.unit[i] = amount or (nan, "")
+
+
+def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
+    """How many times as much work the test side of ``group`` is, by the first measure that both sides have."""
+    if not (group.control_ns and group.test_ns) or group.family == "communication":  # its grid is its channels
+        return None
+    calls = tuple(_calls(tree, items) for tree, items in zip(trees, group.items, strict=True))
+    if all(calls):
+        return _of_shapes(group, calls)
+    names = [{match_name(item.work.name) for item in items} for items in group.items]
+    if same_vendor and names[0] == names[1] and (threads := _of_launches(group, _threads, "threads")):
+        return threads
+    if same_vendor and (tiles := _of_launches(group, _tiles, "tiles")):
+        return tiles
+    if names[0] == names[1] and group.control_count and group.test_count:
+        return group.test_count / group.control_count, "events"
+    return None
+
+
+def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
+    """(outermost operator with shapes, calls per step) of the work; none where too much of it has none."""
+    shaped: dict[int, Call] = {}
+    known = 0
+    for item in items:
+        call = tree.calls[item.node] if item.node >= 0 else None
+        if call is not None and call.kind == "op" and elements(call.shapes):
+            shaped[item.node] = call
+            known += item.ns
+    if known < MOST * sum(item.ns for item in items):
+        return []
+
+    def is_inside(node: int) -> bool:
+        while (node := tree.calls[node].parent) >= 0:
+            if node in shaped:
+                return True
+        return False
+
+    return [(call, call.count / tree.denominator) for node, call in shaped.items() if not is_inside(node)]
+
+
+def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Amount | None:
+    if group.family in HEAVY:
+        sides = [[(flop(c.label, c.shapes, c.types), n) for c, n in side] for side in calls]
+        if all(work for side in sides for work, _ in side):
+            return _ratio([sum((work or 0) * n for work, n in side) for side in sides], "FLOPs")
+    if {c.label for c, _ in calls[0]} != {c.label for c, _ in calls[1]}:
+        return None  # of other operators more elements are not more work
+    return _ratio([sum(elements(c.shapes) * n for c, n in side) for side in calls], "elements")
+
+
+def _of_launches(group: Group, size: Callable[[Item], int | None], unit: str) -> Amount | None:
+    sums = []
+    for items in group.items:
+        sizes = [(item, size(item)) for item in items]
+        if sum(item.ns for item, n in sizes if n) < MOST * sum(item.ns for item in items):
+            return None
+        sums.append(float(sum((n or 0) * item.count for item, n in sizes)))
+    return _ratio(sums, unit)
+
+
+def _ratio(amounts: Sequence[float], unit: str) -> Amount | None:
+    return (amounts[1] / amounts[0], unit) if all(amounts) else None
+
+
+@lru_cache(maxsize=1 << 16)
+def flop(name: str, shapes: str | None, types: str | None) -> int | None:
+    """FLOPs of one call; of convolutions up to a factor that the stride sets, the same on both sides."""
+    inputs = read_inputs(shapes, types)
+    work = flop_work(name, inputs, {}) if has_flop(name) else None
+    if work and work.flop:
+        return work.flop
+    dims = [t.dims for t in inputs.tensors if t is not None and t.dims]
+    if "conv" not in name or len(dims) < 2 or not len(dims[0]) == len(dims[1]) >= 3:
+        return None
+    if "backward" not in name:
+        return 2 * dims[0][0] * prod(dims[0][2:]) * prod(dims[1])
+    if len(dims) < 3 or len(dims[2]) != len(dims[0]):
+        return None
+    return 4 * dims[0][0] * prod(dims[0][2:]) * prod(dims[2])  # gradients of the input and of the weight
+
+
+@lru_cache(maxsize=1 << 16)
+def elements(shapes: str | None) -> int:
+    """Elements of all tensors of one call."""
+    return sum(prod(t.dims) for t in read_inputs(shapes, None).tensors if t is not None and t.dims) if shapes else 0
+
+
+def _grid(item: Item) -> tuple[int, int] | None:
+    """(blocks, threads of a block)."""
+    numbers = [int(n) for n in re.findall(r"\d+", item.work.launch_shape or "")]
+    return (prod(numbers[:3]), prod(numbers[3:6])) if len(numbers) >= 6 else None
+
+
+def _threads(item: Item) -> int | None:
+    grid = _grid(item)
+    return grid[0] * grid[1] if grid else None
+
+
+def _tiles(item: Item) -> int | None:
+    grid, tile = _grid(item), TILE.search(item.work.name)
+    return grid[0] * int(tile[1]) * int(tile[2]) if grid and tile else None

@@ -1,0 +1,106 @@
+"""Explains the change of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.leaves import SetLeaves
+from tracediff.diff.groups import Group
+from tracediff.diff.statistics.many import compare_many
+from tracediff.explain.amounts import measure
+from tracediff.explain.explanation import Amount, Cause, Explanation, Significance
+from tracediff.explain.facts import facts_of
+from tracediff.explain.leaves import Leaves, pair
+from tracediff.explain.lines import Line, lines_of
+from tracediff.explain.reasons import Work, reasons_of
+from tracediff.explain.singles import take_out
+from tracediff.explain.tree import Node, build
+from tracediff.explain.wording import SAME, label_of, what_happened
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What an explanation is made from.
+
+    Attributes:
+        leaves: of control and test. groups: the matched work. trees: the call trees. on_gpu: which sides have a GPU.
+        same_vendor: whether the GPUs are of one vendor. family_of: (name, operator) → family. noise_floor: relative change that is none.
+    """
+
+    leaves: tuple[SetLeaves, SetLeaves]
+    groups: Sequence[Group]
+    trees: tuple[CallTree, CallTree]
+    on_gpu: tuple[bool, bool]
+    same_vendor: bool
+    family_of: Callable[[str, str | None], str]
+    noise_floor: float
+
+
+def explain(compared: Compared) -> Explanation:
+    """Why the step of the test side takes longer or shorter."""
+    leaves = pair(compared.leaves, compared.groups, compared.on_gpu, compared.family_of)
+    leaves = take_out(leaves, float(leaves.path[1].sum() - leaves.path[0].sum()))
+    measure(leaves, compared.groups, compared.trees, compared.same_vendor)
+    root = build(leaves)
+    lines = lines_of(root)
+    tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
+    return Explanation(
+        facts=facts_of(leaves, compared.trees, lines.scale),
+        causes=tuple(
+            _cause(line, leaves, compared, significance) for line, significance in zip(lines.shown, tested, strict=True)
+        ),
+        exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
+        rest_us=lines.rest / 1000,
+        root=root,
+    )
+
+
+def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance) -> Cause:
+    node = line.node
+    amount = amount_of(node, leaves)
+    groups = [compared.groups[g] for g in dict.fromkeys(leaves.groups[leaf] for leaf in node.leaves) if g >= 0]
+    work = Work(groups, compared.trees, amount is not None and abs(np.log(amount.ratio)) <= SAME)
+    single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
+    return Cause(
+        label=label_of(line),
+        trail=line.trail,
+        control_us=float(node.total[0]) / 1000,
+        test_us=float(node.total[1]) / 1000,
+        delta_us=node.work / 1000,
+        effect=node.main_effect[0],
+        what=what_happened(line, amount),
+        amount=amount,
+        reasons=reasons_of(work),
+        significance=significance,
+        first=(single[0], single[1].first) if single else None,
+        node=node,
+    )
+
+
+def amount_of(node: Node, leaves: Leaves) -> Amount | None:
+    """How much more work a node is: the mean of its leaves' ratios, weighted by their time; None where most of its time
+    has no known amount.
+    """
+    mine = np.array(node.leaves, np.int64)
+    total = np.maximum(leaves.total, leaves.path)[:, mine].sum(axis=0)
+    known = leaves.ratio[mine] > 0
+    if not known.any() or total[known].sum() < 0.5 * total.sum():
+        return None
+    ratio = float(np.average(np.log(leaves.ratio[mine][known].astype(float)), weights=total[known]))
+    units = leaves.unit[mine][known]
+    largest = max(dict.fromkeys(units), key=lambda unit: total[known][units == unit].sum())
+    return Amount(exp(ratio), str(largest), float(total[known].sum() / total.sum()))
+
+
+def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:
+    """Of each node, from its time in every run."""
+    if not nodes:
+        return []
+    sides = [np.array([runs[:, node.leaves].sum(axis=1) for node in nodes]) / 1000 for runs in leaves.runs]
+    tested = compare_many(sides[0], sides[1], noise_floor)
+    return [Significance(tested.verdict[k], tested.line(k)[2], tested.interval(k)) for k in range(len(nodes))]

@@ -1,0 +1,172 @@
+"""Facts about the comparison, which carry no time and stand before the lines: whether it is the same work, and the same
+program.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.explain.effects import logarithmic_mean
+from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
+from tracediff.formatting import counts, percent
+from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
+from tracediff.profile.leaves.keys import COMPILER, LOADER
+from tracediff.runtimes import is_graph_launch
+
+WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN, NOT_STEADY = "work-differs", "other-program", "as-often", "not-steady"
+
+DIFFERS = 0.05
+"""Logarithm of a ratio of amounts from which it is another amount."""
+KNOWN = 0.05
+"""Part of the work whose amount must be known, and part of the step's change that the other amount must make."""
+AGREES = 0.5
+"""Part of all effects of amounts that must be in one direction; else work was moved, not added."""
+WIDESPREAD = 1 / 3
+"""Part of the work of known amount whose amount must differ."""
+SAME_PROGRAM = 0.8
+"""Part of all calls of outermost operators that both sides make in one program."""
+NO_STEADY_STATE = 0.01
+"""Part of a step in which torch.compile works from which it is no steady state."""
+NO_MEASURE = ("calls", "events", "")
+"""Units of which more is not more work."""
+WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that differs between the recordings, not within the step.
+
+    Attributes:
+        code: stable short name, listed in docs/explanation.md. text: what differs, in one sentence without a full stop.
+        control, test: the two values, as text.
+    """
+
+    code: str
+    text: str
+    control: str = ""
+    test: str = ""
+
+    @property
+    def is_other_work(self) -> bool:
+        """Whether the sides do other work, so that their times alone say little."""
+        return self.code in (WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN)
+
+
+def facts_of(leaves: Leaves, trees: tuple[CallTree, CallTree], scale: float) -> tuple[Fact, ...]:
+    """The facts, the weightiest first; ``scale`` is what sizes are judged against, in ns per step."""
+    return (*_not_steady(leaves), *_program(leaves, trees), *_amounts(leaves, scale))
+
+
+def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
+    """work-differs: how much more work of known amount the test side does, whether or not the step waits for it."""
+    first = np.array([str(chain[0]) for chain in leaves.chains], object)
+    total = np.maximum(leaves.total, leaves.path)
+    out = []
+    for label in (GPU, OPERATORS, MIXED):
+        here = first == label
+        known = here & (leaves.ratio > 0) & (total.min(axis=0) > 0) & ~np.isin(leaves.unit, NO_MEASURE)
+        if not known.any():
+            continue
+        ratios, units = np.log(leaves.ratio[known].astype(float)), leaves.unit[known]
+        weights = logarithmic_mean(total[0, known], total[1, known])
+        effects = weights * ratios
+        gross, differs = float(np.abs(effects).sum()), np.abs(ratios) > DIFFERS
+        part = float(total[:, known].sum() / total[:, here].sum())
+        if (
+            part < KNOWN
+            or abs(effects.sum()) < max(AGREES * gross, KNOWN * scale)
+            or weights[differs].sum() < WIDESPREAD * weights.sum()
+            or abs(median := _weighted_median(ratios, np.abs(effects))) <= DIFFERS
+        ):
+            continue
+        by_unit: dict[str, float] = defaultdict(float)
+        for unit, weight in zip(units, weights, strict=True):
+            by_unit[unit] += float(weight)
+        unit = max(by_unit, key=lambda u: by_unit[u])
+        text = f"the work differs: {times(exp(median))} × the {unit} (median; {percent(part)} of the {WORDS[label]} has a known amount)"
+        out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median))))
+    return out
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    order = np.argsort(values)
+    passed = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(passed, passed[-1] / 2)])
+
+
+def times(ratio: float) -> str:
+    """A ratio for eyes: 3 significant digits."""
+    return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
+
+
+def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
+    """other-program and as-often, from how often each outermost operator is called. Nothing where only one side calls
+    compiled code or has replays of graphs, which stand for operators.
+    """
+    sides, stand_ins = [outermost_operators(tree) for tree in trees], _stand_ins(leaves)
+    if not all(sides) or stand_ins[0] != stand_ins[1]:
+        return []
+    names = sides[0].keys() | sides[1].keys()
+
+    def common(factor: float) -> float:
+        pairs = [(factor * sides[0].get(n, 0.0), sides[1].get(n, 0.0)) for n in names]
+        return sum(map(min, pairs)) / max(sum(map(max, pairs)), 1e-9)
+
+    if common(1) >= SAME_PROGRAM:
+        return []
+    ratios = sorted(sides[1][n] / sides[0][n] for n in names if sides[0].get(n) and sides[1].get(n))
+    calls = [sum(side.values()) for side in sides]
+    shown = counts(*calls)
+    if ratios and common(factor := ratios[len(ratios) // 2]) >= SAME_PROGRAM and abs(log(factor)) > DIFFERS:
+        text = f"the same program, {times(factor)} × as often: {percent(common(factor))} of the operator calls agree ({shown})"
+        return [Fact(AS_OFTEN, text, *(f"{n:g} calls" for n in calls))]
+    most = sorted(names, key=lambda n: (-abs(sides[1].get(n, 0) - sides[0].get(n, 0)), n))[:3]
+    examples = ", ".join(f"{n} {counts(sides[0].get(n, 0), sides[1].get(n, 0))}" for n in most)
+    text = f"another program: {percent(common(1))} of the operator calls ({shown}) are common; {examples}"
+    return [Fact(OTHER_PROGRAM, text, *(f"{n:g} calls" for n in calls))]
+
+
+def outermost_operators(tree: CallTree) -> dict[str, float]:
+    """Operator → calls per step of those in no other, without those of a DataLoader and of compilation."""
+    out: dict[str, float] = defaultdict(float)
+    aside: list[bool] = []
+    for call in tree.calls:
+        above = call.parent >= 0 and aside[call.parent]
+        aside.append(above or (call.kind == "annotation" and (LOADER in call.name or COMPILER in call.name)))
+        if call.kind == "op" and not above and (call.parent < 0 or tree.calls[call.parent].kind != "op"):
+            out[call.label] += call.count / tree.denominator
+    return dict(out)
+
+
+def _stand_ins(leaves: Leaves) -> list[set[str]]:
+    """Per side, what stands for operators there: compiled code, and replays of graphs."""
+    sides: list[set[str]] = [set(), set()]
+    for side, found in enumerate(sides):
+        for name, total in zip(leaves.names, leaves.total[side].tolist(), strict=True):
+            if total > 0:
+                found |= {
+                    word
+                    for word, stands in (
+                        ("compiled", is_compiled_call(name) or is_generated(name)),
+                        ("replays", is_graph_launch(name)),
+                    )
+                    if stands
+                }
+    return sides
+
+
+def _not_steady(leaves: Leaves) -> list[Fact]:
+    """not-steady: torch.compile works within the measured steps."""
+    compiling = np.array([kind == "compiling" for kind in leaves.kinds], bool)
+    times_ = leaves.path[:, compiling].sum(axis=1) / 1e6
+    whole = leaves.path.sum(axis=1) / 1e6
+    if not (times_ >= NO_STEADY_STATE * whole).any():
+        return []
+    shares = " → ".join(percent(a / b) if b else "0 %" for a, b in zip(times_, whole, strict=True))
+    text = f"not steady state: torch.compile works in the measured steps ({shares} of the step)"
+    return [Fact(NOT_STEADY, text, *(percent(a / b) if b else "0 %" for a, b in zip(times_, whole, strict=True)))]

@@ -1,0 +1,202 @@
+"""Paired leaves: what both sides' steps waited for, under one chain of labels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracediff.aggregate.call_tree import Key
+from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
+from tracediff.diff.groups import Group
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.runtimes import call_role
+
+Floats = NDArray[np.float64]
+Step = str | int
+"""One level of a chain: a label, or the index of a group of matched work, which is one instance of the label above."""
+Chain = tuple[Step, ...]
+
+GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
+"""First labels: GPU events; the host of a GPU; operators of sides without a GPU; operators, where one side has a GPU."""
+SINGLES = "single events"
+OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
+PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
+    "Python",
+    "loading data",
+    "compiling",
+    "launched, not started",
+    "waiting for the GPU",
+    "calls",
+)
+
+
+@dataclass
+class Leaves:
+    """What the steps of both sides waited for, l leaves; times in ns per step.
+
+    Attributes:
+        chains: of each, its labels from the root on. groups: index of its group of matched work, −1 for none.
+        path, total, count: float64[2, l] of control and test: on the path, in the period, instances.
+        runs: of each side float64[runs, l] ns in the period.
+        ratio: float64[l] how many times as much work test has; NaN where unknown. unit: what it is counted in.
+        longest: of each side, (run, leaf) → its longest instance. names: of each side, name → mean time and number of
+            its instances, which a single event is compared with.
+        single: leaf → which one it is, of those that are one event.
+    """
+
+    chains: list[Chain]
+    groups: list[int]
+    path: Floats
+    total: Floats
+    count: Floats
+    runs: tuple[Floats, Floats]
+    ratio: Floats
+    unit: NDArray[np.object_]
+    kinds: list[str]
+    names: list[str]
+    longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]]
+    steps: tuple[list[int], list[int]]
+    single: dict[int, tuple[int, Longest]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.chains)
+
+
+def pair(
+    sides: tuple[SetLeaves, SetLeaves],
+    groups: Sequence[Group],
+    on_gpu: tuple[bool, bool],
+    family_of: Callable[[str, str | None], str],
+) -> Leaves:
+    """The leaves of both ``sides``; those of one group of matched work, and those of one place on the host, are one."""
+    labels = _Labels(groups, on_gpu, family_of, call_names(key.name for leaves in sides for key in leaves.keys))
+    index: dict[tuple[Chain, int], int] = {}
+    kinds: list[str] = []
+    names: list[str] = []
+    places = []
+    for side, leaves in enumerate(sides):
+        place = []
+        for key in leaves.keys:
+            chain, group = labels.chain(key, side)
+            if (chain, group) not in index:
+                index[chain, group] = len(index)
+                kinds.append(key.kind)
+                names.append(key.name)
+            place.append(index[chain, group])
+        places.append(np.array(place, np.int64))
+    size = len(index)
+
+    def summed(name: str) -> tuple[Floats, Floats]:
+        out = []
+        for leaves, place in zip(sides, places, strict=True):
+            values = getattr(leaves, name)
+            both = np.zeros((len(values), size))
+            for run, row in zip(both, values, strict=True):
+                np.add.at(run, place, row)
+            out.append(both)
+        return out[0], out[1]
+
+    path, total, count = summed("path"), summed("total"), summed("count")
+    longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]] = ({}, {})
+    for mine, leaves, place in zip(longest, sides, places, strict=True):
+        for (run, leaf), found in leaves.longest.items():
+            at = run, int(place[leaf])
+            if at not in mine or found.ns > mine[at].ns:
+                mine[at] = found
+    return Leaves(
+        chains=[chain for chain, _ in index],
+        groups=[group for _, group in index],
+        path=np.array([p.mean(axis=0) for p in path]).reshape(2, size),
+        total=np.array([t.mean(axis=0) for t in total]).reshape(2, size),
+        count=np.array([c.mean(axis=0) for c in count]).reshape(2, size),
+        runs=(np.maximum(total[0], path[0]), np.maximum(total[1], path[1])),
+        ratio=np.full(size, np.nan),
+        unit=np.full(size, "", object),
+        kinds=kinds,
+        names=names,
+        longest=longest,
+        steps=(sides[0].steps, sides[1].steps),
+    )
+
+
+class _Labels:
+    """The chains of leaves."""
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        on_gpu: tuple[bool, bool],
+        family_of: Callable[[str, str | None], str],
+        calls: Mapping[str, str],
+    ) -> None:
+        self.calls = calls
+        self.groups = groups
+        self.on_gpu = on_gpu
+        self.family_of = family_of
+        self.group_of: tuple[Mapping[Key, int], Mapping[Key, int]] = tuple(  # type: ignore[assignment]
+            {item.work.key: g for g, group in enumerate(groups) for item in group.items[side]} for side in (0, 1)
+        )
+        self.mixed = on_gpu[0] != on_gpu[1]
+        self._of_group = [self._group_chain(g) for g in range(len(groups))]
+
+    def chain(self, key: LeafKey, side: int) -> tuple[Chain, int]:
+        """(chain, group or −1) of a leaf of one side."""
+        if key.work is not None:
+            group = self.group_of[side].get(key.work, -1)
+            if group >= 0:
+                return self._of_group[group], group
+            if key.kind == "gpu":
+                return (MIXED if self.mixed else GPU, OUTSIDE, display_name(key.name)), -1
+        return self._host_chain(key), -1
+
+    def _host_chain(self, key: LeafKey) -> Chain:
+        call = self.calls.get(key.name, key.name)
+        inside = display_name(key.op) if key.op else ""
+        if key.kind == "loading":
+            return HOST, LOADING
+        if key.kind == "compiling":
+            return HOST, COMPILING, key.name.replace(" (dynamo_timed)", "")
+        if key.kind == "queue":
+            return HOST, QUEUE, call or NOT_RECORDED
+        if key.kind == "unknown":
+            return HOST, NOT_RECORDED
+        if key.kind == "python":
+            return HOST, PYTHON, display_name(key.name) if key.name else NOT_RECORDED
+        if key.kind == "sync":
+            return HOST, WAITING, call, f"{call} in {inside}" if inside else call
+        if self.mixed and key.kind == "op" and key.op:
+            return MIXED, self.family_of(key.name, None), f"{display_name(key.name)} on the host"
+        here = inside or display_name(key.name) if key.kind == "op" else f"{call} in {inside}" if inside else call
+        if key.kind == "call" and not inside:
+            return HOST, CALLS, here
+        return HOST, OPERATORS, display_name(key.root or key.name), here
+
+    def _group_chain(self, g: int) -> Chain:
+        group = self.groups[g]
+        first = MIXED if self.mixed else GPU if self.on_gpu[0] else OPERATORS
+        op = group.call.split("(")[0] if group.call else None
+        op = op or next((m.op for m in (*group.control, *group.test) if m.op), None)
+        named = display_name(match_name(op)) if op else (group.module or "").split("/")[-1] or "kernels"
+        return first, group.family, named, kernels_of(group), g
+
+
+def call_names(names: Iterable[str]) -> dict[str, str]:
+    """Call → how both sides name it: as it is if all calls that do the same are named alike, else by what they do."""
+    by_role: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        if (role := call_role(name)) != name:
+            by_role[role].add(name)
+    return {name: name if len(alike) == 1 else role for role, alike in by_role.items() for name in alike}
+
+
+def kernels_of(group: Group) -> str:
+    """The call and the kernels of a group, of both sides where they differ."""
+    names = [display_name(match_name(members[0].name)) if members else "" for members in group.sides]
+    kernels = names[0] if names[0] == names[1] else " → ".join(filter(None, names))
+    call = group.call or ""
+    return call if call and call.split("(")[0] == kernels else f"{call} {kernels}".strip()

@@ -1,0 +1,184 @@
+"""Reasons: what the data of a node says of why it changed. Each reads the work below its node and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.diff.groups import Group
+from tracediff.formatting import counts, percents
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.match_names import is_generated, match_name
+from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
+from tracediff.runtimes import KERNEL, MEMCPY
+
+MOSTLY = 0.5
+"""Part of the node's time, on either side, that a reason must concern."""
+NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
+"""Types of inputs that are no tensors."""
+MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason: a stable short name, listed in docs/explanation.md, and what the data says."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work below one node.
+
+    Attributes:
+        groups: with members on any side. trees: of both sides. as_much: whether it is known to be as much work.
+    """
+
+    groups: Sequence[Group]
+    trees: tuple[CallTree, CallTree]
+    as_much: bool
+
+    def part(self, groups: Iterable[Group]) -> float:
+        """The part of the node's time, of the side on which it is larger, that ``groups`` are."""
+        mine = list(groups)
+        whole = [sum(getattr(g, side) for g in self.groups) for side in ("control_ns", "test_ns")]
+        held = [sum(getattr(g, side) for g in mine) for side in ("control_ns", "test_ns")]
+        return max((h / w for h, w in zip(held, whole, strict=True) if w), default=0.0)
+
+
+def reasons_of(work: Work) -> tuple[Reason, ...]:
+    """All that the data says of a node."""
+    return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
+
+
+def _fusion(work: Work) -> Reason | None:
+    """One kernel computes what several did."""
+    fused = [g for g in work.groups if g.level == "fusion"]
+    if work.part(fused) < MOSTLY:
+        return None
+    compiled = [sum(m.count for g in fused for m in g.sides[k] if is_generated(m.name)) for k in (0, 1)]
+    word = "fused" if compiled[1] >= compiled[0] else "no longer fused"
+    scale = _scale(work)
+    kernels = counts(*(sum(n) / scale for n in zip(*((g.control_count, g.test_count) for g in fused), strict=True)))
+    return Reason("fusion", f"{word}: {kernels} kernels per step")
+
+
+def _kernels(work: Work) -> Reason | None:
+    """Other kernels of the same operators."""
+    paired = [g for g in work.groups if g.control and g.test and g.level != "fusion"]
+    other = [g for g in paired if not g.match_names[0] & g.match_names[1] and g.control[0].category == KERNEL]
+    if work.part(other) < MOSTLY:
+        return None
+    largest = max(other, key=lambda g: (g.control_ns + g.test_ns, g.name))
+    names = [display_name(match_name(side[0].name)) for side in largest.sides]
+    more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+    return Reason("other-kernels", f"other kernels: {names[0]} → {names[1]}{more}")
+
+
+def _tensor_cores(work: Work) -> Reason | None:
+    """Kernels that use matrix units on one side only."""
+    parts = []
+    for side in (0, 1):
+        used = known = 0
+        for group in work.groups:
+            for member in group.sides[side]:
+                uses = uses_tensor_cores(member.name)
+                known += member.ns if uses is not None else 0
+                used += member.ns if uses else 0
+        whole = sum(m.ns for g in work.groups for m in g.sides[side])
+        if not whole or known < MOSTLY * whole:
+            return None
+        parts.append(used / known)
+    if abs(parts[1] - parts[0]) < MOSTLY:
+        return None
+    return Reason("tensor-cores", f"tensor cores: {percents(*parts)} of its kernel time")
+
+
+def _inputs(work: Work) -> Reason | None:
+    """The same operators on the same shapes have inputs of another dtype or with other strides."""
+    if not work.as_much:
+        return None
+    found: Counter[tuple[str, str]] = Counter()
+    for group in work.groups:
+        calls = [_call(tree, items[0].node) for tree, items in zip(work.trees, group.items, strict=True) if items]
+        if len(calls) == 2 and calls[0] and calls[1] and (changed := _changed(calls[0], calls[1])):
+            found[changed] += group.control_ns + group.test_ns
+    whole = sum(g.control_ns + g.test_ns for g in work.groups)
+    if not found or found.most_common(1)[0][1] < MOSTLY * whole:
+        return None
+    (code, text), _ = found.most_common(1)[0]
+    return Reason(code, text)
+
+
+def _call(tree: CallTree, node: int) -> Call | None:
+    return tree.calls[node] if node >= 0 and tree.calls[node].kind == "op" else None
+
+
+def _changed(control: Call, test: Call) -> tuple[str, str] | None:
+    """(code, the first input that differs) of two calls of one operator on equal shapes; scalars cost next to nothing
+    in any dtype.
+    """
+    if control.label != test.label or control.shapes != test.shapes or not control.shapes:
+        return None
+    dims = json.loads(control.shapes)
+    for code, word, a, b in (
+        ("dtype", "dtype", control.types, test.types),
+        ("layout", "strides", control.strides, test.strides),
+    ):
+        inputs = zip_longest(json.loads(a), json.loads(b), dims) if a and b else ()
+        for before, after, shape in inputs:
+            if (
+                before
+                and after
+                and before != after
+                and shape != []
+                and before not in NO_TENSOR
+                and after not in NO_TENSOR
+            ):
+                plain = [value if isinstance(value, str) else json.dumps(value) for value in (before, after)]
+                return code, f"{word} {plain[0]} → {plain[1]}"
+    return None
+
+
+def _memory(work: Work) -> Reason | None:
+    """Copies from or to another kind of memory."""
+    kinds: list[Counter[str]] = [Counter(), Counter()]
+    for group in work.groups:
+        for side, members in enumerate(group.sides):
+            for member in members:
+                if member.category == MEMCPY and (match := MEMORY_KIND.search(member.name)):
+                    kinds[side][f"{match['source']} → {match['target']}"] += member.ns
+    largest = [side.most_common(1)[0][0] if side else "" for side in kinds]
+    if not all(largest) or largest[0] == largest[1]:
+        return None
+    return Reason("memory", f"memory: {largest[0]} on control, {largest[1]} on test")
+
+
+def _counts(work: Work) -> Reason | None:
+    """Work that is done more or less often."""
+    if work.part(g for g in work.groups if g.level == "fusion") >= MOSTLY:
+        return None
+    scale = _scale(work)
+    number = [sum(g.control_count for g in work.groups) / scale, sum(g.test_count for g in work.groups) / scale]
+    if number[0] == number[1] or not all(number):
+        return None
+    return Reason("count", f"{counts(*number)} per step")
+
+
+def _scale(work: Work) -> int:
+    """What counts of groups are numerators over: that of their items over that of their tree's."""
+    for group in work.groups:
+        for tree, items in zip(work.trees, group.items, strict=True):
+            for item in items:
+                if item.work.count:
+                    return item.count // item.work.count * tree.denominator
+    return 1
+
+
+RULES: tuple[Callable[[Work], Reason | None], ...] = (_fusion, _kernels, _tensor_cores, _inputs, _memory, _counts)

@@ -1,0 +1,132 @@
+"""The tree: what the leaves' changes add up to, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tracediff.explain.effects import EFFECTS, Floats, split
+from tracediff.explain.leaves import Leaves, Step
+
+ROOT = "step"
+REPLACED, SINGLE = "replaced", "a single event"
+
+
+@dataclass(eq=False)
+class Node:
+    """A part of the step; all that is below it adds up to it. Times in ns per step.
+
+    Attributes:
+        label: what it is. depth: 0 of the step.
+        children: by label, or by the index of their group of work. leaves: indices of the leaves below it.
+        path, total, count: float64[2] of control and test, see `Leaves`.
+        effects: float64[5], in the order of EFFECTS; together the change on the path.
+        note: REPLACED where what one side has replaced what the other has, SINGLE for a single event.
+    """
+
+    label: str
+    depth: int
+    children: dict[Step, Node] = field(default_factory=dict)
+    leaves: list[int] = field(default_factory=list)
+    path: Floats = field(default_factory=lambda: np.zeros(2))
+    total: Floats = field(default_factory=lambda: np.zeros(2))
+    count: Floats = field(default_factory=lambda: np.zeros(2))
+    effects: Floats = field(default_factory=lambda: np.zeros(len(EFFECTS)))
+    note: str = ""
+
+    @property
+    def change(self) -> float:
+        """Of the time on the path: what of the step's change it accounts for."""
+        return float(self.path[1] - self.path[0])
+
+    @property
+    def exposure(self) -> float:
+        """The part of the change that is the same work on or off the path."""
+        return float(self.effects[-1])
+
+    @property
+    def work(self) -> float:
+        """The part of the change that is other work, or as much work in another time."""
+        return float(self.effects[:-1].sum())
+
+    @property
+    def main_effect(self) -> tuple[str, float]:
+        """(the largest effect but exposure, its part of all)."""
+        sizes = np.abs(self.effects[:-1])
+        largest = int(np.argmax(sizes))
+        return EFFECTS[largest], float(sizes[largest] / sizes.sum()) if sizes.sum() else 0.0
+
+    def walk(self) -> Iterator[Node]:
+        """The node and all below it."""
+        yield self
+        for child in self.children.values():
+            yield from child.walk()
+
+
+def build(leaves: Leaves) -> Node:
+    """The tree of ``leaves``."""
+    root = Node(ROOT, 0)
+    effects = split(leaves.path, leaves.total, leaves.ratio, leaves.unit)
+    table = np.stack([getattr(effects, name) for name in EFFECTS], axis=1)
+    total = np.maximum(leaves.total, leaves.path)
+    for i, chain in enumerate(leaves.chains):
+        if not total[:, i].any():
+            continue
+        node = root
+        for step in chain:
+            child = node.children.get(step)
+            if child is None:
+                label = node.label if isinstance(step, int) else step
+                child = node.children[step] = Node(label, node.depth + 1)
+            node = child
+        node.leaves.append(i)
+        node.path = node.path + leaves.path[:, i]
+        node.total = node.total + total[:, i]
+        node.count = node.count + leaves.count[:, i]
+        node.effects = node.effects + table[i]
+        if i in leaves.single:
+            node.note = SINGLE
+    _finish(root)
+    return root
+
+
+def _finish(node: Node) -> None:
+    """Add up what is below ``node``; what only one side has there replaced what only the other has."""
+    if not node.children:
+        return
+    for child in node.children.values():
+        _finish(child)
+    if node.depth > 1:
+        _replace(node)
+    for child in node.children.values():
+        node.leaves = node.leaves + child.leaves
+        node.path = node.path + child.path
+        node.total = node.total + child.total
+        node.count = node.count + child.count
+        node.effects = node.effects + child.effects
+
+
+def _replace(node: Node) -> None:
+    sides: tuple[dict[Step, Node], dict[Step, Node]] = ({}, {})
+    for step, child in node.children.items():
+        if child.total.min() <= 1e-6 * child.total.max():
+            sides[int(child.total[1] > child.total[0])][step] = child
+    if not all(sides):
+        return
+    largest = [max(side.values(), key=lambda n: (float(n.total.sum()), n.label)) for side in sides]
+    new = Node(f"{largest[0].label} → {largest[1].label}", node.depth + 1, note=REPLACED)
+    for side in sides:
+        for step, child in side.items():
+            new.leaves += child.leaves
+            new.path, new.total, new.count = (
+                mine + theirs
+                for mine, theirs in zip(
+                    (new.path, new.total, new.count), (child.path, child.total, child.count), strict=True
+                )
+            )
+            del node.children[step]
+    unknown = split(new.path[:, None], new.total[:, None], np.array([np.nan]), np.array([""], object))
+    new.effects = np.array([float(getattr(unknown, name)[0]) for name in EFFECTS])
+    node.children[new.label] = new

@@ -1,0 +1,89 @@
+"""What the lines of an explanation say."""
+
+from __future__ import annotations
+
+from math import log
+
+from tracediff.explain.explanation import Amount
+from tracediff.explain.facts import times
+from tracediff.explain.leaves import (
+    COMPILING,
+    GPU,
+    HOST,
+    MIXED,
+    NOT_RECORDED,
+    OPERATORS,
+    PYTHON,
+    QUEUE,
+    SINGLES,
+    WAITING,
+)
+from tracediff.explain.lines import TOLD, Line
+from tracediff.explain.tree import REPLACED, SINGLE
+
+SAME = 0.02
+"""Logarithm of a ratio up to which two amounts, or two rates, read the same."""
+
+
+def label_of(line: Line) -> str:
+    """What changed, in words that stand for themselves."""
+    trail, label = line.trail, line.node.label
+    if not trail or SINGLES in trail:
+        return label
+    if trail[0] in (GPU, OPERATORS, MIXED):
+        if len(trail) == 1 and not label.startswith("rest of"):
+            return f"{label} {'kernels' if trail[0] == GPU else 'operators'}"
+        return label if len(trail) != 2 else f"{label} ({trail[1]})"
+    if len(trail) == 1:
+        return {NOT_RECORDED: "host code that was not recorded", OPERATORS: "operators on the host"}.get(label, label)
+    if trail[1] == PYTHON:
+        return "Python that was not recorded" if label == NOT_RECORDED else label
+    if trail[1] == OPERATORS:
+        return f"{label} on the host"
+    return f"{trail[1]}: {label}" if trail[1] in (COMPILING, QUEUE, WAITING) else label
+
+
+def what_happened(line: Line, amount: Amount | None) -> str:
+    """What of its amount or time changed, in a few words; empty where its time says all."""
+    node = line.node
+    control, test = node.total
+    effect, share = node.main_effect
+    if node.note == SINGLE:
+        return "once" if min(control, test) < SAME * max(control, test) else "one event on each side"
+    if node.note == REPLACED:
+        return "replaced"
+    if effect == "presence" and share >= TOLD:
+        if node.count.all() and node.total.all():
+            return "done more often" if test > control else "done less often"
+        return "added" if test > control else "removed"
+    if amount is None or effect == "time":
+        return UNKNOWN if (*line.trail, node.label)[0] != HOST else ""
+    longer, rate = test / control, amount.ratio / (test / control)
+    if abs(log(amount.ratio)) <= SAME:
+        return f"as much work in {times(longer)} × the time" if abs(log(longer)) > SAME else "as much work"
+    noun = "calls" if amount.unit == "calls" else "work"
+    return f"{times(amount.ratio)} × the {noun}" + (
+        f", {times(rate)} × as fast per unit" if abs(log(rate)) > SAME else ""
+    )
+
+
+UNKNOWN = "amount of work unknown"
+
+
+def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
+    """What the line of the exposure says: the same work, now on or off the critical path."""
+    large = {label: us for label, us in exposure_us.items() if abs(us) >= MOVED * scale_us}
+    gained = [_place(label) for label, us in large.items() if us > 0]
+    lost = [_place(label) for label, us in large.items() if us < 0]
+    if gained and lost:
+        return f"the limit moved from {' and '.join(lost)} to {' and '.join(gained)}"
+    total = sum(exposure_us.values())
+    return f"the same work, now {'on' if total > 0 else 'off'} the critical path"
+
+
+MOVED = 0.1
+"""Part of the scale from which the exposure of the host or of the GPU is worth a word."""
+
+
+def _place(label: str) -> str:
+    return {GPU: "the GPU", HOST: "the host"}.get(label, label)
