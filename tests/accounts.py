@@ -2,6 +2,8 @@
 
 from fractions import Fraction
 
+import pytest
+
 
 def assert_closes(comparison):
     step, gpu = comparison.step_time, comparison.gpu_time
@@ -22,6 +24,26 @@ def assert_closes(comparison):
             sum(op.control_total for op in comparison.ops if op.category in ("kernel", "gpu_memcpy", "gpu_memset"))
             == gpu.control
         )
+
+    if comparison.explanation is not None:
+        assert_explained(comparison)
+
+
+def assert_explained(comparison):
+    """The explanation accounts for the step's change: at every node, and line by line."""
+    found = comparison.explanation
+    change = comparison.us(comparison.step_time.delta)
+    close = {"rel": 1e-9, "abs": 1e-6}  # µs
+    assert found.change_us == pytest.approx(change, **close)
+    lines = sum(cause.delta_us for cause in found.causes) + sum(found.exposure_us.values()) + found.rest_us
+    assert lines == pytest.approx(change, **close)
+    for node in found.root.walk():
+        assert node.effects.sum() == pytest.approx(node.change, rel=1e-9, abs=1e-3)  # ns
+        if node.children:
+            for name in ("path", "total", "count", "effects"):
+                parts = sum(getattr(child, name) for child in node.children.values())
+                assert parts == pytest.approx(getattr(node, name), rel=1e-9, abs=1e-3)
+        assert (node.path <= node.total * (1 + 1e-9) + 1e-3).all()
 
 
 def mirrored(comparison):
@@ -70,6 +92,18 @@ OPPOSITE = {
 }
 
 
+def assert_explanations_mirror(forward, backward):
+    """Swapped sides: every line and every kind of effect with the other sign."""
+    if forward.explanation is None or backward.explanation is None:
+        return
+    a, b = forward.explanation, backward.explanation
+    assert a.root.effects == pytest.approx(-b.root.effects, rel=1e-6, abs=1)  # ns
+    close = {"rel": 1e-6, "abs": 1e-3}
+    assert sorted(c.delta_us for c in a.causes) == pytest.approx(sorted(-c.delta_us for c in b.causes), **close)
+    assert a.rest_us == pytest.approx(-b.rest_us, **close)
+    assert {f.code for f in a.facts} == {f.code for f in b.facts}
+
+
 def assert_antisymmetric(forward, backward):
     forward_answer, backward_answer = mirrored(forward), mirrored(backward)
     assert forward_answer["states"] == {k: v[::-1] for k, v in backward_answer["states"].items()}
@@ -83,3 +117,4 @@ def assert_antisymmetric(forward, backward):
     assert forward_answer["classes"] == {
         k: tuple(OPPOSITE.get(c, c) for c in v) for k, v in backward_answer["classes"].items()
     }
+    assert_explanations_mirror(forward, backward)

@@ -180,7 +180,8 @@ class _Labels:
         group = self.groups[g]
         first = MIXED if self.mixed else GPU if self.on_gpu[0] else OPERATORS
         op = group.call.split("(")[0] if group.call else None
-        op = op or next((m.op for m in (*group.control, *group.test) if m.op), None)
+        largest = max((m for m in (*group.control, *group.test) if m.op), key=lambda m: (m.ns, m.op), default=None)
+        op = op or (largest.op if largest else None)
         named = display_name(match_name(op)) if op else (group.module or "").split("/")[-1] or "kernels"
         return first, group.family, named, kernels_of(group), g
 

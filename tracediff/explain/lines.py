@@ -22,6 +22,8 @@ AGAINST = 3
 """Most lines against the direction of the step's change."""
 MOST = 10
 """Most lines."""
+RESOLUTION = 1.0
+"""ns: times in traces are no finer, so what is less is rounding."""
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED)
 
 
@@ -52,7 +54,7 @@ def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     change = root.change
     scale = max(abs(change), GROSS * sum(abs(child.work) for child in root.children.values()))
-    found = _cut(root, scale, ())
+    found = [line for line in _cut(root, scale, ()) if line.node.depth and abs(line.node.work) >= RESOLUTION]
     sign = 1 if change >= 0 else -1
     found.sort(key=lambda line: (-sign * line.node.work, line.node.label))
     along = [line for line in found if sign * line.node.work > 0][: MOST - AGAINST]
@@ -93,8 +95,8 @@ def _stands_for(node: Node, counting: list[Node]) -> bool:
     if node.depth == 1 and node.label in (GPU, OPERATORS):
         return False
     if node.total.all() and len(counting) > 1:
-        predicted = node.work / node.total[0]
-        off = sum(abs(child.work - predicted * float(child.total[0])) for child in children)
+        predicted = node.work / float(node.total.sum())
+        off = sum(abs(child.work - predicted * float(child.total.sum())) for child in children)
         if off <= UNIFORM * movement:
             return True
     largest = max(abs(child.work) for child in children)

@@ -70,7 +70,9 @@ def _fusion(work: Work) -> Reason | None:
 
 
 def _kernels(work: Work) -> Reason | None:
-    """Other kernels of the same operators."""
+    """Other kernels for as much work."""
+    if not work.as_much:
+        return None
     paired = [g for g in work.groups if g.control and g.test and g.level != "fusion"]
     other = [g for g in paired if not g.match_names[0] & g.match_names[1] and g.control[0].category == KERNEL]
     if work.part(other) < MOSTLY:
@@ -82,7 +84,9 @@ def _kernels(work: Work) -> Reason | None:
 
 
 def _tensor_cores(work: Work) -> Reason | None:
-    """Kernels that use matrix units on one side only."""
+    """Kernels that use matrix units on one side only, for as much work."""
+    if not work.as_much:
+        return None
     parts = []
     for side in (0, 1):
         used = known = 0

@@ -33,7 +33,9 @@ def label_of(line: Line) -> str:
     if trail[0] in (GPU, OPERATORS, MIXED):
         if len(trail) == 1 and not label.startswith("rest of"):
             return f"{label} {'kernels' if trail[0] == GPU else 'operators'}"
-        return label if len(trail) != 2 else f"{label} ({trail[1]})"
+        if len(trail) == 2:
+            return f"{label} ({trail[1]})"
+        return label if "::" in label.split("(")[0] else f"{trail[1]}: {label}"
     if len(trail) == 1:
         return {NOT_RECORDED: "host code that was not recorded", OPERATORS: "operators on the host"}.get(label, label)
     if trail[1] == PYTHON:
