@@ -20,6 +20,7 @@ from tracediff.collect.driver import Collection
 from tracediff.collect.format_loss import losing_format
 from tracediff.collect.variant import parse_variant
 from tracediff.diff.compare import compare_sets
+from tracediff.diff.results import different_results
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
@@ -306,29 +307,17 @@ def test_the_table_tells_what_each_variant_costs(collected):
     assert json.loads(table.to_json())["rows"][0]["ops"] > 0
 
 
-def test_onnx_runs_with_its_own_profile_which_loads(tmp_path):
+def test_onnx_that_was_saved_and_loaded_runs_with_its_own_profile_which_loads(tmp_path):
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed (extra onnx)")
-    result = collect(
-        tmp_path,
-        "--workload",
-        "mlp",
-        "--size",
-        "tiny",
-        "--variant",
-        "eager",
-        "--variant",
-        "onnx",
-        "-o",
-        "out",
-        "--repeats",
-        "1",
-        *ONCE,
-    )
+    variants = ["--variant", "eager", "--variant", "onnx+reloaded"]
+    result = collect(tmp_path, "--workload", "mlp", "--size", "tiny", *variants, "-o", "out", "--repeats", "1", *ONCE)
     assert result.returncode == 0, result.stderr
-    (traces,) = load_sets([tmp_path / "out" / "onnx"])
+    folder = tmp_path / "out" / "onnx+reloaded"
+    assert different_results(read_manifest(tmp_path / "out" / "eager"), read_manifest(folder)) is None
+    (traces,) = load_sets([folder])
     assert len(traces.profiles) == 1
     assert "onnxruntime" in traces.profiles[0].names
-    own_profile = tmp_path / "out" / "onnx" / "run1" / "rank0.onnxruntime.json"
+    own_profile = folder / "run1" / "rank0.onnxruntime.json"
     (profile,) = load_sets([own_profile], LoadOptions(step_marker="^model_run$"))
     assert any("gemm" in name.lower() or "linear" in name.lower() for p in profile.profiles for name in p.names)
 
