@@ -265,7 +265,7 @@ def test_collecting_on_a_gpu_that_the_steps_do_not_use_is_an_error(monkeypatch, 
 @pytest.mark.parametrize("variant", ["compile", "compiled_optimizer"])
 def test_compiling_for_the_cpu_needs_a_compiler_beside_a_gpu_too(monkeypatch, tmp_path, variant):
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    with pytest.raises(TracediffError, match=f"--variant {variant}: torch.compile needs a C\\+\\+ compiler and found none"):
+    with pytest.raises(TracediffError, match=f"--variant {variant}: torch.compile needs a C.. compiler and found none"):
         collected(tmp_path, "cpu", variant)
     with pytest.raises(RuntimeError, match="built"):
         collected(tmp_path, "cuda", variant, code="raise RuntimeError('built')")

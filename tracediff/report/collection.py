@@ -62,7 +62,7 @@ class VariantRow:
     contended: Annotated[int, Meta(description="runs that other processes disturbed")] = 0
     clocks_error: Annotated[
         str | None,
-        Meta(description="why the GPU's clocks were not read in a run, so that throttling is unknown; null if they were"),
+        Meta(description="why the GPU's clocks could not be read in a run; null if they were"),
     ] = None
     different: Annotated[
         str | None,
