@@ -221,23 +221,37 @@ def test_overwrite_replaces_a_collection(tmp_path):
     assert len(list((tmp_path / "out").rglob("*.gz"))) == 1
 
 
-ALL_FLAGS = {"record_shapes", "with_stack", "profile_memory"}
+def flags_and_names(out):
+    (traces,) = load_sets([out / "eager"])
+    flags = {"record_shapes", "with_stack", "profile_memory"} & set(traces.profiles[0].origin.flags)
+    return flags, {name for p in traces.profiles for name in p.names}
 
 
-@pytest.mark.parametrize(
-    ("how", "scopes", "detail", "flags"),
-    [
-        ("modules", {"module:body.0", "module:head"}, "all", ALL_FLAGS),
-        ("fx", {"fx:body_0", "fx:head", "fx:x"}, "timing", {"record_shapes"}),
-    ],
-)
-def test_annotations_give_scopes_and_detail_chooses_the_profiler_options(tmp_path, how, scopes, detail, flags):
-    options = ["--repeats", "1", "--annotate", how, "--detail", detail]
+def test_modules_have_scopes_and_detail_chooses_the_profiler_options(tmp_path):
+    options = ["--repeats", "1", "--annotate", "modules", "--detail", "all"]
     result = collect(tmp_path, "train.py", "-o", "out", *options, *ONCE)
     assert result.returncode == 0, result.stderr
-    (traces,) = load_sets([tmp_path / "out" / "eager"])
-    assert scopes <= {name for p in traces.profiles for name in p.names}
-    assert ALL_FLAGS & set(traces.profiles[0].origin.flags) == flags
+    flags, names = flags_and_names(tmp_path / "out")
+    assert flags == {"record_shapes", "with_stack", "profile_memory"}
+    assert {"module:body.0", "module:head"} <= names
+
+
+def test_fx_nodes_have_scopes_and_variants_on_which_that_has_no_effect_are_refused(tmp_path):
+    refused = {
+        "script": "runs TorchScript, in which a scope cannot be recorded",
+        "compile:backend=eager": "so that compile:backend=eager no longer compiles it",
+        "compiled_optimizer": "write update = variant.update(optimizer, device)",
+    }
+    variants = [word for variant in ("eager", *refused) for word in ("--variant", variant)]
+    result = collect(tmp_path, "train.py", *variants, "-o", "out", "--repeats", "1", "--annotate", "fx", *ONCE)
+    assert result.returncode == 1
+    assert all(message in result.stderr for message in refused.values())
+    failed = {v.variant: v.failed for v in read_collection(tmp_path / "out").variants}
+    assert failed.pop("eager") is None
+    assert all(message in failed[variant] for variant, message in refused.items())
+    flags, names = flags_and_names(tmp_path / "out")
+    assert flags == {"record_shapes"}
+    assert {"fx:body_0", "fx:head", "fx:x"} <= names
 
 
 def test_the_nodes_of_an_annotated_graph_are_in_the_table_with_what_they_call(tmp_path):
@@ -250,19 +264,6 @@ def test_the_nodes_of_an_annotated_graph_are_in_the_table_with_what_they_call(tm
     assert sum(node.share for node in eager) == pytest.approx(1)
     assert [node.us for node in eager] == sorted((node.us for node in eager), reverse=True)
     assert "FX nodes of eager, per step" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--variant", "script", "--annotate", "modules"), "runs TorchScript, in which a scope cannot be recorded"),
-        (("--variant", "compiled_optimizer"), "write update = variant.update(optimizer, device)"),
-    ],
-)
-def test_a_variant_that_could_have_no_effect_is_refused(tmp_path, arguments, message):
-    result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", *arguments)
-    assert result.returncode == 1
-    assert message in result.stderr
 
 
 def test_operators_that_lose_channels_last_are_found():

@@ -179,13 +179,6 @@ def test_a_graph_that_breaks_although_it_must_not_is_named_with_its_line(tmp_pat
     assert "TORCHDYNAMO_VERBOSE" not in failed
 
 
-def test_annotations_that_would_undo_a_compilation_are_refused(tmp_path):
-    options = ["--variant", "compile:backend=eager", "--annotate", "fx", "-o", "out", "--repeats", "1", *ONCE]
-    result = collect(tmp_path, "train.py", *options)
-    assert result.returncode == 1
-    assert "so that compile:backend=eager no longer compiles it" in result.stdout.replace("\n", " ")
-
-
 def test_every_attempt_of_the_first_run_compiles_anew():
     collection = Collection(Path("out"), [], {}, 3)
     variant = parse_variant("compile", ())
