@@ -25,8 +25,8 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.trace import Trace
 
-SECONDS, BYTES_PER_SECOND = 4, 250_000
-"""Processor time for a database: the former, and a second more for so many bytes (a fiftieth of the usual speed)."""
+SECONDS, BYTES_PER_SECOND = 2, 250_000
+"""Processor time for a database: the former, and a second more for so many bytes."""
 MEMORY, MEMORY_PER_BYTE = 192 << 20, 24
 """Memory that it may take beyond that of the process, in bytes."""
 REMEDY = "export it again: nsys export --type sqlite"
