@@ -6,37 +6,27 @@ import os
 import re
 import resource
 from contextlib import suppress
-from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 
 
-def children() -> list[Path]:
-    """The folders in /proc of the processes that this one started and that run."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, parent = status.read_text().rpartition(")")[2].split()[:2]
-            if int(parent) == os.getpid() and state not in "ZX":
-                found.append(status.parent)
-    return found
+def _of(process: str, name: str) -> str:
+    with open(f"/proc/{process}/{name}", encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
-def seconds_of_children() -> float:
-    """Processor time that those that run and those that have ended took so far."""
+def of_children() -> tuple[float, int, set[str]]:
+    """(seconds of processor time that all took so far, bytes of memory that the largest of those that run has taken,
+    the numbers of those that run).
+    """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ticks = 0
-    for child in children():
+    seconds, peak, running = ended.ru_utime + ended.ru_stime, 0, set()
+    for process in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
-            ticks += sum(map(int, (child / "stat").read_text().rpartition(")")[2].split()[11:13]))
-    return ended.ru_utime + ended.ru_stime + ticks / TICKS
-
-
-def peak_of_children() -> int:
-    """Bytes of memory that the largest of those that run has taken."""
-    peaks = [0]
-    for child in children():
-        with suppress(OSError):
-            peaks += [int(kilobytes) << 10 for kilobytes in PEAK.findall((child / "status").read_text())]
-    return max(peaks)
+            state, parent, *fields = _of(process, "stat").rpartition(")")[2].split()
+            if int(parent) == os.getpid() and state not in "ZX":
+                seconds += sum(map(int, fields[9:11])) / TICKS
+                peak = max(peak, *(int(kilobytes) << 10 for kilobytes in PEAK.findall(_of(process, "status"))))
+                running.add(process)
+    return seconds, peak, running

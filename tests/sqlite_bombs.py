@@ -7,10 +7,11 @@ from __future__ import annotations
 import sqlite3
 import struct
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from contextlib import closing
+from typing import Any
 
 from build_trace import kernel, op, step
-from nsys_file import NsysFile, write_nsys
+from nsys_file import NsysFile
 
 PAGE = 4096
 DEPTH, FAN = 14, 400
@@ -82,9 +83,8 @@ def interior(child: int, right: int | None = None, fan: int = FAN) -> bytes:
 class Pages:
     """The pages of a database, numbered from 1."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        content = path.read_bytes()
+    def __init__(self, content: bytes) -> None:
+        self.content = content
         self.pages = [content[at : at + PAGE] for at in range(0, len(content), PAGE)]
 
     def add(self, new: bytes) -> int:
@@ -94,9 +94,7 @@ class Pages:
 
     def root(self, table: str) -> int:
         """The number of the first page of ``table``."""
-        connection = sqlite3.connect(self.path)
-        ((number,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,))
-        connection.close()
+        ((number,),) = rows_of(self.content, f"SELECT rootpage FROM sqlite_master WHERE name = '{table}'")
         return int(number)
 
     def fan_out(self, leaf: int, depth: int = DEPTH) -> int:
@@ -124,62 +122,65 @@ class Pages:
         number = len(self.pages) + 1
         return self.add(struct.pack(">I", number) + b"x" * (PAGE - 4))
 
-    def write(self) -> Path:
+    def bytes(self) -> bytes:
+        """The file."""
         head = bytearray(self.pages[0])
         struct.pack_into(">I", head, 28, len(self.pages))
-        self.path.write_bytes(b"".join((bytes(head), *self.pages[1:])))
-        return self.path
+        return b"".join((bytes(head), *self.pages[1:]))
 
 
-def _whole(path: Path, *more: str) -> Pages:
+def rows_of(content: bytes, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query in the database ``content``."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(content)
+        return connection.execute(query).fetchall()
+
+
+def _whole(*more: str) -> Pages:
     """An export with one event of each kind."""
-    write_nsys(path, [step(1, 0, 900), op("aten::mm", 1, 50), kernel("gemm", 20, 30, 1)])
-    connection = sqlite3.connect(path)
+    file = NsysFile(":memory:")
+    file.add_process(100, [step(1, 0, 900), op("aten::mm", 1, 50), kernel("gemm", 20, 30, 1)])
     for statement in more:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
-    return Pages(path)
+        file.connection.execute(statement)
+    return Pages(file.connection.serialize())
 
 
-def endless_kernels(path: Path) -> Path:
+def endless_kernels() -> bytes:
     """The rows of a table that is read."""
-    pages = _whole(path)
+    pages = _whole()
     pages.endless("CUPTI_ACTIVITY_KIND_KERNEL")
-    return pages.write()
+    return pages.bytes()
 
 
-def endless_names(path: Path) -> Path:
+def endless_names() -> bytes:
     """The rows of the table of names."""
-    pages = _whole(path)
+    pages = _whole()
     pages.endless("StringIds")
-    return pages.write()
+    return pages.bytes()
 
 
-def endless_marks(path: Path) -> Path:
+def endless_marks() -> bytes:
     """Rows that are left out, so that none is ever returned."""
-    pages = _whole(path)
+    pages = _whole()
     pages.endless("NVTX_EVENTS", page(LEAF, [cell(1, record(1, 2, 33, "a mark", 100 << 24, None))]))
-    return pages.write()
+    return pages.bytes()
 
 
-def endless_schema(path: Path) -> Path:
+def endless_schema() -> bytes:
     """The rows that describe the tables: an index without a definition may come any number of times."""
-    pages = _whole(path, "CREATE TABLE unique_ones (a UNIQUE)")
-    connection = sqlite3.connect(path)
-    rows = connection.execute("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master").fetchall()
-    connection.close()
+    pages = _whole("CREATE TABLE unique_ones (a UNIQUE)")
+    rows = rows_of(pages.content, "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master")
     tables = [cell(n, record(*row)) for n, row in enumerate(rows, 1) if row[4]]
     (index,) = (cell(99, record(*row)) for row in rows if not row[4])
     first, endless = pages.add(page(LEAF, tables)), pages.fan_out(pages.add(page(LEAF, [index])), 12)
     only = [struct.pack(">I", first) + varint(50)]
     pages.pages[0] = page(INTERIOR, only, endless, before=pages.pages[0][:100])
-    return pages.write()
+    return pages.bytes()
 
 
-def huge_schema(path: Path) -> Path:
+def huge_schema() -> bytes:
     """Many tables whose long definitions lie on the same pages."""
-    pages = _whole(path)
+    pages = _whole()
     columns = ",".join(f"c{n:04}{'x' * 440}" for n in range(1900))
     whole = long_text(lambda sql: record("table", "t000", "t000", 2, sql), f"CREATE TABLE t000({' ' * PAGE}{columns})")
     rest, first = whole[HERE:], len(pages.pages) + 1
@@ -189,36 +190,36 @@ def huge_schema(path: Path) -> Path:
     cells = [cell(n, whole, first).replace(b"t000", b"t%03d" % n) for n in range(600)]
     top, right = pages.leaves(cells)
     pages.pages[0] = page(INTERIOR, top, right, before=pages.pages[0][:100])
-    return pages.write()
+    return pages.bytes()
 
 
-def shared_texts(path: Path) -> Path:
+def shared_texts() -> bytes:
     """Endless rows whose long text lies on one page."""
-    pages = _whole(path)
+    pages = _whole()
     row = long_text(lambda text: record(1000, 2000, 59, text, 100 << 24 | 1, None), "x" * LONG)
     circle = pages.text_in_a_circle()
     pages.endless("NVTX_EVENTS", page(LEAF, [cell(n, row, circle) for n in range(ROWS)]))
-    return pages.write()
+    return pages.bytes()
 
 
-def slow_rows(path: Path) -> Path:
+def slow_rows() -> bytes:
     """Endless rows of which each takes SQLite long, in one instruction: what is asked for lies behind a long text."""
-    pages = _whole(path, "DROP TABLE NVTX_EVENTS", "CREATE TABLE NVTX_EVENTS (text, eventType, start, end, globalTid)")
+    pages = _whole("DROP TABLE NVTX_EVENTS", "CREATE TABLE NVTX_EVENTS (text, eventType, start, end, globalTid)")
     row = long_text(lambda text: record(text, 33, 1, 2, 100 << 24), "x" * LONG)
     circle = pages.text_in_a_circle()
     pages.endless("NVTX_EVENTS", page(LEAF, [cell(n, row, circle) for n in range(ROWS)]))
-    return pages.write()
+    return pages.bytes()
 
 
-def many_processes(path: Path) -> Path:
+def many_processes() -> bytes:
     """More ranks than anyone has."""
-    file = NsysFile(path)
+    file = NsysFile(":memory:")
     for pid in range(500):
         file.add_process(pid + 1, [kernel("gemm", 20, 30, 1)])
-    return file.close()
+    return file.connection.serialize()
 
 
-BOMBS: dict[str, Callable[[Path], Path]] = {
+BOMBS: dict[str, Callable[[], bytes]] = {
     made.__name__: made
     for made in (
         endless_kernels,
