@@ -9,13 +9,16 @@ import subprocess
 import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
 
 import pytest
 from build_trace import kernel, op, step
 from consumption import of_children
 from interrupts import heed_interrupts, of_session, reads, wait_until
 from nsys_file import NsysFile, write_nsys
+from rich.console import Console
 from sqlite_bombs import BOMBS
+from tracediff_cli.mcp_server.listing import show_sets
 
 import tracediff
 from tracediff.errors import TracediffError
@@ -100,6 +103,9 @@ def test_a_listing_opens_no_database(tmp_path, monkeypatch):
     sets = SetFolder(tmp_path)
     assert sorted(sets.names()) == [".", "a.sqlite", "b.sqlite"]
     assert len(sets.state("a.sqlite")) == 1
+    console = Console(file=StringIO(), width=100)
+    show_sets(sets, console)
+    assert "a.sqlite" in console.file.getvalue()
 
 
 INDEXES = (

@@ -64,13 +64,17 @@ class _ReadingProcess:
 
     def __init__(self) -> None:
         modules = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
-        self._process = subprocess.Popen(
-            child_command(__name__),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": modules, "PYTHONSAFEPATH": "1"},
-        )
+        try:
+            self._process = subprocess.Popen(
+                child_command(__name__),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONPATH": modules, "PYTHONSAFEPATH": "1"},
+            )
+        except OSError as error:
+            reason = f"the process that reads it cannot be started ({(error.strerror or str(error)).lower()})"
+            raise TracediffError("database", reason, "end other processes, or read fewer files at a time") from None
         self._questions: Any = self._process.stdin
         self._answers: Any = self._process.stdout
         self._parent = os.getpid()
