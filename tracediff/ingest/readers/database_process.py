@@ -22,6 +22,7 @@ from typing import Any
 
 from tracediff.child import child_command, leave_interrupts_to_parent
 from tracediff.errors import TracediffError
+from tracediff.ingest.readers.database import REMEDY
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.trace import Trace
 
@@ -29,7 +30,6 @@ SECONDS, BYTES_PER_SECOND = 2, 250_000
 """Processor time for a database: the former, and a second more for so many bytes."""
 MEMORY, MEMORY_PER_BYTE = 192 << 20, 24
 """Memory that it may take beyond that of the process, in bytes."""
-REMEDY = "export it again: nsys export --type sqlite"
 
 _idle = threading.local()
 """The process that this thread uses again: Linux ends it with the thread."""
