@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from build_trace import call, document, kernel, memcpy, op, process_name, step
 from nsys_file import TABLES, NsysFile
 from odd_values import text
+from sqlite_bombs import BOMBS, FAN, LEAF, ROWS, Pages, cell, interior, long_text, page, record
 
 from fuzz import mutate, seeds
 
@@ -34,7 +36,11 @@ DEVICE, CANN, COLLECTIVES = 7001, 7002, 7003
 
 
 def database(random: Random) -> bytes:
-    """An export of Nsight Systems, with odd cells, without some columns or tables, or damaged, or whole."""
+    """An export of Nsight Systems, with odd cells, without some columns or tables, with pages that refer to any others,
+    or damaged, or whole.
+    """
+    if random.random() < 0.05:
+        return mutate.damage(random, _bomb(random.choice(list(BOMBS))))
     file = NsysFile(Path(":memory:"))
     for process in range(random.choice((1, 1, 2))):
         file.add_process(100 + process, [e for e in seeds.trace(random)["traceEvents"] if e["ph"] == "X"])
@@ -43,7 +49,30 @@ def database(random: Random) -> bytes:
         for _ in range(random.choice((1, 1, 2, 4))):
             _spoil(random, file.connection)
     content = file.connection.serialize()
+    if way > 0.8:
+        return _rewired(random, content)
     return mutate.damage(random, content) if way > 0.6 else content
+
+
+@cache
+def _bomb(name: str) -> bytes:
+    return BOMBS[name]()
+
+
+def _rewired(random: Random, content: bytes) -> bytes:
+    """Interior pages in the place of others, above any pages, or text that goes on in any."""
+    pages = Pages(content)
+    for _ in range(random.choice((1, 1, 2, 4))):
+        way, place = random.random(), random.randrange(1, len(pages.pages))
+        any_page = random.randint(1, len(pages.pages))
+        if way < 0.5:
+            pages.endless(random.choice(sorted(TABLES)), random.choice((None, pages.pages[any_page - 1])))
+        elif way < 0.8:
+            pages.pages[place] = interior(any_page, random.randint(1, len(pages.pages)), random.randint(1, FAN))
+        else:
+            row = long_text(lambda text: record(1000, 2000, 59, text, 100 << 24 | 1, None), "x" * 9000)
+            pages.pages[place] = page(LEAF, [cell(n, row, any_page) for n in range(ROWS)])
+    return pages.bytes()
 
 
 def _spoil(random: Random, connection: sqlite3.Connection) -> None:

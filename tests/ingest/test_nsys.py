@@ -20,8 +20,7 @@ import tracediff
 from tracediff.aggregate.tables import set_tables
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import categories as cat
-from tracediff.ingest.discover import find_traces
-from tracediff.ingest.read import read_trace
+from tracediff.ingest.read import read_trace, read_traces
 from tracediff.ingest.source import TraceFile
 from tracediff.load_options import LoadOptions
 
@@ -131,18 +130,19 @@ def test_arguments_are_those_of_kineto(tmp_path):
 def test_each_process_with_gpu_work_is_a_rank(tmp_path):
     other = [dict(e, ts=e["ts"] + 5) for e in STEPS]
     path = write_nsys(tmp_path / "two.sqlite", STEPS, other, [op("aten::add", 5, 5)])
-    files = find_traces(str(path))
-    assert [file.part for file in files] == ["rank0", "rank1"]
+    assert [trace.file.part for trace in read_traces(str(path))] == ["rank0", "rank1"]
+    assert len(read_trace(TraceFile(str(path), part="rank1"))) == len(other)
     (run,) = tracediff.load(str(path)).runs
     assert sorted(run.ranks) == [0, 1]
+    with pytest.raises(TracediffError, match="no such rank"):
+        read_trace(TraceFile(str(path), part="rank2"))
 
 
 def test_a_database_in_an_archive_has_all_its_ranks(tmp_path):
     path = write_nsys(tmp_path / "two.sqlite", STEPS, STEPS)
     with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
         archive.write(path, "two.sqlite")
-    assert [file.part for file in find_traces(str(tmp_path / "set.zip"))] == ["rank0", "rank1"]
-    assert len(tracediff.load(str(tmp_path / "set.zip")).profiles) == 2
+    assert [p.origin.file.part for p in tracediff.load(str(tmp_path / "set.zip")).profiles] == ["rank0", "rank1"]
 
 
 def test_a_damaged_database_among_others_can_be_left_out(tmp_path):
@@ -220,7 +220,7 @@ def test_the_profilers_own_work_is_added_up(tmp_path):
         file.add("PROFILER_OVERHEAD", start, end, pid << 24 | 7, flush, 3)
     file.add_process(100, STEPS)
     file.add_process(101, STEPS)
-    nsys, _ = map(read_trace, find_traces(str(file.close())))
+    nsys = read_trace(str(file.close()))
     for trace in (kineto, nsys):
         assert {n.code: n.count for n in trace.notes}["profiler-overhead"] == 42
 
