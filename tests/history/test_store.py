@@ -13,8 +13,8 @@ from history_repository import MACHINE, TESTS, RepositoryOfModels, write_set
 import tracediff
 from tracediff.aggregate.recorded import Recorded
 from tracediff.errors import TracediffError
+from tracediff.git import Repository
 from tracediff.history.entry import Given, recorded_of
-from tracediff.history.git import Repository
 from tracediff.history.store import add, read
 
 SAMPLES = TESTS.parent / "sample_traces"
