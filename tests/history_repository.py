@@ -1,4 +1,4 @@
-"""A git repository whose commits take a known time per step, and a script in it that records a set of traces."""
+"""A git repository whose commits take a known time per step, and a script in it that stands for recording a set."""
 
 from __future__ import annotations
 
@@ -14,22 +14,14 @@ from build_trace import call, document, kernel, op, step, write
 
 TESTS = Path(__file__).resolve().parent
 STEPS = 4
+RECORDED = 16
 RECORD = """
-import json, sys
-from pathlib import Path
-from history_repository import write_set
-from model import ADDED, GEMM_US
-
-out, machine = map(Path, sys.argv[1:])
-if GEMM_US < 0:
-    sys.exit("no such model")
-with machine.with_suffix(".recordings").open("a") as recordings:
-    recordings.write("x")
-    seed = recordings.tell()
-state = json.loads(machine.read_text())
-load = state["loads"][seed % len(state["loads"])]
-write_set(out, GEMM_US, runs=2, seed=seed, added=ADDED, load=load, contended=state["contended"])
+number=$(cat "$2/number")
+echo $(((number + 1) % 16)) > "$2/number"
+[ -d "$2/$(cat model.txt)" ] || { echo "no such model" >&2; exit 1; }
+cp -r "$2/$(cat model.txt)/$number" "$1"
 """
+"""Copies one of so many sets that were made before, since starting Python takes longer."""
 MACHINE = ("--machine", "test machine", "--configuration", "gemm")
 
 
@@ -78,21 +70,16 @@ class RepositoryOfModels:
     """A repository in ``folder``; each of its commits sets the time of the gemm and the number of added operators.
 
     Attributes:
-        commits: hashes in order. machine: how loaded the machine is that records them (`set_machine`).
+        commits: hashes in order. models: the gemm's time and the number of added operators of each.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.commits: list[str] = []
+        self.models: list[tuple[float, int]] = []
         folder.mkdir()
         self.git("init", "-q", "-b", "main")
-        (folder / "record.py").write_text(RECORD)
-        self.machine = folder.parent / "machine.json"
-        self.set_machine()
-
-    def set_machine(self, loads: Sequence[float] = (1.0,), contended: bool = False) -> None:
-        """Have one recording after the other take ``loads`` times as long, in turn, and be marked as disturbed."""
-        self.machine.write_text(json.dumps({"loads": loads, "contended": contended}))
+        (folder / "record.sh").write_text(RECORD)
 
     def git(self, *arguments: str) -> str:
         """The output of a git command in it."""
@@ -112,10 +99,11 @@ class RepositoryOfModels:
 
     def commit(self, gemm_us: float, message: str, added: int = 0) -> str:
         """Commit this time of the gemm, and number of added operators."""
-        (self.folder / "model.py").write_text(f"GEMM_US, ADDED = {gemm_us}, {added}\n")
+        (self.folder / "model.txt").write_text(f"{gemm_us}-{added}\n")
         (self.folder / "notes.txt").write_text(message)
         self.git("add", ".")
         self.git("commit", "-q", "-m", message)
+        self.models.append((gemm_us, added))
         self.commits.append(self.git("rev-parse", "HEAD").strip())
         return self.commits[-1]
 
@@ -134,7 +122,21 @@ class RepositoryOfModels:
         command, env = self.command(*arguments), self.environment()
         return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
 
-    def record(self) -> list[str]:
-        """The command of a bisection that records a set."""
-        path = f"PYTHONPATH={TESTS}{os.pathsep}{TESTS.parent}"
-        return ["env", path, sys.executable, "-B", "record.py", "{out}", str(self.machine)]
+    def record(self, loads: Sequence[float] = (1.0,), contended: bool = False) -> list[str]:
+        """The command of a bisection that records a set, on a machine where one after the other takes ``loads`` times
+        as long, in turn, and is marked as disturbed. It fails in commits whose gemm takes negative time.
+        """
+        sets = self.folder.parent / "sets"
+        for gemm_us, added in set(self.models):
+            for number in range(RECORDED) if gemm_us >= 0 else ():
+                write_set(
+                    sets / f"{gemm_us}-{added}" / str(number),
+                    gemm_us,
+                    runs=2,
+                    seed=round(1000 * gemm_us) + number,
+                    added=added,
+                    load=loads[number % len(loads)],
+                    contended=contended,
+                )
+        (sets / "number").write_text("0")
+        return ["sh", "record.sh", "{out}", str(sets)]

@@ -68,9 +68,8 @@ def is_untouched(models):
 def test_step_times_of_recordings_beside_each_other_find_the_commit(plant):
     """The entry of the good commit is slower than the bad one is now, and the load of the machine drifts."""
     models = plant(*[FAST] * 5, *[SLOW] * 4)
-    models.set_machine(loads=(1, 1.004, 1.008, 1.004))
-    (models.folder / "model.py").write_text("edited")
-    result = bisect(models)
+    (models.folder / "model.txt").write_text("edited")
+    result = bisect(models, command=models.record(loads=(1, 1.002, 1.004)))
     assert result.return_value == 0, result.output
     assert result.stdout.startswith(f"first bad commit: {models.commits[5]} Change number 5\n")
     assert "against the commit before it: +" in result.stdout
@@ -80,18 +79,17 @@ def test_step_times_of_recordings_beside_each_other_find_the_commit(plant):
     assert all("95 % interval" in why and "limit +" in why for _, why in decided.values())
     assert "now against its entry: −33 %" in result.stderr
     assert is_untouched(models)
-    assert (models.folder / "model.py").read_text() == "edited"
+    assert (models.folder / "model.txt").read_text() == "edited"
 
 
 @pytest.mark.slow
 def test_counts_find_the_commit_on_a_contended_machine(plant):
     models = plant((100, 0), (100, 0), (100, 154), (100, 154), (100, 154))
-    models.set_machine(LOADED, contended=True)
-    result = bisect(models)
+    result = bisect(models, command=models.record(LOADED, contended=True))
     assert result.return_value == 0, result.output
     assert result.stdout.startswith(f"first bad commit: {models.commits[2]} Change number 2\n")
     assert "other counts per step: aten::mul 0 → 154" in " ".join(result.stdout.split())
-    assert "the machine is contended: other processes disturbed 5 of 5 rounds" in result.stderr
+    assert "the machine is contended: other processes disturbed 2 of 2 rounds" in result.stderr
     why = {k: (word, why.partition(":")[0].partition(";")[0]) for k, (word, why) in decisions(models, result).items()}
     assert why == {
         2: ("bad", "the counts per step are those of bad"),
@@ -110,8 +108,7 @@ def test_counts_find_the_commit_on_a_contended_machine(plant):
 )
 def test_commits_that_change_only_text_are_not_blamed(plant, loads, contended, reason):
     models = plant(*[FAST] * 4)
-    models.set_machine(loads, contended)
-    result = bisect(models)
+    result = bisect(models, command=models.record(loads, contended))
     assert result.return_value == 3, result.output
     assert result.stdout.startswith("inconclusive: ")
     assert reason in " ".join(result.stdout.split())
@@ -161,7 +158,9 @@ def test_bisect_refuses_what_it_cannot_judge(plant):
     assert "--good: 'v9' is no commit" in error("{out}", good="v9")
     assert "--good: the history has no entry of 'main'" in error("{out}", good="main")
     assert error("{out}", bad=good) == f"--bad: '{good}' is not after '{good}'; exchange them"
-    assert "CMD: the command failed with exit code 127 (nothing: No such file or directory)" in error("nothing", "{out}")
+    assert "CMD: the command failed with exit code 127 (nothing: No such file or directory)" in error(
+        "nothing", "{out}"
+    )
     assert is_untouched(models)
 
 
@@ -174,7 +173,7 @@ def test_a_command_that_records_another_program_is_refused(plant):
     trace["traceEvents"] = [event for event in trace["traceEvents"] if event["cat"] != "kernel"]
     (models.folder / "other.json").write_text(json.dumps(trace))
     result = bisect(models, command=["sh", "-c", copies, "{out}"])
-    assert "CMD: does not record what the entry of --good is of (one-side-no-gpu)" in str(result.exception)
+    assert "CMD: does not record what the entry of --good is of (one-side-no-gpu" in str(result.exception)
 
 
 @linux
@@ -185,27 +184,27 @@ def test_a_killed_bisection_ends_its_processes_and_leaves_the_worktree_alone(pla
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     records = f"sleep 600 & echo $! $$ > {pids}; wait; echo {{out}}"
+    command = ("history", "bisect", tmp_path / "history", "--good", models.commits[0], "--bad", "main", "--")
     process = subprocess.Popen(
-        models.command("history", "bisect", tmp_path / "history", "--good", models.commits[0], "--bad", "main", "--")
-        + ["sh", "-c", records],
+        models.command(*command, "sh", "-c", records),
         cwd=models.folder,
         env=models.environment(),
         stderr=subprocess.PIPE,
         preexec_fn=heed_interrupts,
     )
     wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, "the recording")
-    (models.folder / "model.py").write_text("edited")
+    (models.folder / "model.txt").write_text("edited")
     process.send_signal(ending)
     said = process.communicate()[1].decode()
     assert process.returncode == (-ending if ending == signal.SIGKILL else 128 + ending), said
     wait_until(lambda: not any(map(runs, pids.read_text().split())), "end of the recording")
-    assert (models.folder / "model.py").read_text() == "edited"
+    assert (models.folder / "model.txt").read_text() == "edited"
     if ending == signal.SIGKILL:
         assert not is_untouched(models)
-        assert "exit code 1" in models.run(*process.args[4:-3], "sh", "-c", "exit 1; {out}").stderr
+        assert "exit code 1" in models.run(*command, "sh", "-c", "exit 1; {out}").stderr
     assert is_untouched(models)
     assert list(temporary.iterdir()) == []
-    assert (models.folder / "model.py").read_text() == "edited"
+    assert (models.folder / "model.txt").read_text() == "edited"
 
 
 def runs(process):

@@ -29,6 +29,7 @@ from tracediff.history.evidence import (
     change_text,
     codes_of,
     difference,
+    quiet,
     sides,
 )
 from tracediff.history.recording import OUT, NotRecordedError, Recorder
@@ -142,10 +143,9 @@ class Bisection:
     def run(self, good: Point, commits: Sequence[str]) -> Bisected:
         """The first bad one of ``commits``, of which the first is ``good`` and the last one is bad."""
         with self._site(commits[0]) as first, self._site(commits[-1]) as last:
-            rounds = self._beside(first, last, self.question)
+            rounds, start = self._beside(first, last, self.question)
             ends = sides(rounds)
             self._check_program(good, ends[0])
-            start = difference(rounds, self.question)
             decide = "counts decide" if start.counts_decide else "step times decide"
             self.on_line(f"{commits[0][:SHORT]} (good) to {commits[-1][:SHORT]} (bad): {start.sentence}: {decide}")
             if reason := _no_difference(start):
@@ -197,17 +197,22 @@ class Bisection:
         if not is_recorded:
             question = Question(allow=self.question.allow)
             with self._site(before) as first, self._site(commit) as last:
-                found = difference(self._beside(first, last, question), question)
+                _, found = self._beside(first, last, question)
         if found.slower or (found.slower is None and start.counts_decide and found.other_counts):
             return Bisected((commit,), "", found.sentence, found.comparison)
         return Bisected((commit,), f"it does not differ from the commit before it: {found.sentence}")
 
-    def _beside(self, control: Site, test: Site, question: Question) -> list[Round]:
-        """Rounds of two commits in the order ABBA…, until step times tell them apart or there are `MOST_ROUNDS`."""
+    def _beside(self, control: Site, test: Site, question: Question) -> tuple[list[Round], Difference]:
+        """Rounds of two commits in the order ABBA…, until step times tell them apart, there are `MOST_ROUNDS`, or the
+        machine disturbs all and counts tell them apart.
+        """
         rounds = [self._round((control, test), number) for number in range(LEAST_ROUNDS)]
-        while difference(rounds, question).slower is None and len(rounds) < MOST_ROUNDS:
+        while True:
+            found = difference(rounds, question)
+            is_done = found.slower is not None or (found.other_counts and not quiet(rounds))
+            if is_done or len(rounds) == MOST_ROUNDS:
+                return rounds, found
             rounds.append(self._round((control, test), len(rounds)))
-        return rounds
 
     def _round(self, sites: Sequence[Site], number: int) -> Round:
         order = sites if number % 2 == 0 else sites[::-1]

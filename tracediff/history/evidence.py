@@ -101,7 +101,8 @@ def difference(rounds: Sequence[Round], question: Question) -> Difference:
     why = disturbed_text(rounds)
     if len(quiet(rounds)) >= LEAST_ROUNDS:
         if len(quiet(rounds)) < len(rounds):
-            gate = question.ask(*sides(quiet(rounds)), question.max_regression or 0.0)
+            control, test = sides(quiet(rounds))
+            gate = question.ask(control, test, question.max_regression or 0.0)
         slower, why = {REGRESSION: True, PASS: False}.get(gate.result), change_text(gate.comparison)
         share = _share(gate.comparison, changed) if slower else None
     return Difference(
