@@ -43,7 +43,8 @@ def run_group(command: Sequence[str], folder: Path, environment: Mapping[str, st
 
 
 def _guard(command: Sequence[str]) -> None:
-    signal.signal(signal.SIGTERM, lambda *_: None)  # sent to the group; a handler, which the command does not inherit
+    for ending in (signal.SIGTERM, signal.SIGINT):  # handlers, which the command does not inherit
+        signal.signal(ending, lambda *_: None)
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2)
     except OSError as error:
