@@ -193,7 +193,7 @@ def bisect(
     from tracediff.git import Repository
     from tracediff.history.bisect import bisect as run_bisect
     from tracediff.history.bisect import chosen
-    from tracediff.history.evidence import Question
+    from tracediff.history.evidence import Criterion
     from tracediff.history.series import all_series, selected
     from tracediff.history.store import read
     from tracediff.report.history_terminal import show_bisected
@@ -202,7 +202,7 @@ def bisect(
     repository = Repository(Path.cwd())
     limit = None if max_regression is None else parse_relative(max_regression, "--max-regression")
     series = chosen(selected(all_series(read(place).entries, repository), machine, configuration))
-    found = run_bisect(series, good, bad, command, repository, Question(limit, allowed(allow, "--allow")))
+    found = run_bisect(series, good, bad, command, repository, Criterion(limit, allowed(allow, "--allow")))
     show_bisected(found, repository.subjects(found.suspects), screen_console())
     return 3 if found.inconclusive or len(found.suspects) > 1 else 0
 

@@ -5,7 +5,7 @@ from build_trace import document, op, step, write
 from history_repository import write_set
 
 from tracediff.engine import load_sets
-from tracediff.history.evidence import BAD, GOOD, INCONCLUSIVE, Question, by_counts, by_times, difference
+from tracediff.history.evidence import BAD, GOOD, INCONCLUSIVE, Criterion, by_counts, by_times, difference
 
 LOADED = {"load": 2.0, "contended": True}
 
@@ -38,19 +38,19 @@ def record(tmp_path):
 )
 def test_step_times_decide_by_both_sides(record, gemms_us, max_regression, result, why):
     rounds = [tuple(map(record, gemms_us)) for _ in range(3)]
-    decision = by_times(rounds, Question(max_regression))
+    decision = by_times(rounds, Criterion(max_regression))
     assert decision.result == result, decision
     assert why in decision.why
 
 
 def test_disturbed_rounds_do_not_count(record):
     loaded = [(record(0), record(0, **LOADED), record(100))] * 2
-    decision = by_times([*loaded, (record(100), record(0), record(100))], Question())
+    decision = by_times([*loaded, (record(100), record(0), record(100))], Criterion())
     assert decision.result == INCONCLUSIVE
     assert decision.why == "the machine is contended: other processes disturbed 2 of 3 rounds"
     rounds = [*loaded, *((record(100), record(0), record(100)) for _ in range(3))]
-    assert by_times(rounds, Question()).result == BAD
-    found = difference([(good, bad) for _, good, bad in rounds], Question())
+    assert by_times(rounds, Criterion()).result == BAD
+    found = difference([(good, bad) for _, good, bad in rounds], Criterion())
     assert found.slower
     assert found.why.startswith("+10 % ")
 
@@ -74,14 +74,14 @@ def test_a_number_that_varies_from_step_to_step_is_no_count(tmp_path):
 
     varying, steady, more = set_of("varying", 1, 3), set_of("steady", 2, 2), set_of("more", 4, 4)
     assert by_counts(steady, varying, more) is None
-    assert difference([(varying, more)] * 2, Question()).other_counts == []
-    (poll,) = difference([(steady, more)] * 2, Question()).other_counts
+    assert difference([(varying, more)] * 2, Criterion()).other_counts == []
+    (poll,) = difference([(steady, more)] * 2, Criterion()).other_counts
     assert poll.name == "aten::poll"
 
 
 @pytest.mark.parametrize(("gemm_us", "decide"), [(0, True), (500, False)])
 def test_counts_decide_only_if_the_work_that_differs_takes_the_time(record, gemm_us, decide):
-    found = difference([(record(0), record(gemm_us, added=50)) for _ in range(2)], Question())
+    found = difference([(record(0), record(gemm_us, added=50)) for _ in range(2)], Criterion())
     assert found.slower
     assert found.counts_decide is decide
     assert found.other_counts

@@ -20,9 +20,9 @@ from tracediff.history.evidence import (
     LEAST_ROUNDS,
     MOST_ROUNDS,
     SKIPPED,
+    Criterion,
     Decision,
     Difference,
-    Question,
     Round,
     by_counts,
     by_times,
@@ -32,7 +32,7 @@ from tracediff.history.evidence import (
     quiet,
     sides,
 )
-from tracediff.history.recording import OUT, NotRecordedError, Recorder
+from tracediff.history.recording import OUT, CommitRecorder, NotRecordedError
 from tracediff.history.series import Point, Series
 from tracediff.history.worktree import remove_left_worktrees, worktree
 from tracediff.temporary import temporary_folder
@@ -87,7 +87,7 @@ def bisect(
     bad: str,
     arguments: Sequence[str],
     repository: Repository,
-    question: Question | None = None,
+    criterion: Criterion | None = None,
     on_line: OnLine | None = None,
 ) -> Bisected:
     """Find the first commit after ``good``, up to ``bad``, whose step is slower.
@@ -113,8 +113,8 @@ def bisect(
         raise TracediffError("--bad", f"{quoted(bad)} is not after {quoted(good)}", "exchange them")
     with temporary_folder() as folder:
         remove_left_worktrees(repository)
-        recorder = Recorder(arguments, folder, repository.run("rev-parse", "--show-prefix").strip())
-        bisection = Bisection(repository, recorder, question or Question(), on_line or _write)
+        recorder = CommitRecorder(arguments, folder, repository.run("rev-parse", "--show-prefix").strip())
+        bisection = Bisection(repository, recorder, criterion or Criterion(), on_line or _write)
         return bisection.run(points[first], [first, *after])
 
 
@@ -136,14 +136,14 @@ class Bisection:
     """One bisection: where it records, and what it asks."""
 
     repository: Repository
-    recorder: Recorder
-    question: Question
+    recorder: CommitRecorder
+    criterion: Criterion
     on_line: OnLine
 
     def run(self, good: Point, commits: Sequence[str]) -> Bisected:
         """The first bad one of ``commits``, of which the first is ``good`` and the last one is bad."""
         with self._site(commits[0]) as first, self._site(commits[-1]) as last:
-            rounds, start = self._beside(first, last, self.question)
+            rounds, start = self._beside(first, last, self.criterion)
             ends = sides(rounds)
             self._check_program(good, ends[0])
             decide = "counts decide" if start.counts_decide else "step times decide"
@@ -161,8 +161,11 @@ class Bisection:
         subjects = self.repository.subjects(commits)
         while untested := [k for k in range(low + 1, high) if k not in skipped]:
             k = min(untested, key=lambda k: abs(2 * k - low - high))
-            with self._site(commits[k]) as site:
-                decision = decide(site)
+            try:
+                with self._site(commits[k]) as site:
+                    decision = decide(site)
+            except NotRecordedError as error:
+                decision = Decision(SKIPPED, str(error))
             short = commits[k][:SHORT]
             self.on_line(f"{short} {decision.result}: {decision.why}  {subjects.get(commits[k], '')}".rstrip())
             if decision.result == INCONCLUSIVE:
@@ -176,17 +179,14 @@ class Bisection:
         """Whether the commit at ``site`` is bad: by its counts if these tell ``ends`` from each other, else by its step
         times, recorded beside both in the order ABCCBA…
         """
-        try:
-            traces = self.recorder.record(site.folder, site.commit[:SHORT])
-        except NotRecordedError as error:
-            return Decision(SKIPPED, str(error))
+        (traces,) = self._round((site,), 0)
         decided = by_counts(recorded[0], traces, recorded[1]) if start.counts_decide else None
         if decided:
             return decided
         rounds: list[Round] = [(traces, *self._round(ends, 0))]
         while True:
             if len(rounds) >= LEAST_ROUNDS:
-                decision = by_times(rounds, self.question)
+                decision = by_times(rounds, self.criterion)
                 if decision.result != INCONCLUSIVE or len(rounds) == MOST_ROUNDS:
                     return decision
             rounds.append(self._round((site, *ends), len(rounds)))
@@ -195,36 +195,38 @@ class Bisection:
         """``commit``, if it differs from the one ``before`` it where both are recorded beside each other."""
         found = start
         if not is_recorded:
-            question = Question(allow=self.question.allow)
+            criterion = Criterion(allow=self.criterion.allow)
             with self._site(before) as first, self._site(commit) as last:
-                _, found = self._beside(first, last, question)
+                _, found = self._beside(first, last, criterion)
         if found.slower or (found.slower is None and start.counts_decide and found.other_counts):
             return Bisected((commit,), "", found.sentence, found.comparison)
-        return Bisected((commit,), f"it does not differ from the commit before it: {found.sentence}")
+        return Bisected((commit,), f"not confirmed against the commit before it: {found.sentence}")
 
-    def _beside(self, control: Site, test: Site, question: Question) -> tuple[list[Round], Difference]:
+    def _beside(self, control: Site, test: Site, criterion: Criterion) -> tuple[list[Round], Difference]:
         """Rounds of two commits in the order ABBA…, until step times tell them apart, there are `MOST_ROUNDS`, or the
         machine disturbs all and counts tell them apart.
         """
-        rounds = [self._round((control, test), number) for number in range(LEAST_ROUNDS)]
+        rounds: list[Round] = []
         while True:
-            found = difference(rounds, question)
-            is_done = found.slower is not None or (found.other_counts and not quiet(rounds))
-            if is_done or len(rounds) == MOST_ROUNDS:
-                return rounds, found
-            rounds.append(self._round((control, test), len(rounds)))
+            try:
+                rounds.append(self._round((control, test), len(rounds)))
+            except NotRecordedError as error:
+                raise TracediffError("CMD", str(error), "try it in a worktree of that commit") from None
+            if len(rounds) >= LEAST_ROUNDS:
+                found = difference(rounds, criterion)
+                is_done = found.slower is not None or (found.other_counts and not quiet(rounds))
+                if is_done or len(rounds) == MOST_ROUNDS:
+                    return rounds, found
 
     def _round(self, sites: Sequence[Site], number: int) -> Round:
+        """One set of each of ``sites``, recorded in their order or, in every second round, in the reverse."""
         order = sites if number % 2 == 0 else sites[::-1]
-        try:
-            found = {site.commit: self.recorder.record(site.folder, site.commit[:SHORT]) for site in order}
-        except NotRecordedError as error:
-            raise TracediffError("CMD", str(error), "try it in a worktree of the good, of the bad commit") from None
+        found = {site.commit: self.recorder.record(site.folder, site.commit[:SHORT]) for site in order}
         return tuple(found[site.commit] for site in sites)
 
     def _check_program(self, good: Point, traces: TraceSet) -> None:
         """Check that ``traces`` are of the program of the entry; its step times are of another time and load."""
-        entry = self.question.ask(good.traces, traces, 0.0)
+        entry = self.criterion.check(good.traces, traces, 0.0)
         if entry.stopping:
             reason = f"does not record what the entry of --good is of ({codes_of(entry.stopping)})"
             raise TracediffError("CMD", reason, "name its series by --configuration, or accept it by --allow")
@@ -242,5 +244,8 @@ def _no_difference(start: Difference) -> str:
         return f"bad is not comparable with good ({codes_of(start.stopping)}): accept it by --allow"
     if start.slower or (start.slower is None and start.other_counts):
         return ""
-    why = f"bad is not slower than good: {start.sentence}"
-    return why if start.other_counts else f"{why}; does the command import an installed package? (docs/history.md)"
+    if start.comparison.verdict.result == "same":
+        return f"bad takes as long as good: {start.sentence}; does the command import an installed package?"
+    if start.slower is None:
+        return f"step times do not tell bad from good: {start.sentence}"
+    return f"bad is not slower than good: {start.sentence}"

@@ -33,7 +33,7 @@ Round = tuple[TraceSet, ...]
 
 
 @dataclass(frozen=True)
-class Question:
+class Criterion:
     """What makes a commit bad.
 
     Attributes:
@@ -44,7 +44,7 @@ class Question:
     max_regression: float | None = None
     allow: frozenset[str] = frozenset()
 
-    def ask(self, control: TraceSet, test: TraceSet, limit: float) -> Gate:
+    def check(self, control: TraceSet, test: TraceSet, limit: float) -> Gate:
         """Whether ``test`` is slower than ``control`` by more than ``limit``."""
         settings = Settings(max_regression=limit, allow=self.allow | {SINGLE_RUN})
         return check(compare_sets(control, test, force=True), settings, date.today())
@@ -92,17 +92,17 @@ class Difference:
         return f"{self.why}; other counts per step: {counts_text(self.comparison, self.other_counts)}; {taken}"
 
 
-def difference(rounds: Sequence[Round], question: Question) -> Difference:
+def difference(rounds: Sequence[Round], criterion: Criterion) -> Difference:
     """How the two sides of ``rounds`` differ. Below `LEAST_ROUNDS` undisturbed ones, step times do not tell."""
     control, test = sides(rounds)
-    gate = question.ask(control, test, question.max_regression or 0.0)
+    gate = criterion.check(control, test, criterion.max_regression or 0.0)
     comparison, slower, share = gate.comparison, None, None
     changed = other_counts(comparison)
     why = disturbed_text(rounds)
     if len(quiet(rounds)) >= LEAST_ROUNDS:
         if len(quiet(rounds)) < len(rounds):
             control, test = sides(quiet(rounds))
-            gate = question.ask(control, test, question.max_regression or 0.0)
+            gate = criterion.check(control, test, criterion.max_regression or 0.0)
         slower, why = {REGRESSION: True, PASS: False}.get(gate.result), change_text(gate.comparison)
         share = _share(gate.comparison, changed) if slower else None
     return Difference(
@@ -121,17 +121,17 @@ def by_counts(good: TraceSet, commit: TraceSet, bad: TraceSet) -> Decision | Non
     return None
 
 
-def by_times(rounds: Sequence[Round], question: Question) -> Decision:
+def by_times(rounds: Sequence[Round], criterion: Criterion) -> Decision:
     """What the step times of ``rounds`` of a commit, the good and the bad one decide."""
     if len(quiet(rounds)) < LEAST_ROUNDS:
         return Decision(INCONCLUSIVE, disturbed_text(rounds))
     commit, good, bad = sides(quiet(rounds))
     whole = median(medians_us(bad)) / median(medians_us(good))
-    limit = math.sqrt(max(whole, 1)) - 1 if question.max_regression is None else question.max_regression
+    limit = math.sqrt(max(whole, 1)) - 1 if criterion.max_regression is None else criterion.max_regression
     if whole <= 1 + limit:
         return Decision(INCONCLUSIVE, f"beside it, bad takes {signed_percent(whole - 1)} against good")
-    from_good = question.ask(good, commit, limit)
-    to_bad = question.ask(commit, bad, whole / (1 + limit) - 1)
+    from_good = criterion.check(good, commit, limit)
+    to_bad = criterion.check(commit, bad, whole / (1 + limit) - 1)
     if from_good.stopping:
         return Decision(SKIPPED, f"not comparable with good ({codes_of(from_good.stopping)})")
     why = (

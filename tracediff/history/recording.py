@@ -21,11 +21,11 @@ LONGEST = 200
 
 
 class NotRecordedError(Exception):
-    """The command failed in this commit, or wrote no set; the message is why."""
+    """The command failed in a commit, or wrote no set; the message names the commit, and why."""
 
 
 @dataclass(frozen=True)
-class Recorder:
+class CommitRecorder:
     """Records sets of commits.
 
     Attributes:
@@ -45,23 +45,25 @@ class Recorder:
         """
         place = worktree / self.inside
         if not place.is_dir():
-            raise NotRecordedError(f"the commit has no folder {self.inside}")
+            raise NotRecordedError(f"{label} has no folder {self.inside}")
         with TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as made:
             out = Path(made, "set")
-            self._run(place, out, Path(made, "log"))
+            code, last_line = self._run(place, out, Path(made, "log"))
+            if code:
+                raise NotRecordedError(f"in {label} the command failed with exit code {code} ({last_line})")
             try:
                 (traces,) = load_sets([_variant(out)])
             except TracediffError as error:
-                raise NotRecordedError(str(error)) from None
+                raise NotRecordedError(f"in {label} the command wrote no set ({error})") from None
         traces.label = label
         return traces
 
-    def _run(self, place: Path, out: Path, log: Path) -> None:
+    def _run(self, place: Path, out: Path, log: Path) -> tuple[int, str]:
+        """(exit code of the command in ``place``, the last line that it wrote)."""
         command = [part.replace(OUT, os.fspath(out)) for part in self.command]
         with log.open("wb") as written:
             code = run_group(command, place, environment(), written)
-        if code:
-            raise NotRecordedError(f"the command failed with exit code {code} ({printable(_last_line(log))})")
+        return code, printable(_last_line(log))
 
 
 def _last_line(log: Path) -> str:
