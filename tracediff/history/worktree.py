@@ -27,10 +27,10 @@ def worktree(repository: Repository, commit: str, parent: Path) -> Iterator[Path
 
 
 def remove_left_worktrees(repository: Repository) -> None:
-    """Have the repository forget the worktrees of killed processes, whose temporary folders have been removed."""
+    """Remove the worktrees of killed processes, below whichever temporary folder they are."""
     for line in (repository.ask("worktree", "list", "--porcelain") or "").splitlines():
         place = Path(line.removeprefix("worktree "))
-        if line.startswith("worktree ") and is_left(place.parent.name) and not place.exists():
+        if line.startswith("worktree ") and is_left(place.parent.name):
             _remove(repository, place)
 
 
