@@ -59,11 +59,11 @@ class CommitRecorder:
         return traces
 
     def _run(self, place: Path, out: Path, log: Path) -> tuple[int, str]:
-        """(exit code of the command in ``place``, the last line that it wrote)."""
+        """(exit code of the command in ``place``, the last line that it wrote, in words if none)."""
         command = [part.replace(OUT, os.fspath(out)) for part in self.command]
         with log.open("wb") as written:
             code = run_group(command, place, environment(), written)
-        return code, printable(_last_line(log))
+        return code, printable(_last_line(log)) or "no output"
 
 
 def _last_line(log: Path) -> str:
