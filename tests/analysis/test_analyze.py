@@ -169,12 +169,22 @@ def test_the_command_writes_each_format(tmp_path):
     assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
     shown = CliRunner().invoke(cli, ["analyze", str(path), "--table", "launches"]).output
     assert "Launches" in shown
-    assert "Where the step goes" not in shown
+    assert not [other for other in ("Where the step goes", "Findings", "Health") if other in shown]
     wrong = CliRunner().invoke(cli, ["analyze", str(path), "--table", "lanches"])
     assert "unknown table 'lanches'" in str(wrong.exception)
     both = CliRunner().invoke(cli, ["compare", str(path), str(path), "--table", "all"]).output
     assert "Launches" in both
     assert "Largest changes" not in both
+
+
+@pytest.mark.parametrize("command", ["analyze", "compare"])
+def test_a_table_that_a_snapshot_lacks_is_reported_where_only_tables_are_shown(command, tmp_path):
+    path, base = str(small(tmp_path)), str(tmp_path / "base.tdprof.gz")
+    assert CliRunner().invoke(cli, ["snapshot", path, "-o", base]).exit_code == 0
+    sets = [base] if command == "analyze" else [base, path]
+    shown = CliRunner().invoke(cli, [command, *sets, "--table", "launches"]).output
+    assert "table launches is missing: the snapshot was made without it" in " ".join(shown.split())
+    assert "Findings" not in shown
 
 
 @pytest.mark.hta
