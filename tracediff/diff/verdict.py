@@ -25,13 +25,13 @@ class Judging:
 
     Attributes:
         paired: run k of both sides was recorded together.
-        assumed_run_cv: spread of runs assumed by the user (0.02 for 2 %), None to measure it.
+        assume_run_cv: spread of runs assumed by the user (0.02 for 2 %), None to measure it.
         equivalence_band: relative change that counts as none.
         noise_floor: relative change of an operator below which it is never flagged.
     """
 
     paired: bool = False
-    assumed_run_cv: float | None = None
+    assume_run_cv: float | None = None
     equivalence_band: float = 0.05
     noise_floor: float = 0.01
 
@@ -97,7 +97,7 @@ def judge(
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
     logs = _logs(control), _logs(test)
     found = (
-        estimate(*logs, paired=judging.paired, assumed_cv=judging.assumed_run_cv)
+        estimate(*logs, paired=judging.paired, assumed_cv=judging.assume_run_cv)
         if logs[0] and logs[1]
         else Estimate(0.0)
     )
@@ -229,7 +229,7 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
     interval = f"95 % interval {_signed(low)} to {_signed(high)}"
     basis = _run_counts(runs)
     if found.method == "assumed":
-        basis = f"assuming, not measuring, that runs vary by {100 * (judging.assumed_run_cv or 0):g} %"
+        basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"
     if found.method == "prediction":
         basis = f"one run against {max(runs)}, assuming that both sides vary equally"
     if result == "same":
