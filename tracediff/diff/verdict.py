@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from tracediff.aggregate.averages import StepAverage
+from tracediff.diff.statistics.many import NOISE_FLOOR, SAME_BAND
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
 from tracediff.diff.step_time import StepTime
 from tracediff.formatting import PERCENT, number, percent
@@ -15,6 +16,8 @@ SAME_SENTENCE = 0.005
 """Relative change below which the sentence states no difference."""
 MEAN_MEDIAN_GAP = 0.05
 """Difference between two measures of the change above which they contradict each other."""
+TOO_NOISY = 2.0
+"""Ratio of the step times above which a detectable change is not given: the runs are too noisy."""
 STEP, WHOLE_FILE = "per step", "over the whole file"
 """What times are of, in the verdict's sentence."""
 
@@ -32,8 +35,8 @@ class Judging:
 
     paired: bool = False
     assume_run_cv: float | None = None
-    equivalence_band: float = 0.05
-    noise_floor: float = 0.01
+    equivalence_band: float = SAME_BAND
+    noise_floor: float = NOISE_FLOOR
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -235,8 +238,8 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
     if result == "same":
         return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
-        if found.detectable > math.log(2):
-            return f"not significant ({basis}, too noisy to detect less than a factor of 2)"
+        if found.detectable > math.log(TOO_NOISY):
+            return f"not significant ({basis}, too noisy to detect less than a factor of {TOO_NOISY:g})"
         detectable = f"detectable change: {PERCENT.text(math.expm1(found.detectable))}"
         return f"not significant ({interval}; {detectable}; {basis})"
     return f"significant ({interval}; {basis})"
