@@ -67,7 +67,7 @@ def load(
     """
     selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
     wanted = frozenset(ranks) if ranks is not None else None
-    of_set = SetOptions(label, wanted, selection, tuple(map(os.fspath, captures)))
+    of_set = SetOptions(label, wanted, selection, tuple(os.fspath(capture) for capture in captures))
     rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
     options = LoadOptions(
         (of_set,), step_marker, rules, tuple(tables), jobs, executor, keep_going=keep_going, max_memory=max_memory
