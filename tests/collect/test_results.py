@@ -89,7 +89,7 @@ def test_variants_that_compute_something_else_are_named(learned):
     rows = {row.variant: row for row in collection_table(out).rows}
     assert re.fullmatch(r"norm of the gradients [\d.]+ → none \(first step\)", rows["eager@frozen"].different)
     assert [rows[name].different for name in ("eager", "eager@again", "eager@random")] == [None] * 3
-    assert "frozen does not do the same work&#58; norm of the gradients" in to_markdown(collection_table(out))
+    assert "`eager@frozen` does not do the same work: norm of the gradients" in to_markdown(collection_table(out))
     eager, again, frozen = (load_sets([out / name])[0] for name in ("eager", "eager@again", "eager@frozen"))
     (reason,) = (r for r in compare_sets(eager, frozen).comparability.reasons if r.code == "results")
     assert (reason.level, reason.is_unlike) == ("caution", True)

@@ -73,6 +73,8 @@ SHORT = {
 WITH_VALUES = ("slowest-rank", "gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
 LONGEST_VALUES = 24
 """Characters of both values from which `-v` has to tell them."""
+LEAST_STEPS = 4
+"""Used steps from which the first can be warm-up."""
 WARM_UP = 1.5
 """A first used step that takes this many times the median of the others is warm-up."""
 
@@ -298,7 +300,7 @@ def _warming_up(side: TraceSet) -> str:
     for profile in side.profiles:
         used = np.flatnonzero(side.selection.used(profile))
         periods = profile.periods[used]
-        others = np.median(periods[1:]) if len(used) >= 4 else 0
+        others = np.median(periods[1:]) if len(used) >= LEAST_STEPS else 0
         if others and periods[0] > WARM_UP * others:
             found.append(f"step {profile.step_numbers[used[0]]}: {periods[0] / others:.1f} times the others")
     return ", ".join(found[:2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tracediff.aggregate.number_ranges import ranges
@@ -54,9 +54,10 @@ def _caution(side: Side) -> str:
     return f"Caution: device events ({shortened(unread)}) are not read{rest}"
 
 
-def health_lines(analysis: Analysis) -> list[str]:
-    """Health notes, one line each."""
-    return [f"{n.message} ({n.code}: {n.count:,})" for n in analysis.side.notes]
+def health_lines(analysis: Analysis, codes: Collection[str] | None = None) -> list[str]:
+    """Health notes, one line each; with ``codes`` only those."""
+    notes = [n for n in analysis.side.notes if codes is None or n.code in codes]
+    return [f"{n.message} ({n.code}: {n.count:,})" for n in notes]
 
 
 def _facts(side: Side) -> list[str]:
