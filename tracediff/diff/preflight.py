@@ -321,7 +321,8 @@ def _torches(side: TraceSet) -> str:
 
 
 def _flags(side: TraceSet) -> str:
-    return _joined({f for p in side.profiles for f in p.origin.flags}) or "none"
+    lacking = {"without calls of the runtime" for note in side.notes if note.code == "calls-not-recorded"}
+    return _joined(lacking | {f for p in side.profiles for f in p.origin.flags}) or "none"
 
 
 def _workloads(side: TraceSet) -> str:

@@ -75,9 +75,11 @@ def _has_correlation(trace: Trace) -> NDArray[np.bool_]:
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
-    """int64[g]: the row of the call with the same correlation; of several the latest to start."""
+    """int64[g]: the row of the call, or operator where no call is recorded, with the same correlation; of several the
+    latest to start.
+    """
     calls, correlations = (
-        np.concatenate(c) for c in zip(*(trace.integer(k, ARGUMENT.correlation) for k in cat.CALLS), strict=True)
+        np.concatenate(c) for c in zip(*(trace.integer(k, ARGUMENT.correlation) for k in cat.OPS), strict=True)
     )
     has_duration = trace.dur[calls] >= 0
     calls, correlations = calls[has_duration], correlations[has_duration]
