@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
@@ -28,7 +27,8 @@ class GpuEvents:
         start, end: int64[g] in ns.
         device: int64[g], MISSING where not recorded.
         launch: int64[g] row of the launching call, −1 where spilled.
-        step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch.
+        step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch. All events are
+            in the step of a file that counts as one.
     """
 
     rows: Int64
@@ -49,13 +49,9 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     """Join the GPU events of ``trace`` to their launches and steps."""
     rows = np.flatnonzero(np.isin(trace.category, cat.GPU) & (trace.dur >= 0))
     launch = _launches(trace, rows, notes)
-    step = np.full(len(rows), SPILLED, np.int64)
-    found = launch >= 0
-    if steps.whole_file:
-        host = bool((np.isin(trace.category, cat.HOST) & (trace.dur >= 0)).any())
-        step[found | ~_has_correlation(trace)[rows] if host else slice(None)] = 0
-    else:
-        step[found] = steps.positions_at(trace.ts[launch[found]])
+    step = np.full(len(rows), 0 if steps.whole_file else SPILLED, np.int64)
+    if not steps.whole_file:
+        step[launch >= 0] = steps.positions_at(trace.ts[launch[launch >= 0]])
     notes.add(
         "spilled-kernels",
         "GPU events have no launch in the file (launched before the recording, or the launch is missing)",
@@ -66,12 +62,6 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     return GpuEvents(
         rows=rows, start=trace.ts[rows], end=trace.ts[rows] + trace.dur[rows], device=device, launch=launch, step=step
     )
-
-
-def _has_correlation(trace: Trace) -> NDArray[np.bool_]:
-    """bool[events]: whether a launch could be found: some devices record none for a part of their work."""
-    recorded: NDArray[np.bool_] = trace.integer_column(ARGUMENT.correlation, cat.GPU) != MISSING
-    return recorded
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
