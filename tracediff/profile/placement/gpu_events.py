@@ -12,8 +12,10 @@ from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.placement.steps import NO_STEP, Steps
-from tracediff.runtimes import ARGUMENT
+from tracediff.runtimes import ARGUMENT, is_launch
 
+NOT_RECORDED = "gpu-not-recorded"
+"""Code of the health note on a file whose launches have no GPU event."""
 SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
@@ -57,6 +59,10 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         "GPU events have no launch in the file (launched before the recording, or the launch is missing)",
         int((step == SPILLED).sum()),
     )
+    if not len(rows):
+        calls = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
+        launches = int(trace.named_among(calls, is_launch).sum())
+        notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
     device = trace.integer_column(ARGUMENT.device, cat.GPU)[rows]
     return GpuEvents(
