@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from build_trace import call, document, kernel, memcpy, op, process_name, step
+from build_trace import call, document, flow, kernel, memcpy, op, process_name, step
 from nsys_file import TABLES, NsysFile
 from odd_values import text
 from sqlite_bombs import BOMBS, FAN, LEAF, ROWS, Pages, cell, interior, long_text, page, record
@@ -112,6 +112,13 @@ def _ascend(random: Random) -> dict[str, Any]:
         events.append(_bare(random.choice(("MatMul", "EVENT_WAIT", "MEMCPY_ASYNC")), at + 30, 20, DEVICE, 2, **place))
         if random.random() < 0.3:
             events.append(_bare("hcom_allReduce__1_0_1", at + 30, 25, COLLECTIVES, 0, connection_id=connection))
+        arrow, host, task = f"HostToDevice{n}", {"pid": CANN, "tid": 9}, {"pid": DEVICE, "tid": 2}
+        for cat, name, begin, at_host in (("HostToDevice", arrow, 23, host), ("async_npu", "torch_to_npu", 5, {})):
+            if random.random() < 0.7:
+                events.append({**flow("s", n, at + begin, cat=cat), "name": name, **at_host})
+                events.append({**flow("f", n, at + 30, cat=cat), "name": name, **task})
+    if random.random() < 0.3:  # level 0
+        events = [e for e in events if e["name"] != "Node@launch"]
     return document(events)
 
 

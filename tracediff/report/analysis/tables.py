@@ -16,7 +16,7 @@ from tracediff.profile.step_states import state_label
 from tracediff.report.plain_table import Table
 from tracediff.report.sections import BY_TITLES, SMALL_FAMILY
 from tracediff.report.table import one_sided
-from tracediff.report.text import hardware, steps_used
+from tracediff.report.text import hardware, not_recorded, steps_used
 
 TOP = 15
 """Rows of a table by default."""
@@ -48,10 +48,10 @@ def head(analysis: Analysis) -> Head:
 
 def _caution(side: Side) -> str:
     unread = unread_devices(side.notes)
-    if not unread:
-        return ""
     rest = "" if side.has_gpu else ": this is the host's side only"
-    return f"Caution: device events ({shortened(unread)}) are not read{rest}"
+    if unread:
+        return f"Caution: device events ({shortened(unread)}) are not read{rest}"
+    return f"Caution: {not_recorded(side)}{rest}" if side.unrecorded_launches else ""
 
 
 def health_lines(analysis: Analysis, codes: Collection[str] | None = None) -> list[str]:
