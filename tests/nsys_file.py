@@ -31,8 +31,8 @@ TABLES = {
 class NsysFile:
     """A database under construction."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
         self.connection = sqlite3.connect(path)
         self.strings: dict[str, int] = {}
         for name, columns in TABLES.items():

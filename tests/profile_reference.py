@@ -94,7 +94,7 @@ def account(path: Path) -> tuple[list[int], list[int], list[dict[str, int]]]:
         launched = [
             e["end"]
             for e, launch_call in gpu
-            if launch_call is not None and (whole or start <= launch_call["ts"] < end)
+            if whole or (launch_call is not None and start <= launch_call["ts"] < end)
         ]
         completions.append(max([end, completions[-1], *launched]))
     holding = _intervals(events, gpu)

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 from action_runner import ACTION, ROOT, Runner
+from inert_markdown import parsed
 
 import tracediff
 
@@ -125,8 +126,8 @@ def test_a_branch_keeps_its_baseline_and_a_pull_request_is_compared_with_it(runn
     folder = runner.workspace / run.outputs["folder"]
     assert run.summary == (folder / "comment.md").read_text()
     assert api.comments[0]["body"] == f"<!-- tracediff: step -->\n{run.summary}"
-    assert "main 0123456 → faster fedcba9" in run.summary.replace("&#8203;", "")
-    assert re.search(r"^\| op&#58; gemm \|.*█", run.summary, re.MULTILINE)
+    assert "main 0123456 → faster `fedcba9`" in run.summary  # GitHub links no commit in code
+    assert re.search(r"^\| op: gemm \|.*█", run.summary, re.MULTILINE)
     assert xml.parse(folder / "junit.xml").getroot().get("failures") == "1"
     assert "::error title=tracediff%3A regression of step::" in run.log
     assert len(runner.caches) == 1
@@ -250,8 +251,7 @@ def test_names_of_a_stranger_are_data(runner, sets, pull, tmp_path):
     assert run.outputs["result"] == "no-baseline"
     kept = runner.run({"GITHUB_REF_NAME": evil.replace("\n", "")}, traces=sets["eager"])
     assert kept.code == 0
-    assert "<b>" not in run.summary
-    assert "@someone" not in run.summary
+    assert any("<b>@someone" in text for text in parsed(run.summary))
     assert [path.name for path in tmp_path.rglob("owned")] == []
 
 

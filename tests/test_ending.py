@@ -164,6 +164,6 @@ def test_a_reading_process_that_is_killed_is_an_error(tmp_path, monkeypatch, sen
                     os.write(descriptor, sent)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("tracediff.engine.profile_file", lambda *_, **__: is_killed())
+    monkeypatch.setattr("tracediff.engine.profile_ranks", lambda *_, **__: is_killed())
     with pytest.raises(TracediffError, match="was killed"):
         load_sets([tmp_path / "a.json", tmp_path / "b.json"], LoadOptions(jobs=2))

@@ -45,9 +45,9 @@ def answer(pair, **options):
 
 
 def killing(read, parent, folder, times, name):
-    """`profile_file`, in processes that are killed ``times`` times while they read the file ``name``."""
+    """`profile_ranks`, in processes that are killed ``times`` times while they read the file ``name``."""
 
-    def profile_file(file, *arguments, **options):
+    def profile_ranks(file, *arguments, **options):
         mark = folder / f"killed{len(list(folder.glob('killed*')))}"
         if file.name == name and "after" in file.path and len(list(folder.glob("killed*"))) < times:
             assert os.getpid() != parent
@@ -55,23 +55,23 @@ def killing(read, parent, folder, times, name):
             os.kill(os.getpid(), signal.SIGKILL)
         return read(file, *arguments, **options)
 
-    return profile_file
+    return profile_ranks
 
 
 @linux
 @pytest.mark.parametrize("times", [1, MOST_TRIES - 1])
 def test_what_a_killed_process_read_is_read_again(pair, tmp_path, monkeypatch, times):
     expected = answer(pair, jobs=1)
-    read = killing(engine.profile_file, os.getpid(), tmp_path, times, "rank3.json")
-    monkeypatch.setattr(engine, "profile_file", read)
+    read = killing(engine.profile_ranks, os.getpid(), tmp_path, times, "rank3.json")
+    monkeypatch.setattr(engine, "profile_ranks", read)
     assert answer(pair, jobs=2) == expected
     assert len(list(tmp_path.glob("killed*"))) == times
 
 
 @linux
 def test_a_file_that_kills_every_process_is_named_or_left_out(pair, tmp_path, monkeypatch):
-    read = killing(engine.profile_file, os.getpid(), tmp_path, 99, "rank3.json")
-    monkeypatch.setattr(engine, "profile_file", read)
+    read = killing(engine.profile_ranks, os.getpid(), tmp_path, 99, "rank3.json")
+    monkeypatch.setattr(engine, "profile_ranks", read)
     with pytest.raises(TracediffError, match=r"after/rank3\.json: each process that read it was killed"):
         load_sets(pair, LoadOptions(jobs=2))
     assert len(list(tmp_path.glob("killed*"))) == MOST_TRIES

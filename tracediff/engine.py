@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.one_program import check_one_program
@@ -20,7 +21,7 @@ from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
 from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import Manifest, read_manifest
-from tracediff.ingest.read import read_trace
+from tracediff.ingest.read import read_trace, read_traces
 from tracediff.ingest.source import OnRead, TraceFile, stored_sizes
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.build import ARGUMENTS, CAPTURE_ARGUMENTS, build_profile
@@ -37,7 +38,9 @@ Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Files = tuple[TraceFile, ...]
 Wanted = tuple[TraceFile, Selection, Files, Files]
 """A file, its selected steps, the execution traces beside it, and the captures of its graphs."""
-Attempt = Callable[[Wanted, OnRead | None], Profile | TracediffError]
+Found = list[Profile] | TracediffError
+"""The profiles of the ranks in a file, or why there are none."""
+Attempt = Callable[[Wanted, OnRead | None], Found]
 
 TRACE_NAME = ".pt.trace.json"
 """In the names that torch.profiler gives its files: such a file that is no trace is damaged."""
@@ -47,7 +50,7 @@ WORTH_A_PROCESS = 4 << 20
 """Total bytes on disk from which files are read in several processes."""
 
 
-def profile_file(
+def profile_ranks(
     file: TraceFile,
     step_marker: str | None = None,
     *,
@@ -57,18 +60,31 @@ def profile_file(
     beside: Sequence[TraceFile] = (),
     captures: Sequence[TraceFile] = (),
     on_read: OnRead | None = None,
-) -> Profile:
-    """The profile of one file, with operator inputs from the execution traces ``beside`` it if it has none, and the
-    operators of graph replays from ``captures``; see `build_profile`, `with_inputs`, and `read_trace` for ``on_read``.
+) -> list[Profile]:
+    """The profile of each rank in a file, with operator inputs from the execution traces ``beside`` it if it has none,
+    and the operators of graph replays from ``captures``; see `build_profile`, `with_inputs`, and `read_traces` for
+    ``on_read``.
 
     Raises:
         TracediffError: the file cannot be read, or is not a trace.
     """
     needed = file_tables(tables)
     read = ARGUMENTS | arguments_of(needed) | ({LINK} if beside else set())
-    trace = with_inputs(read_trace(file, only=read, on_read=on_read), beside)
     graphs = [graph for capture in captures for graph in read_captures(capture)]
-    return build_profile(trace, step_marker, families, selection, needed, graphs)
+    return [
+        build_profile(with_inputs(trace, beside), step_marker, families, selection, needed, graphs)
+        for trace in read_traces(file, only=read, on_read=on_read)
+    ]
+
+
+def profile_file(file: TraceFile, step_marker: str | None = None, **options: Any) -> Profile:
+    """The profile of a file with one rank; see `profile_ranks`.
+
+    Raises:
+        TracediffError: the file cannot be read, or is not a trace.
+    """
+    (profile,) = profile_ranks(file, step_marker, **options)
+    return profile
 
 
 def read_captures(file: TraceFile) -> tuple[Capture, ...]:
@@ -86,7 +102,7 @@ def read_captures(file: TraceFile) -> tuple[Capture, ...]:
 
 @lru_cache(maxsize=8)
 def _captures(file: TraceFile, _state: tuple[int, ...]) -> tuple[Capture, ...]:
-    found = captures_of(read_trace(file, only=CAPTURE_ARGUMENTS))
+    found = [graph for trace in read_traces(file, only=CAPTURE_ARGUMENTS) for graph in captures_of(trace)]
     if not found:
         reason = "contains no launch that a graph captured"
         raise TracediffError(str(file), reason, "give the trace that the engine wrote while it captured its graphs")
@@ -213,12 +229,12 @@ def _manifest(where: Where) -> Manifest | None:
     return None
 
 
-def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Where, keep_going: bool) -> list[Profile]:
+def _usable(results: Iterable[Found], notes: Notes, where: Where, keep_going: bool) -> list[Profile]:
     """The profiles. Of several files those that are not traces, nor named as traces, are skipped with a note; any other
     error is raised, or with ``keep_going`` noted.
     """
     results = list(results)
-    profiles = [r for r in results if isinstance(r, Profile)]
+    profiles = [profile for found in results if not isinstance(found, TracediffError) for profile in found]
     for fault in results:
         if isinstance(fault, TracediffError):
             is_other = isinstance(fault, NotATrace) and TRACE_NAME not in fault.subject
@@ -237,17 +253,17 @@ def _usable(results: Iterable[Profile | TracediffError], notes: Notes, where: Wh
 
 def _profiles(
     files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
-) -> dict[Wanted, Profile | TracediffError]:
+) -> dict[Wanted, Found]:
     shared = SharedColumns()
     return {
-        files[k]: shared.of(result) if isinstance(result, Profile) else result
+        files[k]: result if isinstance(result, TracediffError) else [shared.of(profile) for profile in result]
         for k, result in _as_they_come(files, attempt, options, progress)
     }
 
 
 def _as_they_come(
     files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
-) -> Iterator[tuple[int, Profile | TracediffError]]:
+) -> Iterator[tuple[int, Found]]:
     """(position, what became of it) of each file."""
     sizes = stored_sizes([wanted[0] for wanted in files])
     if options.executor is not None:
@@ -264,10 +280,10 @@ def _as_they_come(
 
 def _attempt(
     wanted: Wanted, on_read: OnRead | None, *, step_marker: str | None, families: Families, tables: Sequence[str]
-) -> Profile | TracediffError:
+) -> Found:
     file, selection, beside, captures = wanted
     try:
-        return profile_file(
+        return profile_ranks(
             file,
             step_marker,
             families=families,

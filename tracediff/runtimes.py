@@ -74,6 +74,7 @@ class Runtime:
         scopes: prefixes of collective annotations, before the colon.
         driver_version, runtime_version: keys in the trace's metadata.
         device_events: category of all its device events, whatever they do.
+        flows: categories of arrows to device events from calls, and from operators.
         translated: arguments from which its events get Kineto's categories (`tracediff.ingest.vendors`).
         arguments: names of its arguments. text_arguments: call arguments that may contain text.
     """
@@ -114,6 +115,7 @@ class Runtime:
     arguments: Arguments = ARGUMENT
     text_arguments: tuple[str, ...] = ()
     device_events: str = ""
+    flows: tuple[str, ...] = ()
     translated: tuple[str, ...] = ()
 
 
@@ -238,6 +240,7 @@ ASCEND = Runtime(
     communication=("hccl", "hcom_"),
     scopes=("hccl",),
     arguments=Arguments(correlation="connection_id", stream="Physic Stream Id", size="size(Byte)"),
+    flows=("HostToDevice", "async_npu"),
     translated=("Task Type", "correlation_id"),
 )
 
@@ -276,6 +279,7 @@ def _any_of(patterns: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Patt
 
 
 CALL_CATEGORIES = _distinct(category for r in SUPPORTED for category in r.calls)
+FLOW_CATEGORIES = _distinct(category for r in SUPPORTED for category in r.flows)
 SYNC_CATEGORIES = _distinct(r.syncs for r in SUPPORTED)
 COUNTER_CATEGORIES = _distinct(r.counters for r in SUPPORTED)
 UNREAD_CATEGORIES = _distinct(r.prefix for r in RUNTIMES if not r.supported)

@@ -39,6 +39,12 @@ def temporary_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def is_left(name: str) -> bool:
+    """Whether ``name`` is that of a temporary file or folder whose process, of this machine, has ended."""
+    named = NAME.match(name)
+    return bool(named and named[1] == _machine() and not _runs(int(named[2])))
+
+
 def _owner() -> str:
     return f"tracediff-{_machine()}-{os.getpid()}"
 
@@ -60,8 +66,7 @@ def _clear(folder: str) -> None:
         return
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            named = NAME.match(entry.name)
-            if named and named[1] == _machine() and not _runs(int(named[2])):
+            if is_left(entry.name):
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path, ignore_errors=True)
                 else:

@@ -73,8 +73,8 @@ def add(
     """
     from tracediff.errors import printable
     from tracediff.formatting import size as in_bytes
+    from tracediff.git import Repository
     from tracediff.history.entry import Given, recorded_of
-    from tracediff.history.git import Repository
     from tracediff.history.store import add as add_entry
 
     committed = _seconds(commit_time) if commit_time is not None else None
@@ -123,8 +123,8 @@ def show(
     import shlex
     import sys
 
+    from tracediff.git import Repository
     from tracediff.history.explain import explain_all
-    from tracediff.history.git import Repository
     from tracediff.history.series import all_series, selected
     from tracediff.history.store import read
     from tracediff.write import write_text
@@ -164,8 +164,7 @@ def show(
     "--max-regression",
     group=LIMITS,
     metavar="PERCENT",
-    help="A commit is bad if its step is slower by more than this [default: half of the change between the commits; "
-    "5% if the bad one has no entry].",
+    help="A commit is bad if its step is slower by more than this [default: half of the change between the commits].",
 )
 @option("--allow", group=LIMITS, multiple=True, metavar="CAUTION", help="Judge in spite of this caution (repeatable).")
 def bisect(
@@ -178,11 +177,11 @@ def bisect(
     max_regression: str | None,
     allow: tuple[str, ...],
 ) -> int:
-    """Find the commit that made the step slower, with git bisect.
+    """Find the commit that made the step slower, by a binary search.
 
-    CMD records a set into the folder {out}, in each commit that git checks out. It is checked as `tracediff check`
-    does, against the entry of the good commit; a commit that cannot be recorded or decided is skipped. Afterwards the
-    worktree is as it was.
+    CMD records a set into the folder {out}, in a temporary worktree of each commit; yours is not touched. The good and
+    the bad commit are recorded again beside the others. Counts of operators and kernels decide, else step times; a
+    commit that cannot be recorded is skipped. Each line says what a decision rests on.
 
     \b
     Example:
@@ -191,9 +190,10 @@ def bisect(
     """
     from tracediff.diff.gate.config import allowed
     from tracediff.diff.gate.limits import parse_relative
+    from tracediff.git import Repository
     from tracediff.history.bisect import bisect as run_bisect
     from tracediff.history.bisect import chosen
-    from tracediff.history.git import Repository
+    from tracediff.history.evidence import Criterion
     from tracediff.history.series import all_series, selected
     from tracediff.history.store import read
     from tracediff.report.history_terminal import show_bisected
@@ -202,10 +202,9 @@ def bisect(
     repository = Repository(Path.cwd())
     limit = None if max_regression is None else parse_relative(max_regression, "--max-regression")
     series = chosen(selected(all_series(read(place).entries, repository), machine, configuration))
-    accepted = sorted(allowed(allow, "--allow"))
-    found = run_bisect(series, good, bad, command, repository, max_regression=limit, allow=accepted)
+    found = run_bisect(series, good, bad, command, repository, Criterion(limit, allowed(allow, "--allow")))
     show_bisected(found, repository.subjects(found.suspects), screen_console())
-    return 0 if len(found.suspects) == 1 else 3
+    return 3 if found.inconclusive or len(found.suspects) > 1 else 0
 
 
 def _seconds(text: str) -> int:

@@ -15,7 +15,7 @@ from tracediff.errors import NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import time_unit
 from tracediff.ingest.discover import find_traces, labels_for
 from tracediff.ingest.find import Found, longest_events
-from tracediff.ingest.read import read_trace
+from tracediff.ingest.read import read_traces
 from tracediff.ingest.source import TraceFile, stored_sizes
 from tracediff.progress import Meter, Progress
 from tracediff.report.table_terminal import print_screen
@@ -57,7 +57,8 @@ def _longest(
         for file in set_files:
             position = next(positions)
             try:
-                events += longest_events(read_trace(file, on_read=partial(meter.read, position)), name, limit)
+                for trace in read_traces(file, on_read=partial(meter.read, position)):
+                    events += longest_events(trace, name, limit)
             except NotATrace:
                 if len(set_files) == 1:
                     raise

@@ -4,10 +4,13 @@ import json
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
 from tracediff_cli.group import COMMANDS, cli
+from tracediff_cli.judging_options import judging_options
+from tracediff_cli.load_options import load_options
 
 import tracediff
 from tracediff.collect.__main__ import main as collect
@@ -19,8 +22,15 @@ SAMPLES = Path(__file__).parents[2] / "sample_traces"
 EAGER, COMPILED = str(SAMPLES / "vit/eager"), str(SAMPLES / "vit/compile")
 LOADING = ("compare", "analyze", "matrix", "check", "export", "snapshot", "dashboard")
 COMPARING = ("compare", "matrix", "check", "export", "dashboard")
-LOAD_OPTIONS = {"--label", "--rank", "--step", "--skip-first", "--step-marker", "--families", "--table", "--jobs"}
-JUDGING_OPTIONS = {"--paired", "--assume-run-cv", "--equivalence-band", "--noise-floor", "--force"}
+
+
+def added_by(options):
+    """The options that a decorator of commands adds."""
+    return {name for param in click.command()(options(lambda: None)).params for name in param.opts}
+
+
+LOAD_OPTIONS = added_by(load_options(table_help=""))
+JUDGING_OPTIONS = added_by(judging_options)
 
 
 def run(*args):

@@ -19,10 +19,11 @@ from tracediff.collect.__main__ import main, next_command
 from tracediff.collect.driver import Collection
 from tracediff.collect.format_loss import losing_format
 from tracediff.collect.variant import parse_variant
+from tracediff.explain.compare import compare_sets
+from tracediff.diff.results import different_results
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
-from tracediff.explain.compare import compare_sets
 from tracediff.ingest.manifest import read_collection, read_manifest
 from tracediff.load_options import LoadOptions
 from tracediff.report.collection import collection_table
@@ -220,23 +221,37 @@ def test_overwrite_replaces_a_collection(tmp_path):
     assert len(list((tmp_path / "out").rglob("*.gz"))) == 1
 
 
-ALL_FLAGS = {"record_shapes", "with_stack", "profile_memory"}
+def flags_and_names(out):
+    (traces,) = load_sets([out / "eager"])
+    flags = {"record_shapes", "with_stack", "profile_memory"} & set(traces.profiles[0].origin.flags)
+    return flags, {name for p in traces.profiles for name in p.names}
 
 
-@pytest.mark.parametrize(
-    ("how", "scopes", "detail", "flags"),
-    [
-        ("modules", {"module:body.0", "module:head"}, "all", ALL_FLAGS),
-        ("fx", {"fx:body_0", "fx:head", "fx:x"}, "timing", {"record_shapes"}),
-    ],
-)
-def test_annotations_give_scopes_and_detail_chooses_the_profiler_options(tmp_path, how, scopes, detail, flags):
-    options = ["--repeats", "1", "--annotate", how, "--detail", detail]
+def test_modules_have_scopes_and_detail_chooses_the_profiler_options(tmp_path):
+    options = ["--repeats", "1", "--annotate", "modules", "--detail", "all"]
     result = collect(tmp_path, "train.py", "-o", "out", *options, *ONCE)
     assert result.returncode == 0, result.stderr
-    (traces,) = load_sets([tmp_path / "out" / "eager"])
-    assert scopes <= {name for p in traces.profiles for name in p.names}
-    assert ALL_FLAGS & set(traces.profiles[0].origin.flags) == flags
+    flags, names = flags_and_names(tmp_path / "out")
+    assert flags == {"record_shapes", "with_stack", "profile_memory"}
+    assert {"module:body.0", "module:head"} <= names
+
+
+def test_fx_nodes_have_scopes_and_variants_on_which_that_has_no_effect_are_refused(tmp_path):
+    refused = {
+        "script": "runs TorchScript, in which a scope cannot be recorded",
+        "compile:backend=eager": "so that compile:backend=eager no longer compiles it",
+        "compiled_optimizer": "write update = variant.update(optimizer, device)",
+    }
+    variants = [word for variant in ("eager", *refused) for word in ("--variant", variant)]
+    result = collect(tmp_path, "train.py", *variants, "-o", "out", "--repeats", "1", "--annotate", "fx", *ONCE)
+    assert result.returncode == 1
+    assert all(message in result.stderr for message in refused.values())
+    failed = {v.variant: v.failed for v in read_collection(tmp_path / "out").variants}
+    assert failed.pop("eager") is None
+    assert all(message in failed[variant] for variant, message in refused.items())
+    flags, names = flags_and_names(tmp_path / "out")
+    assert flags == {"record_shapes"}
+    assert {"fx:body_0", "fx:head", "fx:x"} <= names
 
 
 def test_the_nodes_of_an_annotated_graph_are_in_the_table_with_what_they_call(tmp_path):
@@ -249,19 +264,6 @@ def test_the_nodes_of_an_annotated_graph_are_in_the_table_with_what_they_call(tm
     assert sum(node.share for node in eager) == pytest.approx(1)
     assert [node.us for node in eager] == sorted((node.us for node in eager), reverse=True)
     assert "FX nodes of eager, per step" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--variant", "script", "--annotate", "modules"), "runs TorchScript, in which a scope cannot be recorded"),
-        (("--variant", "compiled_optimizer"), "write update = variant.update(optimizer, device)"),
-    ],
-)
-def test_a_variant_that_could_have_no_effect_is_refused(tmp_path, arguments, message):
-    result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", *arguments)
-    assert result.returncode == 1
-    assert message in result.stderr
 
 
 def test_operators_that_lose_channels_last_are_found():
@@ -306,29 +308,17 @@ def test_the_table_tells_what_each_variant_costs(collected):
     assert json.loads(table.to_json())["rows"][0]["ops"] > 0
 
 
-def test_onnx_runs_with_its_own_profile_which_loads(tmp_path):
+def test_onnx_that_was_saved_and_loaded_runs_with_its_own_profile_which_loads(tmp_path):
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed (extra onnx)")
-    result = collect(
-        tmp_path,
-        "--workload",
-        "mlp",
-        "--size",
-        "tiny",
-        "--variant",
-        "eager",
-        "--variant",
-        "onnx",
-        "-o",
-        "out",
-        "--repeats",
-        "1",
-        *ONCE,
-    )
+    variants = ["--variant", "eager", "--variant", "onnx+reloaded"]
+    result = collect(tmp_path, "--workload", "mlp", "--size", "tiny", *variants, "-o", "out", "--repeats", "1", *ONCE)
     assert result.returncode == 0, result.stderr
-    (traces,) = load_sets([tmp_path / "out" / "onnx"])
+    folder = tmp_path / "out" / "onnx+reloaded"
+    assert different_results(read_manifest(tmp_path / "out" / "eager"), read_manifest(folder)) is None
+    (traces,) = load_sets([folder])
     assert len(traces.profiles) == 1
     assert "onnxruntime" in traces.profiles[0].names
-    own_profile = tmp_path / "out" / "onnx" / "run1" / "rank0.onnxruntime.json"
+    own_profile = folder / "run1" / "rank0.onnxruntime.json"
     (profile,) = load_sets([own_profile], LoadOptions(step_marker="^model_run$"))
     assert any("gemm" in name.lower() or "linear" in name.lower() for p in profile.profiles for name in p.names)
 

@@ -6,29 +6,46 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tracediff.collect import record
+from tracediff.collect import record, worker
 from tracediff.collect.apply import OnnxModel
 from tracediff.collect.gpu import GpuWatch, allow_tf32, gpu_environment, use_device
 from tracediff.collect.measure import peak_memory, reset_peak_memory, timing_pass
 from tracediff.collect.results import dtype_of
 from tracediff.collect.variant import parse_variant
 from tracediff.errors import TracediffError
+from tracediff.ingest.manifest import read_manifest
+from tracediff.report.collection import VariantRow
+from tracediff.report.collection_text import notes_of
 
 
 class Gpu:
-    """A GPU whose steps take 5 ms each while the host goes on at once; it counts how often the host waits for it."""
+    """A GPU whose steps take 5 ms each while the host goes on at once; it counts how often the host waits for it.
+
+    Its first use initialises CUDA, and so does a profiler of GPUs, which waits for it at its end.
+    """
 
     def __init__(self):
         self.queued_ms, self.waits, self.current, self.peak = 0.0, 0, None, 7
+        self.is_initialised, self.allocations = False, 0
+
+    def initialised(self, value=None):
+        self.is_initialised = True
+        return value
 
     def launch(self):
+        self.initialised()
         self.queued_ms += 5
+        self.allocations += 1
 
     def synchronise(self):
+        self.initialised()
         self.waits += 1
 
     def event(self, **_):
         return Event(self)
+
+    def statistics(self, _device):
+        return {"allocation.all.allocated": self.allocations} if self.is_initialised else {}
 
 
 class Event:
@@ -50,16 +67,20 @@ def gpu(monkeypatch):
     gpu = Gpu()
     cuda = {
         "is_available": lambda: True,
-        "is_initialized": lambda: True,
+        "is_initialized": lambda: gpu.is_initialised,
+        "device_count": lambda: 1,
+        "memory_stats": gpu.statistics,
+        "get_rng_state": torch.get_rng_state,
         "synchronize": gpu.synchronise,
         "Event": gpu.event,
-        "set_device": lambda index: setattr(gpu, "current", index),
-        "current_device": lambda: gpu.current,
+        "set_device": lambda index: gpu.initialised(setattr(gpu, "current", index)),
+        "current_device": lambda: gpu.initialised(gpu.current),
         "max_memory_allocated": lambda: gpu.peak,
         "max_memory_reserved": lambda: 2 * gpu.peak,
         "reset_peak_memory_stats": lambda: setattr(gpu, "peak", 1),
-        "get_device_capability": lambda: (9, 0),
-        "get_device_properties": lambda index: SimpleNamespace(uuid=f"0000-{index}"),
+        "get_device_capability": lambda: gpu.initialised((9, 0)),
+        "get_device_name": lambda: gpu.initialised("a GPU"),
+        "get_device_properties": lambda index: gpu.initialised(SimpleNamespace(uuid=f"0000-{index}")),
     }
     for name, value in cuda.items():
         monkeypatch.setattr(torch.cuda, name, value)
@@ -153,7 +174,26 @@ def test_without_nvml_there_are_no_clocks(monkeypatch):
     with GpuWatch("cuda") as watch:
         pass
     assert watch.summary() is None
+    assert watch.error == "nvidia-ml-py is not installed"
     assert gpu_environment()["driver"] is None
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("call", ["nvmlInit", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetPowerUsage"])
+def test_an_error_of_nvml_is_noted(monkeypatch, call):
+    def refuse(*_):
+        raise RuntimeError("Insufficient Permissions")
+
+    nvml = Nvml()
+    monkeypatch.setattr(nvml, call, refuse)
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    with GpuWatch("cuda") as watch:
+        pass
+    assert (watch.summary(), watch.error) == (None, "Insufficient Permissions")
+    driver = "unknown (Insufficient Permissions)" if call == "nvmlInit" else "570.86"
+    assert gpu_environment()["driver"] == driver
+    row = VariantRow(variant="eager", runs=1, clocks_error=watch.error)
+    assert notes_of(row) == ["eager: whether the GPU was throttled is unknown: Insufficient Permissions"]
 
 
 def recorded(name, start, device="CPU"):
@@ -168,15 +208,67 @@ def test_steps_of_the_gpu_s_own_annotations_are_no_steps():
     assert record._empty_steps([*steps, recorded("aten::mm", 1), recorded("gemm", 12, "CUDA")]) == ["ProfilerStep#1"]
 
 
-@pytest.mark.usefixtures("gpu")
-def test_a_trace_of_a_gpu_without_its_events_is_an_error(tmp_path):
-    recording = record.recording(tmp_path / "trace.json.gz", 0, 1, 2, {})
+@pytest.mark.parametrize("is_initialised", [False, True])
+def test_work_on_the_cpu_beside_a_gpu_is_recorded_as_such(gpu, tmp_path, is_initialised):
+    """Also where other code of the process has initialised CUDA."""
+    gpu.is_initialised = is_initialised
+    with record.record_steps(tmp_path, wait=0, warmup=1, active=2) as recorder:
+        for _ in range(3):
+            torch.ones(4) + 1
+            recorder.step()
+    assert gpu.is_initialised == is_initialised
+    manifest = read_manifest(tmp_path)
+    assert (manifest.settings.device, manifest.environment["gpu"]) == ("cpu", None)
+
+
+@pytest.mark.parametrize(
+    ("first_use", "wait", "remedy"),
+    [(None, 0, "end other profilers"), (1, 2, "end other profilers"), (0, 0, "use it before the profiler starts")],
+)
+def test_a_trace_of_a_gpu_without_its_events_is_an_error(gpu, tmp_path, first_use, wait, remedy):
+    """The GPU was used before the loop, in a step before the profiler starts, or later, when it cannot be recorded."""
+    if first_use is None:
+        gpu.launch()
+    recording = record.recording(tmp_path / "trace.json.gz", wait, 1, 2, {})
     recorder = recording.__enter__()
-    for _ in range(3):
+    for step in range(wait + 3):
         torch.ones(4) + 1
+        if step >= (first_use or 0):
+            gpu.launch()
         recorder.step()
-    with pytest.raises(TracediffError, match="no GPU event was recorded, though a GPU was used; end other profilers"):
+    with pytest.raises(TracediffError, match=f"no GPU event was recorded, though a GPU was used; {remedy}"):
         recording.__exit__(None, None, None)
+
+
+def collected(folder, device, variant="eager", code="step = lambda: torch.ones(4) + 1"):
+    """What a worker measures of a step of the CPU."""
+    (folder / "on_cpu.py").write_text(f"import torch\n\ndef make_step(variant):\n    {code}\n    return step\n")
+    steps = {"wait": 0, "warmup": 1, "active": 2, "timed": 2, "detail": "timing", "annotate": None}
+    target = {"workload": None, "target": f"{folder}/on_cpu.py", "size": None, "arguments": [], "variant": variant}
+    run = {"threads": 1, "seed": 0, "rank": 0, "trace": f"{folder}/trace.json.gz", "phase_file": f"{folder}/phase"}
+    return worker.run({**steps, **target, **run, "device": device})
+
+
+def test_collecting_on_the_cpu_leaves_a_gpu_alone(gpu, tmp_path):
+    assert collected(tmp_path, "cpu")["environment"]["gpu"] is None
+    assert not gpu.is_initialised
+
+
+@pytest.mark.usefixtures("gpu")
+def test_collecting_on_a_gpu_that_the_steps_do_not_use_is_an_error(monkeypatch, tmp_path):
+    monkeypatch.setattr(worker, "SETTLING_S", 0.0)
+    with pytest.raises(TracediffError, match="--device cuda: no GPU event was recorded; use --device cpu if"):
+        collected(tmp_path, "cuda")
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("variant", ["compile", "compiled_optimizer"])
+def test_compiling_for_the_cpu_needs_a_compiler_beside_a_gpu_too(monkeypatch, tmp_path, variant):
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(TracediffError, match=f"--variant {variant}: torch.compile needs a C.. compiler and found none"):
+        collected(tmp_path, "cpu", variant)
+    with pytest.raises(RuntimeError, match="built"):
+        collected(tmp_path, "cuda", variant, code="raise RuntimeError('built')")
 
 
 @pytest.mark.parametrize("available", [[], ["CUDAExecutionProvider"]])

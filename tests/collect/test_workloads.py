@@ -36,10 +36,14 @@ def one_thread_and_no_group_left():
         torch.distributed.destroy_process_group()
 
 
+SHALLOW = {"vit": {"depth": 1}}
+"""Fewer parameters, whose updates take seconds each to compile."""
+
+
 def tiny(name, text):
     module = workload(name)
     torch.manual_seed(0)
-    return module.make(parse_variant(text, module.OWN), "cpu", **module.SIZES["tiny"])
+    return module.make(parse_variant(text, module.OWN), "cpu", **module.SIZES["tiny"] | SHALLOW.get(name, {}))
 
 
 def second_step(name, text):
@@ -180,10 +184,26 @@ def test_float16_trains_through_a_scaler():
     torch.testing.assert_close(loss, tiny("mlp", "training").step(), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("text", ["script+reloaded+training", "reloaded"])
-def test_only_a_captured_model_for_inference_is_reloaded(text):
-    with pytest.raises(TracediffError, match="reloaded"):
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [("script+reloaded+training", "leave the variant out"), ("reloaded", "script, trace, export, onnx, as in script")],
+)
+def test_only_a_captured_model_for_inference_is_reloaded(text, advice):
+    with pytest.raises(TracediffError, match=f"reloaded .*{advice}"):
         tiny("mlp", text)
+
+
+@pytest.mark.parametrize("size", ["tiny", "small", "full"])
+def test_at_every_size_a_tall_jacobian_is_less_work_in_forward_mode_and_a_wide_one_in_reverse(size):
+    def work(text):
+        module = workload("jacobian")
+        step = module.make(parse_variant(text, module.OWN), "meta", **module.SIZES[size]).step
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_flops=True) as profiler:
+            step()
+        return sum(event.flops or 0 for event in profiler.events())
+
+    assert work("jacrev+tall") > 32 * work("jacfwd+tall") > 0
+    assert work("jacfwd") > 32 * work("jacrev") > 0
 
 
 def test_a_compiled_loss_needs_a_compiler():

@@ -19,6 +19,11 @@ def test_the_table_of_findings_is_current():
     assert with_table(page) == page, "run: python -m tracediff.diff.findings.kinds_table"
 
 
+@pytest.mark.parametrize("kind", kinds.KINDS, ids=lambda kind: kind.code)
+def test_thresholds_of_a_finding_are_the_values_of_constants(kind):
+    assert not re.search(r"\d ?(?:%|points|MiB)|\b(?:three|four|five|ten|half|tenth)\b", kind.meaning)
+
+
 def test_every_kind_of_finding_is_raised_by_a_rule_and_has_a_code_of_its_own():
     rules = [p for p in (ROOT / "tracediff/diff/findings").glob("*.py") if not p.name.startswith("kinds")]
     source = "".join(p.read_text() for p in (*rules, ROOT / "tracediff/analysis/set_findings.py"))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from build_trace import call, document, kernel, memcpy, op, process_name, step
+from build_trace import call, document, flow, kernel, memcpy, op, process_name, step
 from nsys_file import TABLES, NsysFile
 from odd_values import text
+from sqlite_bombs import BOMBS, FAN, LEAF, ROWS, Pages, cell, interior, long_text, page, record
 
 from fuzz import mutate, seeds
 
@@ -34,7 +36,11 @@ DEVICE, CANN, COLLECTIVES = 7001, 7002, 7003
 
 
 def database(random: Random) -> bytes:
-    """An export of Nsight Systems, with odd cells, without some columns or tables, or damaged, or whole."""
+    """An export of Nsight Systems, with odd cells, without some columns or tables, with pages that refer to any others,
+    or damaged, or whole.
+    """
+    if random.random() < 0.05:
+        return mutate.damage(random, _bomb(random.choice(list(BOMBS))))
     file = NsysFile(Path(":memory:"))
     for process in range(random.choice((1, 1, 2))):
         file.add_process(100 + process, [e for e in seeds.trace(random)["traceEvents"] if e["ph"] == "X"])
@@ -43,7 +49,30 @@ def database(random: Random) -> bytes:
         for _ in range(random.choice((1, 1, 2, 4))):
             _spoil(random, file.connection)
     content = file.connection.serialize()
+    if way > 0.8:
+        return _rewired(random, content)
     return mutate.damage(random, content) if way > 0.6 else content
+
+
+@cache
+def _bomb(name: str) -> bytes:
+    return BOMBS[name]()
+
+
+def _rewired(random: Random, content: bytes) -> bytes:
+    """Interior pages in the place of others, above any pages, or text that goes on in any."""
+    pages = Pages(content)
+    for _ in range(random.choice((1, 1, 2, 4))):
+        way, place = random.random(), random.randrange(1, len(pages.pages))
+        any_page = random.randint(1, len(pages.pages))
+        if way < 0.5:
+            pages.endless(random.choice(sorted(TABLES)), random.choice((None, pages.pages[any_page - 1])))
+        elif way < 0.8:
+            pages.pages[place] = interior(any_page, random.randint(1, len(pages.pages)), random.randint(1, FAN))
+        else:
+            row = long_text(lambda text: record(1000, 2000, 59, text, 100 << 24 | 1, None), "x" * 9000)
+            pages.pages[place] = page(LEAF, [cell(n, row, any_page) for n in range(ROWS)])
+    return pages.bytes()
 
 
 def _spoil(random: Random, connection: sqlite3.Connection) -> None:
@@ -83,6 +112,13 @@ def _ascend(random: Random) -> dict[str, Any]:
         events.append(_bare(random.choice(("MatMul", "EVENT_WAIT", "MEMCPY_ASYNC")), at + 30, 20, DEVICE, 2, **place))
         if random.random() < 0.3:
             events.append(_bare("hcom_allReduce__1_0_1", at + 30, 25, COLLECTIVES, 0, connection_id=connection))
+        arrow, host, task = f"HostToDevice{n}", {"pid": CANN, "tid": 9}, {"pid": DEVICE, "tid": 2}
+        for cat, name, begin, at_host in (("HostToDevice", arrow, 23, host), ("async_npu", "torch_to_npu", 5, {})):
+            if random.random() < 0.7:
+                events.append({**flow("s", n, at + begin, cat=cat), "name": name, **at_host})
+                events.append({**flow("f", n, at + 30, cat=cat), "name": name, **task})
+    if random.random() < 0.3:  # level 0
+        events = [e for e in events if e["name"] != "Node@launch"]
     return document(events)
 
 

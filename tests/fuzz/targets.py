@@ -14,6 +14,7 @@ from random import Random
 import profile_reference
 from accounts import assert_antisymmetric, assert_closes
 from build_trace import PROCESS, document, op, step
+from consumption import of_children
 from odd_values import text
 
 from fuzz import formats, mutate, seeds
@@ -34,6 +35,8 @@ from tracediff.report.to_json import to_json
 
 PIECES, PROFILED, COMPARED = 0.5, 0.4, 0.15
 """Parts of the traces that are also read in pieces; profiled; compared, with all that follows from it."""
+DATABASE_SECONDS, DATABASE_MEMORY = 10, 300_000_000
+"""Limits for the process that reads a database."""
 
 
 @dataclass(frozen=True)
@@ -300,10 +303,16 @@ def _lasting(states: dict[str, int]) -> dict[str, int]:
 
 
 def use_database(content: bytes, folder: Path, _random: Random) -> None:
-    """Load an export of Nsight Systems with all its ranks."""
+    """Load an export of Nsight Systems with all its ranks; the process that reads it takes bounded time and memory."""
     path = folder / "export.sqlite"
     path.write_bytes(content)
-    load_sets([str(path)])
+    before, *_ = of_children()
+    try:
+        load_sets([str(path)])
+    finally:
+        after, peak, _ = of_children()
+        require(after - before < DATABASE_SECONDS, f"{after - before:.1f} s for {len(content):,} bytes")
+        require(peak < DATABASE_MEMORY, f"{peak:,} bytes of memory for {len(content):,}")
 
 
 def use_capture(content: bytes, folder: Path, _random: Random) -> None:

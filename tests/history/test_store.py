@@ -13,8 +13,8 @@ from history_repository import MACHINE, TESTS, RepositoryOfModels, write_set
 import tracediff
 from tracediff.aggregate.recorded import Recorded
 from tracediff.errors import TracediffError
+from tracediff.git import Repository
 from tracediff.history.entry import Given, recorded_of
-from tracediff.history.git import Repository
 from tracediff.history.store import add, read
 
 SAMPLES = TESTS.parent / "sample_traces"
@@ -149,7 +149,7 @@ def test_the_commit_comes_from_the_repository(small, tmp_path):
         stated("v2")
     with pytest.raises(TracediffError, match="is no commit"):
         stated("--all")
-    (models.folder / "model.py").write_text("GEMM_US = 3")
+    (models.folder / "model.txt").write_text("3-0")
     with pytest.raises(TracediffError, match="files of the repository here are modified; commit them"):
         stated()
     assert stated("v1", 7).committed == 7

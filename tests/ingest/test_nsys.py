@@ -20,10 +20,13 @@ import tracediff
 from tracediff.aggregate.tables import set_tables
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import categories as cat
-from tracediff.ingest.discover import find_traces
-from tracediff.ingest.read import read_trace
+from tracediff.ingest.health import Notes
+from tracediff.ingest.read import read_trace, read_traces
 from tracediff.ingest.source import TraceFile
 from tracediff.load_options import LoadOptions
+from tracediff.profile.placement.gpu_events import gpu_events
+from tracediff.profile.placement.steps import whole_file
+from tracediff.runtimes import is_communication
 
 STEPS = [
     one
@@ -85,6 +88,13 @@ def test_both_ranks_have_all_events_of_the_file(side, memsets, ranges):
 
 
 @needs_formats
+def test_the_work_of_a_real_file_without_steps_is_all_that_its_gpus_did():
+    (traces,) = tracediff.engine.load_sets([str(FOLDER / "nsys" / "before.sqlite.gz")])
+    of_ranks = {p.origin.file.part: int(p.kernels.total_ns[p.kernels.step == 0].sum()) for p in traces.profiles}
+    assert of_ranks == {"rank0": 273_830_229, "rank1": 267_275_916}  # sum(end - start) of the three tables in SQL
+
+
+@needs_formats
 def test_a_real_pair_is_compared_and_closes():
     diff = tracediff.compare(*(str(FOLDER / "nsys" / f"{side}.sqlite.gz") for side in ("before", "after")))
     found = json.loads(diff.to_json())
@@ -131,18 +141,19 @@ def test_arguments_are_those_of_kineto(tmp_path):
 def test_each_process_with_gpu_work_is_a_rank(tmp_path):
     other = [dict(e, ts=e["ts"] + 5) for e in STEPS]
     path = write_nsys(tmp_path / "two.sqlite", STEPS, other, [op("aten::add", 5, 5)])
-    files = find_traces(str(path))
-    assert [file.part for file in files] == ["rank0", "rank1"]
+    assert [trace.file.part for trace in read_traces(str(path))] == ["rank0", "rank1"]
+    assert len(read_trace(TraceFile(str(path), part="rank1"))) == len(other)
     (run,) = tracediff.load(str(path)).runs
     assert sorted(run.ranks) == [0, 1]
+    with pytest.raises(TracediffError, match="no such rank"):
+        read_trace(TraceFile(str(path), part="rank2"))
 
 
 def test_a_database_in_an_archive_has_all_its_ranks(tmp_path):
     path = write_nsys(tmp_path / "two.sqlite", STEPS, STEPS)
     with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
         archive.write(path, "two.sqlite")
-    assert [file.part for file in find_traces(str(tmp_path / "set.zip"))] == ["rank0", "rank1"]
-    assert len(tracediff.load(str(tmp_path / "set.zip")).profiles) == 2
+    assert [p.origin.file.part for p in tracediff.load(str(tmp_path / "set.zip")).profiles] == ["rank0", "rank1"]
 
 
 def test_a_damaged_database_among_others_can_be_left_out(tmp_path):
@@ -156,8 +167,10 @@ def test_a_damaged_database_among_others_can_be_left_out(tmp_path):
 
 @needs_formats
 def test_tables_over_ranks_count_collectives_that_were_launched_before_the_recording():
+    trace = real("before", 0)
+    gpu = gpu_events(trace, whole_file(trace), Notes())
+    assert (gpu.launch[trace.named(is_communication)[gpu.rows]] < 0).any()
     sets = tracediff.load(str(FOLDER / "nsys" / "before.sqlite.gz"), tables=["stragglers"])
-    assert sets.profiles[0].collectives.step.min() < 0
     tables, _ = set_tables(sets)
     assert tables["stragglers"].rows
 
@@ -220,7 +233,7 @@ def test_the_profilers_own_work_is_added_up(tmp_path):
         file.add("PROFILER_OVERHEAD", start, end, pid << 24 | 7, flush, 3)
     file.add_process(100, STEPS)
     file.add_process(101, STEPS)
-    nsys, _ = map(read_trace, find_traces(str(file.close())))
+    nsys = read_trace(str(file.close()))
     for trace in (kineto, nsys):
         assert {n.code: n.count for n in trace.notes}["profiler-overhead"] == 42
 

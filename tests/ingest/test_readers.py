@@ -28,7 +28,7 @@ def read_reversed(file: TraceFile, unpacked: Unpacked, chunk: int, only: frozens
     content = unpacked.read(1 << 20).removeprefix(MARK)[::-1]
     (Path(file.path).parent / ".content").write_bytes(content)
     with open(Path(file.path).parent / ".content", "rb") as stream:
-        return KINETO.read(file, Unpacked(file, stream, 0), chunk, only)
+        yield from KINETO.read(file, Unpacked(file, stream, 0), chunk, only)
 
 
 REVERSED = Reader(

@@ -68,9 +68,9 @@ def step_facts(trace: Trace) -> dict[str, object]:
     gpu = gpu_events(trace, steps, Notes())
     dur = gpu.end - gpu.start
     in_step = [gpu.step == s for s in range(len(steps))]
-    # a file without ProfilerStep is one step here, and TRUTH calls its GPU events outside
-    outside = (gpu.step == NO_STEP) | (gpu.step >= 0 if steps.whole_file else False)
-    spilled = gpu.step == SPILLED
+    # a file without ProfilerStep is one step here, and TRUTH calls its GPU events spilled, or else outside
+    spilled = gpu.launch < 0
+    outside = ~spilled & ((gpu.step == NO_STEP) | steps.whole_file)
     return {
         "spill_n": int(spilled.sum()),
         "spill_ms": ms(dur[spilled].sum()),
@@ -115,11 +115,11 @@ def test_the_profile_keeps_every_gpu_event_and_every_step(case: tuple[Trace, Pro
     assert sum(profile.events.values()) == int(row["events"])
     assert int(kernels.count.sum()) == int(row["gpu_events"])
     assert ms(kernels.total_ns[kernels.category == cat.KERNEL].sum()) == row["kernel_ms"]
-    assert int(kernels.count[kernels.step == SPILLED].sum()) == int(row["spill_n"])
     if profile.whole_file:
         assert row["steps"] == ""
-        assert [int(kernels.count[s].sum()) for s in in_step] == [int(row["outside_n"])]
+        assert [int(kernels.count[s].sum()) for s in in_step] == [int(row["gpu_events"])]
     else:
+        assert int(kernels.count[kernels.step == SPILLED].sum()) == int(row["spill_n"])
         assert ",".join(map(str, profile.step_numbers.tolist())) == row["steps"]
         assert ",".join(map(ms, profile.host_ns)) == row["step_wall_ms"]
         assert ",".join(str(int(kernels.count[s].sum())) for s in in_step) == row["step_gpu_n"]

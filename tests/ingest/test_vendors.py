@@ -6,14 +6,18 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from build_trace import call, document, kernel, op, step, write
+from build_trace import MAIN, PROCESS, call, document, kernel, op, process_name, step, write
 from formats import FOLDER, needs_formats
 
 from tracediff.engine import load_sets
 from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.refile import refile, set_integers
 from tracediff.ingest.times import MISSING
+from tracediff.profile.build import ARGUMENTS
+from tracediff.profile.placement.gpu_events import gpu_events
+from tracediff.profile.placement.steps import find_steps
 from tracediff.runtimes import is_communication
 
 ASCEND = [FOLDER / "ascend" / "level1" / f"rank{rank}_trace_view.json.gz" for rank in (0, 1)]
@@ -95,6 +99,57 @@ def test_work_on_ascend_belongs_to_the_operator_that_enqueued_it():
     assert "aten::addmm" in owners["aclnnAddmm_MatMulCommon_MatMulV2"]
     assert "aten::max_pool2d_with_indices" in owners[POOL]
     assert not {name for name, path in owners.items() if not path}
+
+
+def launches(trace):
+    """(task, start of its launch) of each GPU event, in order of time."""
+    gpu = gpu_events(trace, find_steps(trace, None, Notes()), Notes())
+    begins = np.where(gpu.launch >= 0, trace.ts[gpu.launch], MISSING)
+    return sorted(zip(trace.ts[gpu.rows].tolist(), begins.tolist(), strict=True))
+
+
+@needs_formats
+@pytest.mark.parametrize("path", ASCEND)
+def test_without_calls_of_cann_arrows_lead_from_operators_to_their_tasks(path, tmp_path):
+    """Level 0 records what level 1 does less the calls; arrows of both kinds, or of one, say the same."""
+    events = plain_events(path)
+    (cann,) = {e["pid"] for e in events if e["ph"] == "M" and e["args"].get("name") == "CANN"}
+    level0 = [e for e in events if not (e["ph"] == "X" and e["pid"] == cann)]
+    expected, file = launches(read_trace(str(path))), tmp_path / "trace_view.json"
+    assert MISSING not in dict(expected).values()
+    for arrows in ({"HostToDevice", "async_npu"}, {"async_npu"}):
+        kept = [e for e in level0 if e["ph"] not in ("s", "f") or e["cat"] in arrows]
+        file.write_text(json.dumps(kept, default=float))
+        level0_trace = read_trace(str(file), only=ARGUMENTS)
+        assert "calls-not-recorded" in {note.code for note in level0_trace.notes}
+        found = launches(level0_trace)
+        unknown = [task for task, begin in found if begin == MISSING]
+        assert len(unknown) == (0 if "HostToDevice" in arrows else 5)  # copies of a collective
+        assert [one for one in found if one[0] not in unknown] == [one for one in expected if one[0] not in unknown]
+
+
+@pytest.mark.parametrize("queue", [True, False])
+def test_an_arrow_makes_the_operators_work_a_part_of_the_step(tmp_path, queue):
+    device = 7001
+    arrow = {"ph": "s", "id": 2**60, "cat": "async_npu", "name": "torch_to_npu", "ts": 5, "pid": 100, "tid": 100}
+    events = [
+        process_name("Ascend Hardware", device),
+        step(1, 0, 900),
+        op("aten::mm", 5, 40),
+        {**arrow, "pid": PROCESS, "tid": MAIN},
+        {**arrow, "ph": "f", "bp": "e", "ts": 70, "pid": device, "tid": 2},
+        {"ph": "X", "name": "MatMul", "ts": 70, "dur": 200, "pid": device, "tid": 2, "args": {"Task Type": "AI_CORE"}},
+    ]
+    if queue:
+        events.append({**call("Enqueue", 10, 3), "cat": "enqueue", "args": {"correlation_id": 1}})
+    (traces,) = load_sets([str(write(tmp_path / "trace_view.json", document(events)))])
+    (profile,) = traces.profiles
+    states = dict(zip(profile.state_names, profile.state_ns[0].tolist(), strict=True))
+    assert (profile.kernels.step.tolist(), profile.kernels.total_ns.tolist()) == ([0], [200_000])
+    assert "aten::mm" in path_of(profile, profile.kernels.node[0])
+    assert "spilled-kernels" not in {note.code for note in traces.notes}
+    begun, enqueued = (13, 3) if queue else (45, 0)
+    assert (states["gpu_queued"], states["launching"]) == ((70 - begun) * 1000, enqueued * 1000)
 
 
 @needs_formats

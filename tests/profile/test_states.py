@@ -1,5 +1,7 @@
 """The step account on traces whose answer is known by hand (µs in the events, ns in the account)."""
 
+import json
+
 import profile_reference
 from build_trace import BACKWARD, annotation, call, document, kernel, memcpy, op, step, write
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from properties import examples
 from random_traces import trace_events
 
+import tracediff
 from tracediff.engine import profile_file
 from tracediff.ingest.source import TraceFile
 
@@ -123,8 +126,19 @@ def test_a_file_without_steps_is_one_step(tmp_path):
     assert profile.completions.tolist() == [10_000, 70_000]
     assert dict(zip([profile.names[n] for n in profile.kernels.name], profile.kernels.step.tolist(), strict=True)) == {
         "gemm": 0,
-        "late": -2,
+        "late": 0,
     }
+    assert not {note.code for note in profile.notes} & {"spilled-kernels", "outside-steps"}
+
+
+def test_the_work_of_a_file_without_steps_is_as_long_as_its_gpu_is_in_use(tmp_path):
+    """Copies that no call in the file launched, as in a database of nsys that began late."""
+    copies = [memcpy("Memcpy HtoD (Pinned -> Device)", 100 * n, 90, correlation=50 + n) for n in range(1, 5)]
+    events = [op("aten::mm", 10, 10), call("cudaLaunchKernel", 12, 2, 1), kernel("gemm", 20, 30, 1), *copies]
+    analysis = tracediff.analyze(str(write(tmp_path / "trace.json", document(events))))
+    found = json.loads(analysis.to_json())
+    states = {state["name"]: state["us"] for state in found["step_time"]["states"]}
+    assert found["gpu_time"]["us"] == states["gpu_compute"] + states["gpu_copy"] == 30 + 4 * 90
 
 
 @examples(60)

@@ -325,7 +325,7 @@ def test_nothing_recorded_is_run_or_lost(visit, tmp_path):
         side_events.append(annotation(HOSTILE[0], 1, 2))
     comparison = compared(tmp_path, control, test, force=True)
     sides = [
-        replace(side, label=HOSTILE[k], files=HOSTILE, torch=HOSTILE[1], gpu=(HOSTILE[0],))
+        replace(side, label=HOSTILE[k], files=HOSTILE, torch=HOSTILE[1], devices=(HOSTILE[0],))
         for k, side in enumerate((comparison.control, comparison.test))
     ]
     hostile = replace(comparison, control=sides[0], test=sides[1])

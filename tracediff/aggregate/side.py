@@ -9,6 +9,7 @@ from tracediff.aggregate.representative_step import TypicalStep, typical_step
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.health import Note
 from tracediff.ingest.manifest import Manifest
+from tracediff.profile.placement.gpu_events import NOT_RECORDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +20,7 @@ class Side:
         label: its name in the report.
         files: file names without folders.
         ranks, steps_used, steps_recorded: numbers, ascending.
-        gpu: device names. torch: version, where recorded.
+        devices: names of the GPUs in the metadata, which need not have any event. torch: version, where recorded.
         steps: run name → its used steps.
         notes: health notes.
         host_us: mean duration of a used step on the host, in µs.
@@ -35,7 +36,7 @@ class Side:
     ranks: tuple[int, ...]
     steps_used: tuple[int, ...]
     steps_recorded: tuple[int, ...]
-    gpu: tuple[str, ...]
+    devices: tuple[str, ...]
     torch: str | None
     whole_file: bool
     has_gpu: bool
@@ -46,6 +47,16 @@ class Side:
     rank_states: dict[int, dict[str, float]]
     typical: TypicalStep | None
     manifest: Manifest | None
+
+    @property
+    def gpu(self) -> tuple[str, ...]:
+        """Names of the GPUs whose events the tables show."""
+        return self.devices if self.has_gpu else ()
+
+    @property
+    def unrecorded_launches(self) -> int:
+        """Launches in files without any GPU event."""
+        return sum(note.count for note in self.notes if note.code == NOT_RECORDED)
 
     @property
     def graph_breaks(self) -> tuple[str, ...] | None:
@@ -74,7 +85,7 @@ def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
         ranks=tuple(traces.ranks),
         steps_used=tuple(traces.steps_used),
         steps_recorded=tuple(traces.steps_recorded),
-        gpu=tuple(sorted({g for p in profiles for g in p.origin.gpus})) if traces.has_gpu else (),
+        devices=tuple(sorted({g for p in profiles for g in p.origin.gpus})),
         torch=", ".join(torch) or None,
         whole_file=all(p.whole_file for p in profiles),
         has_gpu=traces.has_gpu,

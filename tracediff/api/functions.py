@@ -36,10 +36,13 @@ def load(
     skip_first: int | None = None,
     steps: tuple[int, int] | None = None,
     step_marker: str | None = None,
+    captures: Sequence[str | os.PathLike[str]] = (),
     families: str | os.PathLike[str] | None = None,
     tables: Sequence[str] = (),
     jobs: int | None = None,
     executor: Any = None,
+    keep_going: bool = False,
+    max_memory: int | None = None,
 ) -> TraceSet:
     """Read a set of traces.
 
@@ -50,18 +53,25 @@ def load(
         skip_first: leave out the first N steps of each file; by default the first of three or more.
         steps: use the steps numbered first..last (inclusive) instead.
         step_marker: regular expression; annotations that match are the steps instead of ProfilerStep#N.
+        captures: traces of the captures of the CUDA or HIP graphs that are replayed (docs/cuda-graphs.md); by default
+            those in ``capture_traces/`` beside each trace.
         families: a TOML file of rules of your own that tell what kind of work a name is (docs/families.md).
         tables: further tables to make, such as "launches" (docs/analysis.md); "all" for every one.
         jobs: processes to read with; by default the number of cores for large files.
         executor: reads the files instead: a `concurrent.futures.Executor` or a Dask ``Client`` (docs/scale.md).
+        keep_going: leave out files that cannot be read, with a health note.
+        max_memory: read as many files at a time as fit into this many bytes, by estimate, but at least one.
 
     Raises:
-        TracediffError: nothing there, not a trace, no step left, or an unknown table.
+        TracediffError: nothing there, not a trace, no step left, a capture without graphs, or an unknown table.
     """
     selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
     wanted = frozenset(ranks) if ranks is not None else None
+    of_set = SetOptions(label, wanted, selection, tuple(os.fspath(capture) for capture in captures))
     rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
-    options = LoadOptions((SetOptions(label, wanted, selection),), step_marker, rules, tuple(tables), jobs, executor)
+    options = LoadOptions(
+        (of_set,), step_marker, rules, tuple(tables), jobs, executor, keep_going=keep_going, max_memory=max_memory
+    )
     return load_sets([path], options)[0]
 
 
@@ -75,22 +85,32 @@ def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: 
     Raises:
         TracediffError: as for `load`; the set was loaded without one of ``tables``; or the file cannot be written.
     """
-    return write_snapshot(_loaded([traces], tables)[0], path)
+    return write_snapshot(_loaded([traces], LoadOptions(tables=tuple(tables)))[0], path)
 
 
 def analyze(
-    traces: TraceSet | Where, *, tables: Sequence[str] = (), jobs: int | None = None, executor: Any = None
+    traces: TraceSet | Where,
+    *,
+    tables: Sequence[str] = (),
+    jobs: int | None = None,
+    executor: Any = None,
+    keep_going: bool = False,
+    max_memory: int | None = None,
 ) -> SetAnalysis:
     """Analyse one set in depth.
 
     Args:
         traces: what `load` returned (with its tables), or whatever it takes.
-        tables, jobs, executor: as for `load`; of a set that is loaded already, tables that it was loaded with.
+        tables: as for `load`; of a set that is loaded already, tables that it was loaded with.
+        jobs, executor, keep_going, max_memory: as for `load`.
 
     Raises:
         TracediffError: as for `load`; or the set was loaded without one of ``tables``.
     """
-    return SetAnalysis(analyze_set(_loaded([traces], tables, jobs, executor)[0]))
+    options = LoadOptions(
+        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
+    )
+    return SetAnalysis(analyze_set(_loaded([traces], options)[0]))
 
 
 def compare(
@@ -99,12 +119,14 @@ def compare(
     *,
     paired: bool = False,
     assume_run_cv: float | None = None,
-    equivalence_band: float = 0.05,
-    noise_floor: float = 0.01,
+    equivalence_band: float = Judging.equivalence_band,
+    noise_floor: float = Judging.noise_floor,
     force: bool = False,
     tables: Sequence[str] = (),
     jobs: int | None = None,
     executor: Any = None,
+    keep_going: bool = False,
+    max_memory: int | None = None,
 ) -> Diff:
     """Compare two sets of traces.
 
@@ -115,7 +137,8 @@ def compare(
         equivalence_band: relative change within which the sides count as the same.
         noise_floor: relative change of an operator below which it is never flagged.
         force: compute even what the preflight refuses.
-        tables, jobs, executor: as for `load`; of a set that is loaded already, tables that it was loaded with.
+        tables: as for `load`; of a set that is loaded already, tables that it was loaded with.
+        jobs, executor, keep_going, max_memory: as for `load`.
 
     Raises:
         TracediffError: as for `load`; or a set was loaded without one of ``tables``.
@@ -125,7 +148,10 @@ def compare(
         >>> print(diff.verdict.sentence)
         >>> diff.step_time  # a DataFrame, µs per step
     """
-    a, b = _loaded([control, test], tables, jobs, executor)
+    options = LoadOptions(
+        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
+    )
+    a, b = _loaded([control, test], options)
     return Diff(compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor)))
 
 
@@ -139,15 +165,19 @@ def check(
     allow: Sequence[str] = (),
     paired: bool = False,
     assume_run_cv: float | None = None,
+    equivalence_band: float = Judging.equivalence_band,
+    noise_floor: float = Judging.noise_floor,
 ) -> Check:
     """Judge a comparison against limits, as ``tracediff check`` does (docs/ci.md). No file of limits is read.
+
+    A comparison that the preflight refuses is never judged, so there is nothing to force.
 
     Args:
         control, test: what `load` returned, or whatever it takes.
         max_regression, min_delta: relative and absolute growth of the step time that is allowed, such as "3%", "50us".
         limits: further limits, such as "memory=2%,16MB" or "op:aten::copy_*=0%,20us".
         allow: cautions under which to judge all the same, such as "gpu" or "single-run".
-        paired, assume_run_cv: as for `compare`.
+        paired, assume_run_cv, equivalence_band, noise_floor: as for `compare`.
 
     Raises:
         TracediffError: as for `load`; or a limit or caution that does not exist.
@@ -158,7 +188,14 @@ def check(
         limits=merged([parse_limit(limit) for limit in limits]),
         allow=allowed(allow, "allow"),
     )
-    diff = compare(control, test, paired=paired, assume_run_cv=assume_run_cv)
+    diff = compare(
+        control,
+        test,
+        paired=paired,
+        assume_run_cv=assume_run_cv,
+        equivalence_band=equivalence_band,
+        noise_floor=noise_floor,
+    )
     return Check(judge_limits(diff.comparison, settings, date.today()))
 
 
@@ -168,31 +205,39 @@ def matrix(
     pairwise: bool = False,
     paired: bool = False,
     assume_run_cv: float | None = None,
+    equivalence_band: float = Judging.equivalence_band,
+    noise_floor: float = Judging.noise_floor,
+    force: bool = False,
+    tables: Sequence[str] = (),
     jobs: int | None = None,
     executor: Any = None,
+    keep_going: bool = False,
+    max_memory: int | None = None,
 ) -> Matrix:
     """Compare many sets with one control; p-values are corrected for the number of comparisons (Holm).
 
     Args:
         control, others: what `load` returned, or whatever it takes.
         pairwise: compare every set with every other instead.
-        paired, assume_run_cv: as for `compare`. jobs, executor: as for `load`.
+        paired, assume_run_cv, equivalence_band, noise_floor, force, tables: as for `compare`.
+        jobs, executor, keep_going, max_memory: as for `load`.
 
     Raises:
-        TracediffError: as for `load`.
+        TracediffError: as for `load`; or a set was loaded without one of ``tables``.
     """
-    sets = _loaded([control, *others], (), jobs, executor)
-    judging = Judging(paired, assume_run_cv)
-    return Matrix(every_pair(sets, judging) if pairwise else against_control(sets[0], sets[1:], judging))
+    options = LoadOptions(
+        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
+    )
+    sets = _loaded([control, *others], options)
+    judging = Judging(paired, assume_run_cv, equivalence_band, noise_floor)
+    return Matrix(every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force))
 
 
-def _loaded(
-    wheres: Sequence[TraceSet | Where], tables: Sequence[str], jobs: int | None = None, executor: Any = None
-) -> list[TraceSet]:
+def _loaded(wheres: Sequence[TraceSet | Where], options: LoadOptions) -> list[TraceSet]:
     """The sets, all files that are still to be read side by side."""
     unread = [where for where in wheres if not isinstance(where, TraceSet)]
-    given = {k: _with_tables(where, tables) for k, where in enumerate(wheres) if isinstance(where, TraceSet)}
-    read = iter(load_sets(unread, LoadOptions(tables=tuple(tables), jobs=jobs, executor=executor)) if unread else [])
+    given = {k: _with_tables(where, options.tables) for k, where in enumerate(wheres) if isinstance(where, TraceSet)}
+    read = iter(load_sets(unread, options) if unread else [])
     return [given[k] if k in given else next(read) for k in range(len(wheres))]
 
 

@@ -48,7 +48,6 @@ def apply_variant(
     if isinstance(model, torch.export.ExportedProgram):
         model = model.module()
     if any(part in COMPILERS for part in parts):
-        check_compiler(variant, options)
         model = torch.compile(model, **options)
     return model
 
@@ -100,10 +99,12 @@ def _reloaded(variant: str, model: Any) -> Any:
         if isinstance(model, torch.export.ExportedProgram):
             torch.export.save(model, path)
             return torch.export.load(path)
+    if isinstance(model, OnnxModel):
+        return model.reloaded()
     raise TracediffError(
         f"--variant {variant}",
-        "reloaded applies to what script, trace or export captured",
-        f"write script+{variant}, or leave reloaded out",
+        "reloaded applies to what another part of the variant captured",
+        f"add one of {', '.join(CAPTURES)}, as in script+reloaded, or leave reloaded out",
     )
 
 
@@ -120,35 +121,52 @@ class OnnxModel:
     def __init__(self, variant: str, model: Any, example: tuple[Any, ...]) -> None:
         import torch
 
-        try:
-            import onnxruntime
-        except ModuleNotFoundError:
-            raise TracediffError(
-                f"--variant {variant}", "onnxruntime is not installed", "pip install 'torch-tracediff[onnx]'"
-            ) from None
+        self._variant = variant
         self._folder = tempfile.TemporaryDirectory(prefix="tracediff-onnx-")
-        path = Path(self._folder.name) / "model.onnx"
+        self._path = Path(self._folder.name) / "model.onnx"
+        self._provider = "CUDAExecutionProvider" if example[0].is_cuda else "CPUExecutionProvider"
         try:
-            torch.onnx.export(model, example, str(path), dynamo=True)
+            torch.onnx.export(model, example, str(self._path), dynamo=True)
+            self.session = self._loaded(self._path)
         except ModuleNotFoundError as error:
             raise TracediffError(
                 f"--variant {variant}", f"{error.name} is not installed", "pip install 'torch-tracediff[onnx]'"
             ) from None
+        self._names = [i.name for i in self.session.get_inputs()]
+        self.instances.append(self)
+
+    def reloaded(self) -> OnnxModel:
+        """This model, run from a file that onnx checked, read and wrote again."""
+        import onnx
+
+        onnx.checker.check_model(str(self._path), full_check=True)
+        path = self._path.with_name("reloaded.onnx")
+        onnx.save(onnx.load(self._path), path, save_as_external_data=True, location=f"{path.name}.data")
+        self.session = self._loaded(path)
+        return self
+
+    def _loaded(self, path: Path) -> Any:
+        """A session of onnxruntime that runs the file ``path``.
+
+        Raises:
+            TracediffError: it would not run on the device of the example.
+        """
+        import onnxruntime
+        import torch
+
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(self._folder.name) / "onnxruntime")
-        provider = "CUDAExecutionProvider" if example[0].is_cuda else "CPUExecutionProvider"
-        available = provider in onnxruntime.get_available_providers()
-        self.session = onnxruntime.InferenceSession(str(path), options, providers=[provider] if available else [])
-        if provider not in self.session.get_providers():  # it falls back to the CPU without a word
+        available = self._provider in onnxruntime.get_available_providers()
+        session = onnxruntime.InferenceSession(str(path), options, providers=[self._provider] if available else [])
+        if self._provider not in session.get_providers():  # it falls back to the CPU without a word
             raise TracediffError(
-                f"--variant {variant}",
-                f"onnxruntime does not run on this device: it has no {provider} that works",
+                f"--variant {self._variant}",
+                f"onnxruntime does not run on this device: it has no {self._provider} that works",
                 "pip install onnxruntime-gpu for the CUDA version of torch, or use --device cpu",
             )
-        self._names = [i.name for i in self.session.get_inputs()]
-        self.instances.append(self)
+        return session
 
     def __call__(self, *inputs: Any) -> Any:
         """Run the session in a record_function scope, because torch records nothing inside the session."""
@@ -166,14 +184,12 @@ class OnnxModel:
 
 
 def check_compiler(variant: str, options: dict[str, Any]) -> None:
-    """Check that inductor finds a C++ compiler if it compiles for the CPU.
+    """Check that inductor, if it is the backend, finds a C++ compiler, with which it compiles for the CPU.
 
     Raises:
         TracediffError: it finds none.
     """
-    import torch
-
-    if options.get("backend", "inductor") != "inductor" or torch.cuda.is_available():
+    if options.get("backend", "inductor") != "inductor":
         return
     from torch._inductor.config import cpp
 

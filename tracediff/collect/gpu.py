@@ -36,11 +36,9 @@ def gpu_environment() -> dict[str, Any]:
     """What else the times on a GPU depend on: driver, precision and allocator settings, Triton."""
     import torch
 
-    nvml = _nvml()
-    driver = nvml.nvmlSystemGetDriverVersion() if nvml else None
     triton = find_spec("triton")
     return {
-        "driver": driver.decode() if isinstance(driver, bytes) else driver,
+        "driver": _driver(),
         "capability": ".".join(map(str, torch.cuda.get_device_capability())),
         "tf32": torch.get_float32_matmul_precision() != "highest",
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
@@ -51,14 +49,24 @@ def gpu_environment() -> dict[str, Any]:
 
 
 class GpuWatch:
-    """Reads the current GPU ten times a second while it is entered; does nothing without NVML (nvidia-ml-py)."""
+    """Reads the current GPU ten times a second while it is entered; does nothing without NVML (nvidia-ml-py).
+
+    Attributes:
+        error: why the GPU could not be read, or no longer; None if it could.
+    """
 
     def __init__(self, device: str) -> None:
-        self._nvml = _nvml() if device.startswith("cuda") else None
-        self._gpu = _handle(self._nvml) if self._nvml else None
+        self.error: str | None = None
+        self._nvml, self._gpu = None, None
         self._samples: list[dict[str, float]] = []
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
+        if device.startswith("cuda") and _is_nvidia():
+            try:
+                self._nvml = _nvml()
+                self._gpu = _handle(self._nvml)
+            except Exception as error:  # NVML's own errors are known only where it is installed
+                self.error = _reason(error)
 
     def __enter__(self) -> GpuWatch:
         if self._gpu is not None:
@@ -87,37 +95,46 @@ class GpuWatch:
         }
 
     def _watch(self) -> None:
-        while True:
-            sample = self._read()
-            if sample is None:
-                return
-            self._samples.append(sample)
-            if self._ended.wait(INTERVAL_S):
-                return
+        try:
+            self._samples.append(self._read())
+            while not self._ended.wait(INTERVAL_S):
+                self._samples.append(self._read())
+        except Exception as error:  # no permission, or not on this GPU
+            self.error = _reason(error)
 
-    def _read(self) -> dict[str, float] | None:
+    def _read(self) -> dict[str, float]:
         nvml, gpu = self._nvml, self._gpu
         assert nvml is not None
-        try:
-            return {
-                "sm_mhz": float(nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)),
-                "memory_mhz": float(nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_MEM)),
-                "power_w": nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
-                "temperature_c": float(nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU)),
-                "slowed": float(bool(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu) & SLOWED)),
-            }
-        except Exception:  # no permission, or not on this GPU: clocks are optional
-            return None
+        return {
+            "sm_mhz": float(nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)),
+            "memory_mhz": float(nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_MEM)),
+            "power_w": nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
+            "temperature_c": float(nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU)),
+            "slowed": float(bool(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu) & SLOWED)),
+        }
+
+
+def _is_nvidia() -> bool:
+    import torch
+
+    return torch.version.hip is None
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def _nvml() -> Any:
-    """NVML, started; None without nvidia-ml-py or a driver."""
+    """NVML, started; an error of its own without a driver.
+
+    Raises:
+        ImportError: nvidia-ml-py is not installed.
+    """
     try:
         import pynvml
-
-        pynvml.nvmlInit()
-    except Exception:  # NVML's own errors are known only where it is installed
-        return None
+    except ImportError:
+        raise ImportError("nvidia-ml-py is not installed") from None
+    pynvml.nvmlInit()
     return pynvml
 
 
@@ -125,8 +142,16 @@ def _handle(nvml: Any) -> Any:
     """NVML's handle of torch's current GPU, by its UUID: NVML knows nothing of CUDA_VISIBLE_DEVICES."""
     import torch
 
+    uuid = str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid)
+    return nvml.nvmlDeviceGetHandleByUUID(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
+
+
+def _driver() -> str | None:
+    """The version of the driver, or why NVML does not tell; None without nvidia-ml-py."""
     try:
-        uuid = str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid)
-        return nvml.nvmlDeviceGetHandleByUUID(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
-    except Exception:  # an old torch or driver
+        version = _nvml().nvmlSystemGetDriverVersion()
+    except ImportError:
         return None
+    except Exception as error:  # NVML's own
+        return f"unknown ({_reason(error)})"
+    return str(version.decode() if isinstance(version, bytes) else version)

@@ -14,7 +14,7 @@ from tracediff.collect.user_code import git_commit
 from tracediff.errors import TracediffError
 
 
-def add_run(run_folder: Path, settings: dict[str, Any], waiting: float | None = None) -> None:
+def add_run(run_folder: Path, settings: dict[str, Any], device: str, waiting: float | None = None) -> None:
     """Add the run in ``run_folder``, which this process has recorded, to the manifest of the set above it; runs whose
     folders are gone are dropped.
 
@@ -23,6 +23,7 @@ def add_run(run_folder: Path, settings: dict[str, Any], waiting: float | None = 
 
     Args:
         settings: of the recording: wait, warmup and active, where they are known, and detail.
+        device: ``cuda`` if GPU events were recorded, else ``cpu``.
         waiting: the part of the recorded steps in which threads waited for a processor, where that is known. A run on
             the CPU that waited for long is marked as disturbed.
 
@@ -31,8 +32,7 @@ def add_run(run_folder: Path, settings: dict[str, Any], waiting: float | None = 
     """
     import torch
 
-    out, number = run_folder.parent, _number(run_folder)
-    device, threads = "cuda" if torch.cuda.is_available() else "cpu", torch.get_num_threads()
+    out, number, threads = run_folder.parent, _number(run_folder), torch.get_num_threads()
     before = _read(out / "manifest.json")
     disturbed = device == "cpu" and (waiting or 0) > CONTENDED
     run = {"run": number, "peak_memory_bytes": peak_memory(device), "profiled_waiting": waiting, "contended": disturbed}

@@ -7,7 +7,7 @@ import sys
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,26 +33,41 @@ class Recorder:
         steps: number of calls of `step`.
         waiting: the part of the recorded steps in which the process's threads waited for a processor that others had,
             per thread of torch; None before their end, and where the system does not tell.
+        device: ``cuda`` if GPU events were recorded, else ``cpu``.
+        used_gpu: whether the recorded steps allocated memory of a GPU.
     """
 
-    def __init__(self, profiler: Any, path: Path, recorded: range, metadata: dict[str, str]) -> None:
+    def __init__(self, path: Path, wait: int, recorded: range, start_profiler: Callable[[], Any]) -> None:
         self.path = path
         self.recorded = recorded
         self.steps = 0
         self.waiting: float | None = None
-        self._profiler = profiler
-        self._metadata = metadata
-        self._start = waiting_ns(), time.perf_counter_ns()
+        self.device = "cpu"
+        self.used_gpu = False
+        self._wait = wait
+        self._start_profiler = start_profiler
+        self._profiler: Any = None
+        self._before_step()
 
     def step(self) -> None:
         """Mark the end of a step; call it once at the end of each step."""
         self.steps += 1
         if self.steps == self.recorded.stop:  # before the profiler writes the file
             self.waiting = self._waiting()
-        self._profiler.step()
-        if self.steps == self.recorded.start:  # before that, torch drops metadata with a warning
-            for key, value in self._metadata.items():
-                self._profiler.add_metadata(key, value)
+            self.used_gpu = _gpu_allocations() > self._allocations
+        if self._profiler is not None:
+            self._profiler.step()
+        self._before_step()
+
+    def _before_step(self) -> None:
+        """Start the profiler after the steps to wait for, and the measurements with the first recorded step."""
+        if self.steps == self._wait:
+            self._profiler = self._start_profiler()
+        if self.steps == self.recorded.start:
+            import torch
+
+            self._profiler.add_metadata("torch_version", torch.__version__)  # earlier, torch drops it with a warning
+            self._allocations = _gpu_allocations()
             self._start = waiting_ns(), time.perf_counter_ns()
 
     def _waiting(self) -> float | None:
@@ -106,7 +121,7 @@ def record_steps(
         yield recorder
     if not number:  # not a line for each of a thousand ranks
         settings = {"wait": wait, "warmup": warmup, "active": active, "detail": _detail(options)}
-        add_run(path.parent, settings, waiting=recorder.waiting)
+        add_run(path.parent, settings, recorder.device, recorder.waiting)
         say(f"recorded {_recorded(recorder)}: {path}")
 
 
@@ -141,7 +156,8 @@ def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> C
             folder.append(_next_folder(Path(out), f"rank{number}."))
         _export(profiler, folder[0] / f"rank{number}.{time.time_ns()}.pt.trace.json.gz")
         if not number:
-            add_run(folder[0], {"detail": _detail({name: getattr(profiler, name, False) for name in FLAGS})})
+            settings = {"detail": _detail({name: getattr(profiler, name, False) for name in FLAGS})}
+            add_run(folder[0], settings, _device(profiler.profiler.kineto_results.events()))
 
     return write
 
@@ -151,39 +167,39 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
     """Record ``active`` steps to the file ``path``; see `record_steps`."""
     torch = import_torch(str(path))
     needed = wait + warmup + active
+    schedule = torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=1)
     activities = [torch.profiler.ProfilerActivity.CPU]
-    if on_gpu := torch.cuda.is_available():
-        activities.append(torch.profiler.ProfilerActivity.CUDA)
     empty: list[str] = []
-    has_gpu_events: list[bool] = []
+
+    def start() -> Any:
+        if torch.cuda.is_initialized():  # else the profiler would initialise it, for work on the CPU
+            activities.append(torch.profiler.ProfilerActivity.CUDA)
+        profiler = torch.profiler.profile(
+            activities=activities, schedule=lambda step: schedule(max(step, wait)), on_trace_ready=write, **options
+        )
+        profiler.step_num = wait  # names of the steps in the trace
+        return open_profiler.enter_context(profiler)
 
     def write(profiler: Any) -> None:
         if recorder.steps < needed:
             return  # the loop ended early, in an incomplete step
         events = profiler.profiler.kineto_results.events()
         empty.extend(_empty_steps(events))
-        if on_gpu:
-            has_gpu_events.append(not all(_is_on_host(e) for e in events))
+        recorder.device = _device(events)
         _export(profiler, path)
 
-    profiler = torch.profiler.profile(
-        activities=activities,
-        schedule=torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=1),
-        on_trace_ready=write,
-        **options,
-    )
-    recorder = Recorder(profiler, path, range(wait + warmup, needed), {"torch_version": torch.__version__})
-    with profiler:
+    with ExitStack() as open_profiler:
+        recorder = Recorder(path, wait, range(wait + warmup, needed), start)
         yield recorder
     if recorder.steps < needed:
         reason = f"not written, because the loop ended after {recorder.steps} of {needed} steps"
         raise TracediffError(str(path), reason, "run more steps, or reduce wait, warmup or active")
-    if has_gpu_events == [False] and torch.cuda.is_initialized():
-        raise TracediffError(
-            str(path),
-            "no GPU event was recorded, though a GPU was used",
-            "end other profilers of this GPU (nsys, ncu, dcgm), and allow profiling in the container",
-        )
+    if recorder.used_gpu and recorder.device == "cpu":
+        profiled = torch.profiler.ProfilerActivity.CUDA in activities
+        others = "end other profilers of this GPU (nsys, ncu, dcgm), and allow profiling in the container"
+        late = "use it before the profiler starts: increase wait"
+        reason = "no GPU event was recorded, though a GPU was used"
+        raise TracediffError(str(path), reason, others if profiled else late)
     if empty:
         raise TracediffError(
             str(path),
@@ -231,6 +247,23 @@ def _show_compiled_kernels() -> None:
 
 def _is_on_host(event: Any) -> bool:
     return str(event.device_type()).endswith("CPU")
+
+
+def _device(recorded: Sequence[Any]) -> str:
+    """``cuda`` if a GPU has an event, else ``cpu``, whatever GPUs there are."""
+    return "cpu" if all(_is_on_host(event) for event in recorded) else "cuda"
+
+
+def _gpu_allocations() -> int:
+    """How often torch has allocated memory of a GPU so far: what uses one does so, and initialising CUDA does not."""
+    import torch
+
+    if not torch.cuda.is_initialized():
+        return 0
+    with suppress(RuntimeError):  # an allocator of the user's may count nothing
+        devices = range(torch.cuda.device_count())
+        return sum(torch.cuda.memory_stats(device).get("allocation.all.allocated", 0) for device in devices)
+    return 0
 
 
 def _empty_steps(recorded: Sequence[Any]) -> list[str]:

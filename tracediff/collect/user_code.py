@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from tracediff.collect.variant import Task, Variant, task_of
 from tracediff.errors import TracediffError
+from tracediff.git import CHANGES, Repository
 
 
 def load_make_step(target: str) -> Callable[..., Any]:
@@ -74,14 +74,6 @@ def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> T
 def git_commit(target: str) -> str | None:
     """The git commit of the user's code, with ``+changes`` if files are modified; None outside a checkout."""
     path = Path(target.rpartition(":")[0] or target)
-    folder = path.resolve().parent if path.suffix == ".py" else Path.cwd()
-    try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
-        ).stdout.strip()
-        changed = subprocess.run(
-            ["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return commit + ("+changes" if changed else "")
+    repository = Repository(path.resolve().parent if path.suffix == ".py" else Path.cwd())
+    head = repository.commit("HEAD")
+    return head.name + (CHANGES if repository.is_changed else "") if head else None

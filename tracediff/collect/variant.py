@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant, check_compiler
+from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant
 from tracediff.collect.update import Update, update_of
 from tracediff.errors import TracediffError, did_you_mean
 
@@ -80,10 +80,7 @@ class Variant:
         GradScaler, with ``compiled_optimizer`` compiled.
         """
         self.optimizers.append(optimizer)
-        is_compiled = self.has("compiled_optimizer")
-        if is_compiled:
-            check_compiler(self.text, dict(self.options))
-        return update_of(optimizer, device, self.has("fp16"), is_compiled)
+        return update_of(optimizer, device, self.has("fp16"), self.has("compiled_optimizer"))
 
     def __call__(self, model: Any, *example: Any) -> Any:
         """``model`` (a module or function), transformed as this variant asks.

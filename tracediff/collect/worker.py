@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tracediff.collect.apply import OnnxModel
+from tracediff.collect.apply import OnnxModel, check_compiler
 from tracediff.collect.compile_log import CompileLog
 from tracediff.collect.format_loss import losing_format
 from tracediff.collect.gpu import GpuWatch, allow_tf32, use_device
@@ -73,6 +73,8 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         _require_gpu(spec)
         allow_tf32()
     log, provenance = CompileLog(), Provenance()
+    if variant.compiles and not spec["device"].startswith("cuda"):
+        check_compiler(variant.text, dict(variant.options))
     if variant.compiles:
         log.attach()
         provenance.attach()
@@ -103,6 +105,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         "profiled_waiting": profiled_waiting,
         "load_average": load_average(),
         "clocks": gpu.summary(),
+        "clocks_error": gpu.error,
         "peak_memory_bytes": memory,
         "results": results,
         "compile": log.summary() if variant.compiles else None,
@@ -221,6 +224,9 @@ def _profiled(spec: dict[str, Any], task: Task) -> tuple[list[dict[str, Any]], f
             if number == first + spec["active"] - 1:
                 after = waiting_ns()  # the profiler writes the trace in its next step
             recorder.step()
+    if spec["device"].startswith("cuda") and recorder.device == "cpu":
+        remedy = "use --device cpu if the step runs there; else end other profilers of this GPU"
+        raise TracediffError(f"--device {spec['device']}", "no GPU event was recorded", remedy)
     samples = measured.samples()[first:]
     for i, model in enumerate(OnnxModel.instances):
         model.save_profile(path.with_name(f"rank{spec['rank']}{f'-{i}' if i else ''}.onnxruntime.json"))

@@ -12,6 +12,7 @@ from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.results import different_results
 from tracediff.ingest.unread import shortened, unread_devices
+from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.placement.replays import CODE as CAPTURE_CODE
 from tracediff.profile.placement.replays import KERNELS, UNMATCHED
 from tracediff.runtimes import is_graph_launch
@@ -23,6 +24,7 @@ rewritten code does the same work, and a change of the model may be what is comp
 """
 ANY_SIDE = (
     "unread-device",
+    "gpu-not-recorded",
     "other-capture",
     "copied-runs",
     "unequal-runs",
@@ -44,6 +46,7 @@ COMPILING_PART = 0.01
 """Part of the used steps from which compilation matters."""
 SHORT = {
     "unread-device": "device events not read",
+    "gpu-not-recorded": "GPU activity was not recorded",
     "same-set": "both sides read the same file",
     "operators": "other program (operators differ)",
     "gpu": "other GPU",
@@ -73,6 +76,8 @@ SHORT = {
 WITH_VALUES = ("slowest-rank", "gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
 LONGEST_VALUES = 24
 """Characters of both values from which `-v` has to tell them."""
+LEAST_STEPS = 4
+"""Used steps from which the first can be warm-up."""
 WARM_UP = 1.5
 """A first used step that takes this many times the median of the others is warm-up."""
 
@@ -167,6 +172,11 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
             " the host's side only",
             _unread_devices,
         ),
+        (
+            "gpu-not-recorded",
+            "GPU activity was not recorded, though files have launches: steps end where the host does",
+            _unrecorded_launches,
+        ),
         ("gpu", "different GPUs: times would differ even with identical code", _gpus),
         ("gpu-count", "different numbers of GPUs in a file: the work per GPU differs", _gpu_counts),
         ("world-size", "different world sizes: the work per rank differs", _world_sizes),
@@ -250,6 +260,11 @@ def _unread_devices(side: TraceSet) -> str:
     return shortened(unread_devices(side.notes))
 
 
+def _unrecorded_launches(side: TraceSet) -> str:
+    launches = sum(note.count for note in side.notes if note.code == NOT_RECORDED)
+    return f"{launches:,} launches" if launches else ""
+
+
 def _captured(side: TraceSet) -> str:
     """How much of the graph replays a capture explains; empty without replays."""
     if not any(is_graph_launch(name) for p in side.profiles for name in p.names):
@@ -298,7 +313,7 @@ def _warming_up(side: TraceSet) -> str:
     for profile in side.profiles:
         used = np.flatnonzero(side.selection.used(profile))
         periods = profile.periods[used]
-        others = np.median(periods[1:]) if len(used) >= 4 else 0
+        others = np.median(periods[1:]) if len(used) >= LEAST_STEPS else 0
         if others and periods[0] > WARM_UP * others:
             found.append(f"step {profile.step_numbers[used[0]]}: {periods[0] / others:.1f} times the others")
     return ", ".join(found[:2])
@@ -321,7 +336,8 @@ def _torches(side: TraceSet) -> str:
 
 
 def _flags(side: TraceSet) -> str:
-    return _joined({f for p in side.profiles for f in p.origin.flags}) or "none"
+    lacking = {"without calls of the runtime" for note in side.notes if note.code == "calls-not-recorded"}
+    return _joined(lacking | {f for p in side.profiles for f in p.origin.flags}) or "none"
 
 
 def _workloads(side: TraceSet) -> str:

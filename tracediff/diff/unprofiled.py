@@ -58,7 +58,7 @@ def judge_unprofiled(
         [math.log(us) for us in control],
         [math.log(us) for us in test],
         paired=judging.paired,
-        assumed_cv=judging.assumed_run_cv,
+        assumed_cv=judging.assume_run_cv,
     )
     base, result = median(control), result_of(found, judging.equivalence_band)
     unprofiled = Unprofiled(

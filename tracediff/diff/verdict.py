@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from tracediff.aggregate.averages import StepAverage
+from tracediff.diff.statistics.many import NOISE_FLOOR, SAME_BAND
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
 from tracediff.diff.step_time import StepTime
 from tracediff.formatting import PERCENT, number, percent
@@ -15,6 +16,8 @@ SAME_SENTENCE = 0.005
 """Relative change below which the sentence states no difference."""
 MEAN_MEDIAN_GAP = 0.05
 """Difference between two measures of the change above which they contradict each other."""
+TOO_NOISY = 2.0
+"""Ratio of the step times above which a detectable change is not given: the runs are too noisy."""
 STEP, WHOLE_FILE = "per step", "over the whole file"
 """What times are of, in the verdict's sentence."""
 
@@ -25,15 +28,15 @@ class Judging:
 
     Attributes:
         paired: run k of both sides was recorded together.
-        assumed_run_cv: spread of runs assumed by the user (0.02 for 2 %), None to measure it.
+        assume_run_cv: spread of runs assumed by the user (0.02 for 2 %), None to measure it.
         equivalence_band: relative change that counts as none.
         noise_floor: relative change of an operator below which it is never flagged.
     """
 
     paired: bool = False
-    assumed_run_cv: float | None = None
-    equivalence_band: float = 0.05
-    noise_floor: float = 0.01
+    assume_run_cv: float | None = None
+    equivalence_band: float = SAME_BAND
+    noise_floor: float = NOISE_FLOOR
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -97,7 +100,7 @@ def judge(
     means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
     logs = _logs(control), _logs(test)
     found = (
-        estimate(*logs, paired=judging.paired, assumed_cv=judging.assumed_run_cv)
+        estimate(*logs, paired=judging.paired, assumed_cv=judging.assume_run_cv)
         if logs[0] and logs[1]
         else Estimate(0.0)
     )
@@ -229,14 +232,14 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
     interval = f"95 % interval {_signed(low)} to {_signed(high)}"
     basis = _run_counts(runs)
     if found.method == "assumed":
-        basis = f"assuming, not measuring, that runs vary by {100 * (judging.assumed_run_cv or 0):g} %"
+        basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"
     if found.method == "prediction":
         basis = f"one run against {max(runs)}, assuming that both sides vary equally"
     if result == "same":
         return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
-        if found.detectable > math.log(2):
-            return f"not significant ({basis}, too noisy to detect less than a factor of 2)"
+        if found.detectable > math.log(TOO_NOISY):
+            return f"not significant ({basis}, too noisy to detect less than a factor of {TOO_NOISY:g})"
         detectable = f"detectable change: {PERCENT.text(math.expm1(found.detectable))}"
         return f"not significant ({interval}; {detectable}; {basis})"
     return f"significant ({interval}; {basis})"

@@ -1,26 +1,45 @@
-"""Finding the commit that made the step slower: ``git bisect run`` with a recording and a check of each commit."""
+"""Finding the commit that made the step slower: a binary search over commits, each in a worktree of its own."""
 
 from __future__ import annotations
 
-import math
 import shlex
-import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from tracediff.aggregate.snapshot import SUFFIX, read_snapshot, write_snapshot
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.gate.config import DEFAULT_RELATIVE
-from tracediff.errors import TracediffError, did_you_mean, quoted
-from tracediff.explain.compare import compare_sets
-from tracediff.history.git import Commit, Repository
-from tracediff.history.probe import BASELINE, OUT, PLAN, Plan, command
+from tracediff.errors import TracediffError, did_you_mean, printable, quoted
+from tracediff.git import Repository
+from tracediff.history.evidence import (
+    BAD,
+    GOOD,
+    INCONCLUSIVE,
+    LEAST_ROUNDS,
+    MOST_ROUNDS,
+    SKIPPED,
+    Criterion,
+    Decision,
+    Difference,
+    Round,
+    by_counts,
+    by_times,
+    change_text,
+    codes_of,
+    difference,
+    quiet,
+    sides,
+)
+from tracediff.history.recording import OUT, CommitRecorder, NotRecordedError
 from tracediff.history.series import Point, Series
-from tracediff.ingest.source import TraceFile
+from tracediff.history.worktree import remove_left_worktrees, worktree
 from tracediff.temporary import temporary_folder
+
+SHORT = 9
+"""Characters of a hash in a line."""
+OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -28,12 +47,24 @@ class Bisected:
     """The result of a bisection.
 
     Attributes:
-        suspects: the first bad commit; several where commits between them could not be tested.
-        comparison: of the good commit with the first bad one; None where that one was not recorded.
+        suspects: the first bad commit; several where commits between them were skipped or not decided.
+        inconclusive: why the search stopped before its end; empty otherwise.
+        why: what the result rests on. comparison: of the last good commit with the first bad one. Of several suspects
+            empty and None.
     """
 
     suspects: tuple[str, ...]
-    comparison: Comparison | None
+    inconclusive: str = ""
+    why: str = ""
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """A commit and its worktree."""
+
+    commit: str
+    folder: Path
 
 
 def chosen(series: Sequence[Series]) -> Series:
@@ -56,91 +87,165 @@ def bisect(
     bad: str,
     arguments: Sequence[str],
     repository: Repository,
-    *,
-    max_regression: float | None = None,
-    allow: Sequence[str] = (),
+    criterion: Criterion | None = None,
+    on_line: OnLine | None = None,
 ) -> Bisected:
-    """Find the first commit after ``good``, up to ``bad``, that is slower than ``good`` by more than a limit.
+    """Find the first commit after ``good``, up to ``bad``, whose step is slower.
 
     Args:
-        series: has an entry of ``good``. arguments: the command that records a set into ``{out}``.
-        max_regression: the limit; None for half of the change between both commits, 5 % if ``bad`` has no entry.
+        series: has an entry of ``good``, which tells what ``arguments``, the command that records a set into ``{out}``,
+            have to record. Its times are not used.
+        on_line: called with what each decision rests on; None to write it to standard error.
 
     Raises:
-        TracediffError: the worktree is modified, a bisection is under way, a commit is unknown or has no entry, the
-            command has no ``{out}``, or git fails.
+        TracediffError: a commit is unknown, has no entry, or is not after the other one; the command has no ``{out}``,
+            fails in one of both commits or records another program than the entry is of; or git fails.
     """
     if not any(OUT in argument for argument in arguments):
         raise TracediffError("CMD", f"does not name {OUT}", f"write the folder of the set as {OUT}: -o {OUT}")
-    if repository.is_changed:
-        raise TracediffError("the worktree", "has modified files", "commit or stash them first")
-    if Path(repository.folder, repository.run("rev-parse", "--git-path", "BISECT_LOG").strip()).exists():
-        raise TracediffError("the worktree", "a bisection is under way", "end it with `git bisect reset`")
-    commits = {"--good": _commit(repository, "--good", good), "--bad": _commit(repository, "--bad", bad)}
+    first, last = _commit(repository, "--good", good), _commit(repository, "--bad", bad)
     points = {point.commit: point for point in series.points}
-    before = points.get(commits["--good"].name)
-    if before is None:
-        nearest = did_you_mean(good, points, "commits: " + ", ".join(name[:9] for name in points))
+    if first not in points:
+        nearest = did_you_mean(good, points, "commits: " + ", ".join(name[:SHORT] for name in points))
         raise TracediffError("--good", f"the history has no entry of {quoted(good)}", nearest)
-    limit = max_regression if max_regression is not None else _limit(before, points.get(commits["--bad"].name))
+    after = repository.after(first, last)
+    if not after:
+        raise TracediffError("--bad", f"{quoted(bad)} is not after {quoted(good)}", "exchange them")
     with temporary_folder() as folder:
-        write_snapshot(before.traces, folder / BASELINE)
-        (folder / PLAN).write_bytes(msgspec.json.encode(Plan(list(arguments), limit, list(allow))))
-        suspects = _run(repository, commits["--good"], commits["--bad"], folder)
-        return Bisected(suspects, _compared(before, suspects, points, folder))
+        remove_left_worktrees(repository)
+        recorder = CommitRecorder(arguments, folder, repository.run("rev-parse", "--show-prefix").strip())
+        bisection = Bisection(repository, recorder, criterion or Criterion(), on_line or _write)
+        return bisection.run(points[first], [first, *after])
 
 
-def _commit(repository: Repository, option: str, name: str) -> Commit:
+def _commit(repository: Repository, option: str, name: str) -> str:
     found = repository.commit(name)
     if found is None:
         raise TracediffError(
             option, f"{quoted(name)} is no commit of the repository here", "give a hash, branch or tag"
         )
-    return found
+    return found.name
 
 
-def _limit(before: Point, after: Point | None) -> float:
-    if after is None:
-        return DEFAULT_RELATIVE
-    change = math.log(after.step_us / before.step_us)
-    if change <= 0:
-        reason = "is not slower than --good in the history"
-        raise TracediffError("--bad", reason, "exchange them, or give --max-regression PERCENT")
-    return math.expm1(change / 2)
+def _write(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)
 
 
-def _run(repository: Repository, good: Commit, bad: Commit, folder: Path) -> tuple[str, ...]:
-    """The commits that may be the first bad one. The worktree is as before at the end, whatever happens."""
-    started = False
-    try:
-        repository.run("bisect", "start", "--first-parent", bad.name, good.name)
-        started = True
-        done = subprocess.run(
-            ["git", "bisect", "run", *command(folder)], cwd=repository.folder, stdout=subprocess.DEVNULL, check=False
-        )
-        log = repository.run("bisect", "log")
-    finally:
-        if started:
-            repository.run("reset", "--hard", "--quiet")
-        repository.run("bisect", "reset")
-    found = [line for line in log.splitlines() if line.startswith(("# first bad commit:", "# possible first bad"))]
-    suspects = tuple(line.partition("[")[2].partition("]")[0] for line in found)
-    if not suspects:
-        reason = f"ended without a result (exit code {done.returncode})"
-        raise TracediffError("git bisect run", reason, "see the lines above")
-    return suspects
+@dataclass(frozen=True)
+class Bisection:
+    """One bisection: where it records, and what it asks."""
+
+    repository: Repository
+    recorder: CommitRecorder
+    criterion: Criterion
+    on_line: OnLine
+
+    def run(self, good: Point, commits: Sequence[str]) -> Bisected:
+        """The first bad one of ``commits``, of which the first is ``good`` and the last one is bad."""
+        with self._site(commits[0]) as first, self._site(commits[-1]) as last:
+            rounds, start = self._beside(first, last, self.criterion)
+            ends = sides(rounds)
+            self._check_program(good, ends[0])
+            decide = "counts decide" if start.counts_decide else "step times decide"
+            self.on_line(f"{commits[0][:SHORT]} (good) to {commits[-1][:SHORT]} (bad): {start.sentence}: {decide}")
+            if reason := _no_difference(start):
+                return Bisected(tuple(commits[1:]), reason)
+            low, high, reason = self._search(commits, lambda site: self._decide(site, (first, last), ends, start))
+        if reason or len(commits[low + 1 : high]):
+            return Bisected(tuple(commits[low + 1 : high + 1]), reason)
+        return self._confirmed(commits[low], commits[high], start, len(commits) == 2)
+
+    def _search(self, commits: Sequence[str], decide: Callable[[Site], Decision]) -> tuple[int, int, str]:
+        """(the last good one of ``commits``, the first bad one as far as decided, why the search stopped early)."""
+        low, high, skipped = 0, len(commits) - 1, set[int]()
+        subjects = self.repository.subjects(commits)
+        while untested := [k for k in range(low + 1, high) if k not in skipped]:
+            k = min(untested, key=lambda k: abs(2 * k - low - high))
+            try:
+                with self._site(commits[k]) as site:
+                    decision = decide(site)
+            except NotRecordedError as error:
+                decision = Decision(SKIPPED, str(error))
+            short = commits[k][:SHORT]
+            self.on_line(f"{short} {decision.result}: {decision.why}  {subjects.get(commits[k], '')}".rstrip())
+            if decision.result == INCONCLUSIVE:
+                return low, high, f"{short}: {decision.why}"
+            if decision.result == SKIPPED:
+                skipped.add(k)
+            low, high = (k if decision.result == GOOD else low), (k if decision.result == BAD else high)
+        return low, high, ""
+
+    def _decide(self, site: Site, ends: tuple[Site, Site], recorded: Sequence[TraceSet], start: Difference) -> Decision:
+        """Whether the commit at ``site`` is bad: by its counts if these tell ``ends`` from each other, else by its step
+        times, recorded beside both in the order ABCCBA…
+        """
+        (traces,) = self._round((site,), 0)
+        decided = by_counts(recorded[0], traces, recorded[1]) if start.counts_decide else None
+        if decided:
+            return decided
+        rounds: list[Round] = [(traces, *self._round(ends, 0))]
+        while True:
+            if len(rounds) >= LEAST_ROUNDS:
+                decision = by_times(rounds, self.criterion)
+                if decision.result != INCONCLUSIVE or len(rounds) == MOST_ROUNDS:
+                    return decision
+            rounds.append(self._round((site, *ends), len(rounds)))
+
+    def _confirmed(self, before: str, commit: str, start: Difference, is_recorded: bool) -> Bisected:
+        """``commit``, if it differs from the one ``before`` it where both are recorded beside each other."""
+        found = start
+        if not is_recorded:
+            criterion = Criterion(allow=self.criterion.allow)
+            with self._site(before) as first, self._site(commit) as last:
+                _, found = self._beside(first, last, criterion)
+        if found.slower or (found.slower is None and start.counts_decide and found.other_counts):
+            return Bisected((commit,), "", found.sentence, found.comparison)
+        return Bisected((commit,), f"not confirmed against the commit before it: {found.sentence}")
+
+    def _beside(self, control: Site, test: Site, criterion: Criterion) -> tuple[list[Round], Difference]:
+        """Rounds of two commits in the order ABBA…, until step times tell them apart, there are `MOST_ROUNDS`, or the
+        machine disturbs all and counts tell them apart.
+        """
+        rounds: list[Round] = []
+        while True:
+            try:
+                rounds.append(self._round((control, test), len(rounds)))
+            except NotRecordedError as error:
+                raise TracediffError("CMD", str(error), "try it in a worktree of that commit") from None
+            if len(rounds) >= LEAST_ROUNDS:
+                found = difference(rounds, criterion)
+                is_done = found.slower is not None or (found.other_counts and not quiet(rounds))
+                if is_done or len(rounds) == MOST_ROUNDS:
+                    return rounds, found
+
+    def _round(self, sites: Sequence[Site], number: int) -> Round:
+        """One set of each of ``sites``, recorded in their order or, in every second round, in the reverse."""
+        order = sites if number % 2 == 0 else sites[::-1]
+        found = {site.commit: self.recorder.record(site.folder, site.commit[:SHORT]) for site in order}
+        return tuple(found[site.commit] for site in sites)
+
+    def _check_program(self, good: Point, traces: TraceSet) -> None:
+        """Check that ``traces`` are of the program of the entry; its step times are of another time and load."""
+        entry = self.criterion.check(good.traces, traces, 0.0)
+        if entry.stopping:
+            reason = f"does not record what the entry of --good is of ({codes_of(entry.stopping)})"
+            raise TracediffError("CMD", reason, "name its series by --configuration, or accept it by --allow")
+        self.on_line(f"{good.commit[:SHORT]} now against its entry: {change_text(entry.comparison)}; not used")
+
+    @contextmanager
+    def _site(self, commit: str) -> Iterator[Site]:
+        with worktree(self.repository, commit, self.recorder.folder) as folder:
+            yield Site(commit, folder)
 
 
-def _compared(before: Point, suspects: tuple[str, ...], points: dict[str, Point], folder: Path) -> Comparison | None:
-    """``before`` with the only suspect, as it was recorded now or before."""
-    if len(suspects) > 1:
-        return None
-    recorded = folder / f"{suspects[0]}{SUFFIX}"
-    if recorded.is_file():
-        after = read_snapshot(TraceFile(str(recorded)))
-        after.label = suspects[0][:9]
-    elif suspects[0] in points:
-        after = points[suspects[0]].traces
-    else:
-        return None
-    return compare_sets(before.traces, after, force=True)
+def _no_difference(start: Difference) -> str:
+    """Why nothing tells the bad commit from the good one; empty if something does."""
+    if start.stopping:
+        return f"bad is not comparable with good ({codes_of(start.stopping)}): accept it by --allow"
+    if start.slower or (start.slower is None and start.other_counts):
+        return ""
+    if start.comparison.verdict.result == "same":
+        return f"bad takes as long as good: {start.sentence}; does the command import an installed package?"
+    if start.slower is None:
+        return f"step times do not tell bad from good: {start.sentence}"
+    return f"bad is not slower than good: {start.sentence}"

@@ -8,10 +8,7 @@ from tracediff.aggregate.recorded import LONGEST_NAME, Recorded
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import TracediffError, printable, quoted
 from tracediff.formatting import plural
-from tracediff.history.git import Commit, Repository
-
-CHANGES = "+changes"
-"""What the collector appends to the commit where files were modified."""
+from tracediff.git import CHANGES, Commit, Repository
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from tracediff.aggregate.samples import family_samples
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.diff.statistics.runs import LEVEL, quantile_t
 from tracediff.errors import TracediffError, did_you_mean, quoted
+from tracediff.git import Repository
 from tracediff.history.change_points import Change, Noise, find_changes
-from tracediff.history.git import Repository
 from tracediff.history.store import Entry, medians_us
 
 LEAST_FREEDOM = 3

@@ -21,7 +21,7 @@ from tracediff.hta.events import Argument, Events, events_of, kept
 from tracediff.hta.trace_diff import LabeledTrace
 from tracediff.ingest.discover import find_traces, rank_in_name, run_in_path
 from tracediff.ingest.health import Notes
-from tracediff.ingest.read import read_trace
+from tracediff.ingest.read import read_traces
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace, TraceMeta
@@ -103,17 +103,19 @@ def _read(files: list[tuple[TraceFile, int | None]], notes: Notes) -> Iterable[t
     """(rank, trace) of each file; among several, those that are not traces are skipped with a note."""
     for file, rank in files:
         try:
-            trace = read_trace(file)
+            for trace in read_traces(file):
+                for note in trace.notes:
+                    notes.add(note.code, note.message, note.count)
+                yield rank if rank is not None else _rank_of(trace), trace
         except NotATrace as fault:
             if len(files) == 1:
                 raise
             notes.add("not-a-trace", f"skipped: {file.name} ({fault.reason})")
-            continue
-        for note in trace.notes:
-            notes.add(note.code, note.message, note.count)
-        if rank is None and trace.meta.distributed_info:
-            rank = trace.meta.distributed_info.rank
-        yield rank if rank is not None else rank_in_name(file) or 0, trace
+
+
+def _rank_of(trace: Trace) -> int:
+    recorded = trace.meta.distributed_info.rank if trace.meta.distributed_info else None
+    return recorded if recorded is not None else rank_in_name(trace.file) or 0
 
 
 def _container(

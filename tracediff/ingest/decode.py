@@ -18,7 +18,7 @@ from tracediff.ingest.native import CATEGORIES, IDS, NAMES, PHASES, Plain, Plain
 from tracediff.ingest.processes import PROCESS_LABELS
 from tracediff.ingest.times import LONGEST_US, MISSING, Inexact, Int64, from_numbers, from_text
 from tracediff.ingest.trace import ABSENT_OF
-from tracediff.runtimes import OF_OWN_CATEGORIES
+from tracediff.runtimes import FLOW_CATEGORIES, OF_OWN_CATEGORIES
 
 MOST_CATEGORIES = 256
 """Categories kept separate; events of further categories are counted in a health note and called ``other``."""
@@ -139,11 +139,11 @@ class EventDecoder:
         category = base["category"]
         place, rows, flow_ids = np.full(len(keep), -1, np.int64), {}, {}
         kept_row = np.cumsum(keep) - 1
-        has_ids = (plain.id != MISSING) & (self.only is None or FLOW_ID in self.only)
+        has_ids = plain.id != MISSING
         for code in np.flatnonzero(np.bincount(category[keep])).tolist():
             members = keep & (category == code)
             mine = np.flatnonzero(members & plain.has)
-            if code >= cat.INSTANT and has_ids[members].any():
+            if self._keeps_ids(code) and has_ids[members].any():
                 mine = np.flatnonzero(members)
                 flow_ids[code] = {FLOW_ID: plain.id[mine]}
             if len(mine):
@@ -278,9 +278,7 @@ class EventDecoder:
             members = np.flatnonzero(category == code)
             rows = members[has[members]]
             columns = self._columns(code, [raw[i] for i in rows.tolist()]) if len(rows) else {}
-            if code >= cat.INSTANT and (
-                self.only is None or FLOW_ID in self.only
-            ):  # arrows have an id beside their arguments
+            if self._keeps_ids(code):
                 ids = _flow_ids([events[i].id for i in members.tolist()])
                 if (ids != MISSING).any():
                     columns = {name: _spread(column, has[members]) for name, column in columns.items()} | {FLOW_ID: ids}
@@ -295,6 +293,11 @@ class EventDecoder:
         if category == cat.METADATA:
             return argument in PROCESS_LABELS
         return category >= len(cat.KNOWN) and argument in OF_OWN_CATEGORIES
+
+    def _keeps_ids(self, category: int) -> bool:
+        """Whether to keep the ids that arrows have beside their arguments."""
+        is_read = self.only is None or FLOW_ID in self.only
+        return category >= cat.INSTANT and (is_read or category in map(self.categories.get, FLOW_CATEGORIES))
 
     def _columns(self, category: int, objects: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
         decoder = self.argument_decoders.get(category)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.health import Notes
-from tracediff.ingest.readers import parts_of, trace_suffixes
+from tracediff.ingest.readers import trace_suffixes
 from tracediff.ingest.source import TraceFile, kind_of_file, open_archive, open_file, shown, unreadable
 
 NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
@@ -41,11 +41,11 @@ def find_traces(
         return list(dict.fromkeys(file for source in where for file in find_traces(source, notes)))
     path = os.fspath(where)
     if "://" in path:
-        return parts_of(TraceFile(path))
+        return [TraceFile(path)]
     if os.path.isdir(path):
         return _in_folder(path, notes)
     if os.path.isfile(path):
-        return _members(path) if _is_zip(path) else parts_of(TraceFile(path))
+        return _members(path) if _is_zip(path) else [TraceFile(path)]
     if os.path.lexists(path):
         raise TracediffError(
             shown(path), f"{_kind(path)}, not a file or folder", "give a file; write the output of a command to one"
@@ -75,7 +75,7 @@ def _in_folder(folder: str, notes: Notes) -> list[TraceFile]:
             if not os.path.isfile(path):
                 unread.append(path)
             elif path.endswith(trace_suffixes()):
-                found += parts_of(TraceFile(path))
+                found.append(TraceFile(path))
             elif path.endswith(".zip") and _is_zip(path):
                 found += _members(path)
     _note_unread(notes, unread)
@@ -136,7 +136,7 @@ def _members(path: str) -> list[TraceFile]:
         raise TracediffError(
             shown(path), "no trace in the archive", f"give an archive with {', '.join(trace_suffixes())} files"
         )
-    return [part for name in names for part in parts_of(TraceFile(path, name))]
+    return [TraceFile(path, name) for name in names]
 
 
 def _is_hidden(member: str) -> bool:

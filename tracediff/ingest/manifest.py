@@ -103,6 +103,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
             the latter is None where it was not measured.
         waiting, profiled_waiting: part of the same steps in which threads were ready to run and had no processor; None
             where the system does not tell.
+        clocks_error: why the clocks of the GPU could not be read; None if they were, and without a GPU.
         results: None in manifests of versions that did not check them.
     """
 
@@ -118,6 +119,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     occupancy: float | None = None
     load_average: float | None = None
     clocks: dict[str, float] | None = None
+    clocks_error: str | None = None
     compile: CompileFacts | None = None
     profiled_occupancy: float | None = None
     waiting: float | None = None

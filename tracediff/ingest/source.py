@@ -58,7 +58,7 @@ class TraceFile:
     Attributes:
         path: file path or URL.
         member: name inside the zip archive at ``path``, else ``""``.
-        part: which of the ranks in the file, ``rank0``; ``""`` for files of one rank.
+        part: one of the ranks in the file, ``rank0``; ``""`` for all that there are.
     """
 
     path: str

@@ -147,7 +147,7 @@ def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]
     loading = trace.named(lambda name: "DataLoader" in name)[annotations.rows]
     calls = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
     waits = trace.named(is_synchronising)[calls]
-    launching = np.unique(gpu.launch[gpu.launch >= 0])
+    launching = np.intersect1d(gpu.launch, calls)
     return [
         _layer("data_loading", trace, annotations.rows[loading]),
         _layer("synchronising", trace, calls[waits]),

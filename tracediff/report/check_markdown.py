@@ -8,11 +8,11 @@ from tracediff.diff.gate.judge import PASS, Gate, Judged
 from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
 from tracediff.report.check_text import (
-    amount,
     bound,
     change,
     cut,
     explanation,
+    figures,
     interval,
     not_passed,
     row_subject,
@@ -60,14 +60,7 @@ def _limits(gate: Gate) -> list[str]:
 
 
 def _line(judged: Judged) -> str:
-    unit = judged.limit.unit
-    cells = [
-        amount(judged.figure.control, unit),
-        amount(judged.figure.test, unit),
-        change(judged),
-        interval(judged),
-        bound(judged),
-    ]
+    cells = [*figures(judged), change(judged), interval(judged), bound(judged)]
     return _row([escaped(row_subject(judged)), *cells, f"{SIGNS[judged.result]} {judged.result}"])
 
 

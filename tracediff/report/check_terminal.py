@@ -11,10 +11,10 @@ from tracediff.diff.gate.judge import Gate
 from tracediff.errors import printable
 from tracediff.report import sections
 from tracediff.report.check_text import (
-    amount,
     bound,
     change,
     explanation,
+    figures,
     interval,
     not_passed,
     row_subject,
@@ -62,9 +62,7 @@ def _table(gate: Gate) -> Table:
     table.add_column("limit")
     table.add_column("result", no_wrap=True)
     for judged in gate.judged:
-        unit = judged.limit.unit
-        figures = amount(judged.figure.control, unit), amount(judged.figure.test, unit)
         changed = "\n".join(part for part in (change(judged), interval(judged)) if part)
         result = Text(judged.result, style=STYLES[judged.result])
-        table.add_row(Text(printable(f"  {row_subject(judged)}")), *figures, changed, bound(judged), result)
+        table.add_row(Text(printable(f"  {row_subject(judged)}")), *figures(judged), changed, bound(judged), result)
     return table

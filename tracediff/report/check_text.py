@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, WAIVED, Gate, Judged
-from tracediff.formatting import PERCENT, count, plural, signed_count, size, time
+from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, UNTESTED, WAIVED, Gate, Judged
+from tracediff.formatting import PERCENT, Unit, byte_unit, count, plural, signed_count, time_unit
 from tracediff.report.table import from_to
 
 MOST_SUBJECTS = 3
@@ -15,6 +15,18 @@ def sentence(gate: Gate) -> str:
     if gate.stopping:
         result = gate.result.replace("-", " ")
         return f"{result}: {'; '.join(f'{r.message} ({r.code}: {r.control} → {r.test})' for r in gate.stopping)}"
+    return f"{_decision(gate)}{_untested(gate)}"
+
+
+def _untested(gate: Gate) -> str:
+    """How many limits were decided without a test; empty if none was."""
+    untested = sum(j.why == UNTESTED for j in gate.judged)
+    if not untested:
+        return ""
+    return f"; {UNTESTED}" if untested == len(gate.judged) else f"; {untested} {UNTESTED}"
+
+
+def _decision(gate: Gate) -> str:
     if gate.result == PASS:
         waived = len(gate.with_result(WAIVED))
         met = "the limit is met" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are met"
@@ -44,15 +56,23 @@ def cut(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def amount(value: float | None, unit: str) -> str:
-    """``105.2 ms``, ``1.50 GB``, ``3``; ``?`` where unknown."""
+def figures(judged: Judged) -> tuple[str, str]:
+    """Control and test in one unit: ``1.07 ms`` and ``0.48 ms``, ``3`` and ``5``; ``?`` where unknown."""
+    control, test = judged.figure.control, judged.figure.test
+    unit = _unit(judged, *(value for value in (control, test) if value is not None))
+    return _amount(control, unit), _amount(test, unit)
+
+
+def _unit(judged: Judged, *values: float) -> Unit | None:
+    """The unit of ``values`` together; None for counts."""
+    units = {"us": time_unit, "bytes": byte_unit}
+    return units[judged.limit.unit](values) if judged.limit.unit in units else None
+
+
+def _amount(value: float | None, unit: Unit | None) -> str:
     if value is None:
         return "?"
-    if unit == "us":
-        return time(value)
-    if unit == "bytes":
-        return size(value)
-    return count(value)
+    return unit.text(value) if unit else count(value)
 
 
 def change(judged: Judged) -> str:
@@ -83,15 +103,15 @@ def bound(judged: Judged) -> str:
     limit = judged.limit
     if not limit.absolute:
         return f"{100 * limit.relative:g} %" if limit.relative else "0"
-    absolute = amount(limit.absolute, limit.unit)
+    absolute = _amount(limit.absolute, _unit(judged, limit.absolute))
     return f"{100 * limit.relative:g} % and {absolute}" if limit.relative else absolute
 
 
 def explanation(judged: Judged) -> str:
     """The figure, its limit, the reason for the result, and what would resolve it."""
-    figure, unit = judged.figure, judged.limit.unit
-    figures = from_to(amount(figure.control, unit), amount(figure.test, unit))
-    parts = [f"{'median ' if judged.limit.kind == 'step' else ''}{figures}, {change(judged)}"]
+    figure = judged.figure
+    both = from_to(*figures(judged))
+    parts = [f"{'median ' if judged.limit.kind == 'step' else ''}{both}, {change(judged)}"]
     if figure.interval:
         parts[0] += f" (95 % interval {interval(judged)})"
     parts[0] += f"; limit {bound(judged)}"
@@ -100,7 +120,8 @@ def explanation(judged: Judged) -> str:
     if judged.settle:
         parts.append(judged.settle)
     if judged.result == REGRESSION and figure.control is not None and judged.bound is not None:
-        parts.append(f"the limit allows up to {amount(figure.control + judged.bound, unit)}")
+        most = figure.control + judged.bound
+        parts.append(f"the limit allows up to {_amount(most, _unit(judged, most))}")
     if judged.waiver:
         how = "its waiver expired on" if judged.result == REGRESSION else "waived until"
         parts.append(f"{how} {judged.waiver.expires.isoformat()}: {judged.waiver.reason}")

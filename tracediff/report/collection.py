@@ -60,6 +60,10 @@ class VariantRow:
     graph_breaks: Annotated[int | None, Meta(description="graph breaks of the first run; null if not compiled")] = None
     overhead: Annotated[float | None, Meta(description="profiled / unprofiled step time − 1")] = None
     contended: Annotated[int, Meta(description="runs that other processes disturbed")] = 0
+    clocks_error: Annotated[
+        str | None,
+        Meta(description="why the GPU's clocks could not be read in a run; null if they were"),
+    ] = None
     different: Annotated[
         str | None,
         Meta(
@@ -167,6 +171,7 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         graph_breaks=len(compiled[0].graph_breaks) if compiled else None,
         overhead=_overhead(traces, steps),
         contended=sum(r.contended for r in runs),
+        clocks_error=next((r.clocks_error for r in runs if r.clocks_error), None),
         not_finite=not_finite(manifest),
         different=str(other) if (other := different_results(base, manifest)) else None,
     )

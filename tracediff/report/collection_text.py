@@ -91,6 +91,8 @@ def notes_of(row: VariantRow) -> list[str]:
         notes.append(f"{row.variant} failed: {reason}")
     if row.contended:
         notes.append(f"{row.variant}: other processes disturbed {row.contended} of {row.runs} runs")
+    if row.clocks_error:
+        notes.append(f"{row.variant}: whether the GPU was throttled is unknown: {row.clocks_error}")
     if row.not_finite:
         notes.append(f"{row.variant}: the result or the gradients of the {row.not_finite} step are not finite")
     if row.different:

@@ -5,20 +5,30 @@ command. Terminals: `tracediff.errors.printable`. HTML: the templates. JSON and 
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import Any
 from unicodedata import normalize
 
 from tracediff.errors import printable
 
-SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&@:\u200b]|(?<=www)\.)")
-"""What Markdown, HTML or GitHub's links would read as more than text."""
-LINKED = re.compile(r"@(?=\w)|#(?=\d+\b)|\bgh-(?=\d)|\b(?=\d*[a-f])[0-9a-f]{7,40}\b", re.IGNORECASE)
-"""What GitHub links in the finished page, where characters are no longer escaped: the signs before users (whom it
-notifies) and issues, and commits.
-"""
-SHORTEST_COMMIT = 7
+ACTIVE = re.compile(
+    r"[\\`*_\[\]<>#~$&@]"  # markup, HTML, formulas; links to users, whom GitHub notifies, and to issues
+    r"|::|:(?=[\w+-]+:)"  # names of C++; emoji
+    r"|//|(?<=www)\.|(?<=\w)\.(?=[^\W\d])"  # addresses
+    r"|\bgh-(?=\d)|\b(?=\d*[a-f])[0-9a-f]{7,40}\b",  # issues and commits
+    re.IGNORECASE,
+)
+"""What Markdown, GitHub or Slack would read as more than text, in a word."""
+MARKER = re.compile(r"[-+=]+|\d+[.)]")
+"""A first word that would begin a list, or underline a heading."""
+QUOTATION = re.compile(r"\(?`[^`]+`\)?[.,;:]?(?= |\Z)")
+"""Code in backticks, as our sentences contain it: it is code in Markdown, too."""
+TOKEN = re.compile(rf"{QUOTATION.pattern}|[^ ]+")
+BACKTICKS = re.compile(r"`+")
+READ_IN_CODE = re.compile(r"<(?=[!@#])|#(?=#[\w.-]*\[)")
+"""What is read in code, too: Slack's mentions, which may notify a whole channel, and commands in logs (`COMMAND`)."""
 BREAK = "\u200b"
-"""A space without width, which ends such a link."""
+"""A space without width."""
 COMMAND = re.compile(r"##(?=[\w.-]*\[)")
 """How commands in the logs of Azure Pipelines, TeamCity and older GitHub Actions begin, anywhere in a line."""
 FORMULA = ("=", "+", "-", "@")
@@ -26,14 +36,41 @@ NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.ASCII | re.IGNORECAS
 
 
 def escaped(text: str) -> str:
-    """``text`` so that Markdown and HTML show it as it is, and GitHub links nothing in it."""
-    unlinked = LINKED.sub(_broken, printable(text))
-    return SPECIAL.sub(lambda m: f"&#{ord(m[1])};" if m[1] in f"<>&@|:.{BREAK}" else f"\\{m[1]}", unlinked)
+    """``text`` as Markdown that shows it as it is on GitHub, in Slack and where nothing renders it: words that would be
+    more than text are in code spans, and bars, which would end a cell of a table, have a backslash.
+    """
+    line = READ_IN_CODE.sub(rf"\g<0>{BREAK}", " ".join(printable(text).split()))
+    return r"\|".join(map(_escaped, line.split("|")))
 
 
-def _broken(linked: re.Match[str]) -> str:
-    found, most = linked[0], SHORTEST_COMMIT - 1
-    return found + BREAK if len(found) <= most else BREAK.join(found[k : k + most] for k in range(0, len(found), most))
+def _escaped(text: str) -> str:
+    """Escapes ``text``, which has no bar."""
+    shown = []
+    for in_code, words in groupby(enumerate(TOKEN.findall(text)), lambda word: _is_active(*word)):
+        run = " ".join(word for _, word in words)
+        shown.append(_code_span(run) if in_code else run)
+    before, after = (" " if end == " " else "" for end in (text[:1], text[-1:]))
+    return f"{before}{' '.join(shown)}{after}"
+
+
+def _is_active(position: int, word: str) -> bool:
+    """Whether the word at this position would be more than text."""
+    if position == 0 and MARKER.fullmatch(word):
+        return True
+    return ACTIVE.search(word) is not None and not QUOTATION.fullmatch(word)
+
+
+def _code_span(words: str) -> str:
+    """``words`` in a code span, without the punctuation and brackets around them."""
+    name = words.rstrip(",;:.") or words
+    opening = "(" if len(name) > 1 and name.startswith("(") else ""
+    name = name[len(opening) :]
+    if len(name) > 1 and name.endswith(")") and name.count(")") > name.count("("):
+        name = name[:-1]
+    after = words[len(opening) + len(name) :]
+    marks = "`" * (1 + max(map(len, BACKTICKS.findall(name)), default=0))
+    space = " " if "`" in (name[0], name[-1]) else ""
+    return f"{opening}{marks}{space}{name}{space}{marks}{after}"
 
 
 def csv_cell(value: Any) -> Any:

@@ -70,21 +70,19 @@ def _change(text: ChangeText) -> list[RenderableType]:
 
 
 def show_bisected(found: Bisected, subjects: dict[str, str], console: Console) -> None:
-    """Print the first bad commit and what explains it, or the commits that it may be."""
-    if len(found.suspects) > 1:
-        lines = [Padding(Text(printable(f"{c} {subjects.get(c, '')}".rstrip())), (0, 2)) for c in found.suspects]
-        title = "The first bad commit is one of these, some of which could not be tested:"
-        print_screen(console, Group(Text(title, style="bold"), *lines))
-        return
-    (commit,) = found.suspects
-    parts: list[RenderableType] = [
-        Text(printable(f"first bad commit: {commit} {subjects.get(commit, '')}".rstrip()), style="bold")
-    ]
+    """Print the first bad commit, what that rests on and what explains it; or the commits that it may be, and why."""
+    titles = [printable(f"{commit} {subjects.get(commit, '')}".rstrip()) for commit in found.suspects]
     if found.comparison is None:
-        parts.append(Padding(Text("not recorded: add a set of it to see what explains the change"), (0, 2)))
-    else:
-        parts.append(Padding(Text(printable(found.comparison.verdict.sentence)), (0, 2)))
-        for finding in found.comparison.findings[:1]:
-            parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.statement)), (0, 2)))
-            parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
+        which = "The first bad commit is one of these" if len(titles) > 1 else "The first bad commit may be this one"
+        heading = f"inconclusive: {found.inconclusive}" if found.inconclusive else "inconclusive: commits were skipped"
+        listed = [Padding(Text(title), (0, 2)) for title in titles]
+        print_screen(console, Group(Text(printable(heading), style="bold"), Text(f"{which}:"), *listed))
+        return
+    parts: list[RenderableType] = [
+        Text(f"first bad commit: {titles[0]}", style="bold"),
+        Padding(Text(printable(f"against the commit before it: {found.why}")), (0, 2)),
+    ]
+    for finding in found.comparison.findings[:1]:
+        parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.statement)), (0, 2)))
+        parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
     print_screen(console, Group(*parts))

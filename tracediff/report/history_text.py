@@ -16,8 +16,8 @@ from tracediff.formatting import (
     signed_time,
     time_unit,
 )
+from tracediff.git import HASH
 from tracediff.history.explain import Explanation
-from tracediff.history.git import HASH
 from tracediff.history.series import Point, Series
 from tracediff.report.plain_table import Table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -269,9 +269,13 @@ def gpu_summary(comparison: Comparison) -> Row:
     )
 
 
-def health_lines(comparison: Comparison) -> list[str]:
-    """Health notes with the counts of both sides; equal ones once."""
-    return [f"{code} ({control:,} → {test:,}): {message}" for code, message, control, test in health(comparison)]
+def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -> list[str]:
+    """Health notes with the counts of both sides, equal ones once; with ``codes`` only those."""
+    return [
+        f"{code} ({control:,} → {test:,}): {message}"
+        for code, message, control, test in health(comparison)
+        if codes is None or code in codes
+    ]
 
 
 def health(comparison: Comparison) -> list[tuple[str, str, int, int]]:

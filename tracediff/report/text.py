@@ -54,10 +54,21 @@ def _same(control: str, test: str) -> str:
 
 
 def hardware(side: Side) -> str:
-    """The GPUs of a set; of one without any, that it ran on the CPU, or that only the host's side is read."""
-    if side.gpu or side.has_gpu:
-        return ", ".join(side.gpu) or "GPU unknown"
-    return "host only" if unread_devices(side.notes) else "CPU"
+    """The GPUs of a set; of one without any GPU event, why there is none, as far as the traces say."""
+    named = ", ".join(filter(None, side.devices))
+    if side.has_gpu:
+        return named or "GPU unknown"
+    if side.unrecorded_launches:
+        return f"{named}: {not_recorded(side)}" if named else not_recorded(side)
+    if unread_devices(side.notes):
+        return "host only"
+    return f"{named}, no GPU events" if named else "CPU"
+
+
+def not_recorded(side: Side) -> str:
+    """``GPU activity was not recorded (420 launches)``."""
+    launches = side.unrecorded_launches
+    return f"GPU activity was not recorded ({launches:,} {'launch' if launches == 1 else 'launches'})"
 
 
 def _ranks(side: Side) -> str:

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tracediff.aggregate.tables import MISSING
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Modules
 from tracediff.errors import printable
@@ -163,7 +164,11 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
     """The tables of what changed."""
     most = screen.top if screen.top is not None else OF_ONE_TABLE
     if screen.tables:
-        return [to_rich(table) for table in comparison_tables(comparison, most)]
+        missing = sections.health_lines(comparison, [MISSING])
+        return [
+            *(to_rich(table) for table in comparison_tables(comparison, most)),
+            *_remarks("Health of the traces", missing),
+        ]
     if screen.view:
         return [_view(comparison, screen.view, most, screen.modules)]
     rows = screen.top if screen.top is not None else screen.rows

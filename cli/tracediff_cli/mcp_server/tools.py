@@ -13,7 +13,7 @@ from tracediff_cli.group import COMMANDS, cli
 
 LOADING = ("--rank", "--step", "--skip-first", "--step-marker", "--keep-going")
 """Options of loading that read no files and run nothing."""
-COMPARING = (*LOADING, "--paired", "--assume-run-cv", "--force")
+COMPARING = (*LOADING, "--paired", "--assume-run-cv", "--equivalence-band", "--noise-floor", "--force")
 LONGEST_VALUE, MOST_VALUES = 1_000, 100
 """Characters of a text that an agent may give, and texts of an argument: a command line is limited."""
 

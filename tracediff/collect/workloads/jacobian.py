@@ -13,9 +13,9 @@ from tracediff.collect.workloads.mlp import perceptron
 
 TITLE = "the Jacobian of a small net"
 SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"many": 192, "few": 32, "batch": 4},
-    "small": {"many": 512, "few": 128, "batch": 8},
-    "full": {"many": 2048, "few": 512, "batch": 16},
+    "tiny": {"many": 2048, "few": 32, "batch": 4},
+    "small": {"many": 4096, "few": 64, "batch": 8},
+    "full": {"many": 8192, "few": 128, "batch": 16},
 }
 OWN = ("loop", "jacrev", "jacfwd", "wide", "tall", "inputs", "weights", "one", "batched")
 VARIANTS = ("loop", "jacrev", "jacfwd")
@@ -26,7 +26,7 @@ def make(variant: Variant, device: str, many: int, few: int, batch: int) -> Task
     ``weights`` the derivative by the last layer's weights instead of the inputs.
     """
     inputs, outputs = (few, many) if variant.choice("wide", "tall") == "tall" else (many, few)
-    model = perceptron(inputs, inputs, 1, outputs, nn.Tanh).to(device)
+    model = perceptron(inputs, few, 1, outputs, nn.Tanh).to(device)
     last = f"{len(model) - 1}.weight"
     weights = dict(model.named_parameters())[last].detach()
     is_batched = variant.choice("one", "batched") == "batched"

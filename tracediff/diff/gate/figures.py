@@ -92,7 +92,7 @@ def _step(comparison: Comparison) -> Figure:
         verdict.median_test_us,
         interval=interval,
         spread=spread_of_step(verdict),
-        why=FEW_RUNS,
+        why="" if interval else FEW_RUNS,
     )
 
 

@@ -9,7 +9,7 @@ from datetime import date
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.config import STOPPING, Settings
-from tracediff.diff.gate.figures import Figure, figures
+from tracediff.diff.gate.figures import FEW_RUNS, Figure, figures
 from tracediff.diff.gate.limits import Limit
 from tracediff.diff.gate.sample_size import MOST_RUNS, Interval, half_width, middle, runs_to_detect, runs_to_separate
 from tracediff.diff.gate.waivers import Waiver, waiver_for
@@ -33,6 +33,7 @@ REMEDIES = {
 }
 """Kind of subject → what to do if its numbers are missing."""
 NEED_RUNS = f"a decision needs at least {LEAST_RUNS} runs per side"
+UNTESTED = f"decided by the figures alone ({SINGLE_RUN} is allowed): significance unknown"
 EXIT_CODES = {PASS: 0, REGRESSION: 1, INCONCLUSIVE: 3, NOT_COMPARABLE: 3}
 
 
@@ -97,7 +98,8 @@ def check(comparison: Comparison, settings: Settings, today: date) -> Gate:
         TracediffError: a limit on an operator, kernel, family or state that neither side has.
     """
     stopping = _stopping(comparison, settings.allow)
-    judged = [_judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison)]
+    judge = _judge_without_test if SINGLE_RUN in settings.allow else _judge
+    judged = [judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison)]
     if stopping:
         codes = ", ".join(dict.fromkeys(r.code for r in stopping))
         judged = [replace(j, result=INCONCLUSIVE, why=f"not decided: {codes}", settle="") for j in judged]
@@ -119,7 +121,8 @@ def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ..
         reasons.append(
             Reason(
                 SINGLE_RUN,
-                "one run of a side does not tell whether a difference is significant: record three or more per side",
+                "one run of a side does not tell whether a difference is significant: record "
+                f"{LEAST_RUNS} or more per side",
                 str(runs[0]),
                 str(runs[1]),
             )
@@ -147,6 +150,13 @@ def _judge(limit: Limit, figure: Figure) -> Judged:
     if max(control, test) < LEAST_US <= limit.absolute and limit.kind != "step":
         return Judged(limit, figure, PASS, why=figure.why)
     return Judged(limit, figure, INCONCLUSIVE, why=figure.why, settle=_settle_untested(limit, figure))
+
+
+def _judge_without_test(limit: Limit, figure: Figure) -> Judged:
+    """`_judge`, but a figure that has too few runs for an interval is taken as exact."""
+    if figure.why != FEW_RUNS:
+        return _judge(limit, figure)
+    return replace(_judge(limit, replace(figure, exact=True)), why=UNTESTED)
 
 
 def _judge_interval(limit: Limit, figure: Figure, control: float, interval: Interval) -> Judged:

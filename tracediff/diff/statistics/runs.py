@@ -17,6 +17,10 @@ POWER = 0.8
 BATCHES = 5
 ENOUGH_RUNS = 5
 """Runs per side from which ranks are used, and from which pairs are."""
+LEAST_PREDICTED = 3
+"""Runs of one side with which a single run of the other is compared."""
+MOST_UNLIKE = 2.0
+"""Ratio of the spreads of both sides up to which ranks are used."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def estimate(
     if min(n, m) < 2:
         return (
             _prediction(control, test)
-            if max(n, m) >= 3 and min(n, m) == 1
+            if max(n, m) >= LEAST_PREDICTED and min(n, m) == 1
             else Estimate(median(test) - median(control) if n and m else 0.0)
         )
     if min(n, m) >= ENOUGH_RUNS and _spread_alike(control, test):
@@ -83,7 +87,7 @@ def _sd(values: Sequence[float]) -> float:
 
 
 def _spread_alike(a: Sequence[float], b: Sequence[float]) -> bool:
-    return max(_sd(a), _sd(b)) <= 2 * min(_sd(a), _sd(b))
+    return max(_sd(a), _sd(b)) <= MOST_UNLIKE * min(_sd(a), _sd(b))
 
 
 def _interval(effect: float, error: float, df: float, method: str) -> Estimate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracediff.errors import NotATrace, TracediffError
+from tracediff.errors import NotATrace
 from tracediff.ingest.readers.kineto import KINETO
 from tracediff.ingest.readers.nsys import NSYS
 from tracediff.ingest.readers.reader import Reader
@@ -18,19 +18,6 @@ FIRST_BYTES = 1 << 16
 def trace_suffixes() -> tuple[str, ...]:
     """Suffixes of files that may be traces."""
     return tuple(dict.fromkeys(suffix for reader in READERS for suffix in reader.suffixes))
-
-
-def parts_of(file: TraceFile) -> list[TraceFile]:
-    """The ranks in a file, by its name's suffix; the file itself where it is one, or where reading it will say why it
-    cannot be read.
-    """
-    for reader in READERS:
-        if reader.parts and file.name.endswith(reader.suffixes):
-            try:
-                return reader.parts(file)
-            except TracediffError:
-                return [file]
-    return [file]
 
 
 def reader_of(file: TraceFile, first: bytes) -> Reader:

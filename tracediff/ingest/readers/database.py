@@ -1,11 +1,14 @@
-"""An SQLite file of unknown origin: opened read-only, with limits, and read a column at a time."""
+"""An SQLite file of unknown origin: opened read-only and read a column at a time, within limits that follow from its
+size. Pages may refer to each other in any way, so that a small file has any number of rows; SQLite does not notice.
+"""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import chain
+from itertools import chain, islice
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -15,46 +18,72 @@ import numpy as np
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.names import bounded
-from tracediff.ingest.source import TraceFile, Unpacked
+from tracediff.ingest.source import TraceFile, Unpacked, stored_sizes
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.temporary import temporary_folder
 
 MAGIC = b"SQLite format 3\0"
+COPIED = 1 << 22
 LONGEST_CELL = 1 << 20
 """Bytes of a value; a longer one is an error of SQLite."""
-ROWS = 1 << 16
-"""Rows that are fetched at a time."""
-COPIED = 1 << 22
+WORK, WORK_PER_BYTE = 1 << 20, 64
+"""Instructions of SQLite that reading a file may take: for each rank, a row of 40 bytes or more takes 4 if it is left
+out, and one more for each column if it is read.
+"""
+CHECKED = 1 << 14
+"""Instructions after which the limit is checked."""
+SETTINGS = (
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA query_only = ON",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA cache_size = -8000",  # KB; the file asks for another one
+    f"PRAGMA hard_heap_limit = {1 << 27}",
+)
+REMEDY = "export it again: nsys export --type sqlite"
 
 
 class Database:
     """The tables of an SQLite file. Errors of SQLite become one line.
 
     Attributes:
+        size: bytes of the file.
         columns: table → its columns; without views and virtual tables, whose rows would be computed.
     """
 
-    def __init__(self, file: TraceFile, connection: sqlite3.Connection) -> None:
+    def __init__(self, file: TraceFile, connection: sqlite3.Connection, size: int) -> None:
         self.file = file
+        self.size = size
         self._connection = connection
+        self._work = 0
+        self._texts: dict[tuple[str, str, str], dict[int, bytes]] = {}
+        connection.set_progress_handler(self._is_too_much, CHECKED)
         self.columns = {
             text_of(name): self._columns_of(text_of(name))
-            for name, sql in self.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+            for name, sql in self.rows("SELECT name, sql FROM sqlite_master NOT INDEXED WHERE type = 'table'")
             if text_of(sql)[:12].upper() == "CREATE TABLE"
         }
 
+    def _is_too_much(self) -> bool:
+        self._work += CHECKED
+        return self._work > WORK + WORK_PER_BYTE * self.size
+
     def rows(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query.
+        """The rows of a query, which reads a table once and sorts nothing.
 
         Raises:
-            TracediffError: the file is damaged.
+            TracediffError: the file is damaged, or has more rows than its bytes can hold.
         """
         try:
             cursor = self._connection.execute(query, tuple(values))
-            while batch := cursor.fetchmany(ROWS):
-                yield from batch
+            wide = len(cursor.description or ()) or 1
+            yield from islice(cursor, self.size // wide)  # a value takes a byte or more
+            if cursor.fetchone():
+                raise self._unbounded()
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
-            raise _damaged(self.file, error) from None
+            if self._work > WORK + WORK_PER_BYTE * self.size:
+                raise self._unbounded() from None
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise TracediffError(str(self.file), f"the database cannot be read ({reason})", REMEDY) from None
 
     def integers(self, table: str, columns: Sequence[str], where: str = "", values: Sequence[Any] = ()) -> list[Int64]:
         """Each of ``columns`` as int64[n] in order of rows, MISSING where a value, or the whole column, is absent.
@@ -62,100 +91,140 @@ class Database:
         Args:
             where: a condition on the rows, with ``?`` for ``values``.
         """
+        return self.integers_and_text(table, columns, "", where, values)[0]
+
+    def integers_and_text(
+        self, table: str, columns: Sequence[str], text: str, where: str = "", values: Sequence[Any] = ()
+    ) -> tuple[list[Int64], list[str]]:
+        """(`integers` of ``columns``, the column ``text`` of the same rows: empty where a value, or the column, is
+        absent).
+        """
         known = self.columns.get(table, ())
         if not known:
-            return [np.empty(0, np.int64) for _ in columns]
+            return [np.empty(0, np.int64) for _ in columns], []
         present = [c for c in columns if c in known]
-        behind = f'FROM "{table}" {f"WHERE {where}" if where else ""}'
+        of_text = _quoted(text) if text in known else "NULL"
+        behind = f"{of_text} FROM {_quoted(table)} NOT INDEXED {f'WHERE {where}' if where else ''}"
         try:
-            found = self._cells([f'"{c}"' for c in present], behind, values)
+            found, texts = self._cells([_quoted(c) for c in present], behind, values)
         except TypeError:  # a cell that is no whole number: the slower way makes it one
-            found = self._cells([f'ifnull(CAST("{c}" AS INTEGER), {MISSING})' for c in present], behind, values)
-        except OverflowError as error:
-            raise _damaged(self.file, error) from None
+            whole = [f"ifnull(CAST({_quoted(c)} AS INTEGER), {MISSING})" for c in present]
+            found, texts = self._cells(whole, behind, values)
         by_name = dict(zip(present, found.T, strict=True))
         absent = np.full(len(found), MISSING, np.int64)
-        return [np.ascontiguousarray(by_name.get(c, absent)) for c in columns]
+        return [np.ascontiguousarray(by_name.get(c, absent)) for c in columns], texts
 
-    def _cells(self, asked: Sequence[str], behind: str, values: Sequence[Any]) -> Int64:
-        """int64[rows, columns].
+    def _cells(self, asked: Sequence[str], behind: str, values: Sequence[Any]) -> tuple[Int64, list[str]]:
+        """(int64[rows, columns], the text behind them of each row).
 
         Raises:
-            TypeError: a cell is no whole number.
+            TypeError: a cell of a number is no whole number.
         """
-        wide = len(asked) or 1
-        parts: list[Int64] = []
+        texts: list[str] = []
+        rows = self.rows(f"SELECT {', '.join((*asked, behind))}", values)
+        numbers = map(index, chain.from_iterable(self._without_text(rows, texts)))
         try:
-            cursor = self._connection.execute(f"SELECT {', '.join(asked) or MISSING} {behind}", tuple(values))
-            while batch := cursor.fetchmany(ROWS):
-                cells = np.fromiter(map(index, chain.from_iterable(batch)), np.int64, len(batch) * wide)
-                parts.append(cells.reshape(-1, wide))
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise _damaged(self.file, error) from None
-        return np.concatenate(parts) if parts else np.empty((0, wide), np.int64)
+            cells = np.fromiter(numbers, np.int64)
+        except OverflowError as error:
+            raise TracediffError(str(self.file), f"the database cannot be read ({error})", REMEDY) from None
+        return cells.reshape(len(texts), len(asked)), texts
+
+    def _without_text(self, rows: Iterator[tuple[Any, ...]], texts: list[str]) -> Iterator[Sequence[Any]]:
+        """``rows`` without their last column, whose texts are appended to ``texts``."""
+        left = self.size
+        for *numbers, text in rows:
+            if text is None:
+                texts.append("")
+            else:
+                texts.append(text_of(text))
+                left -= len(texts[-1])
+                if left < 0:
+                    raise self._unbounded()
+            yield numbers
 
     def texts(self, table: str, key: str, value: str, keys: Int64) -> dict[int, str]:
         """The text ``value`` of each of ``keys``; without those that the table lacks."""
         if not {key, value} <= set(self.columns.get(table, ())):
             return {}
-        found: dict[int, str] = {}
-        wanted = [k for k in np.unique(keys).tolist() if k != MISSING]
-        for start in range(0, len(wanted), 500):
-            some = wanted[start : start + 500]
-            query = f'SELECT "{key}", "{value}" FROM "{table}" WHERE "{key}" IN ({",".join("?" * len(some))})'
-            found.update((k, text_of(text)) for k, text in self.rows(query, some) if isinstance(k, int))
+        if (table, key, value) not in self._texts:
+            self._texts[table, key, value] = self._all_texts(table, key, value)
+        found = self._texts[table, key, value]
+        return {k: text_of(found[k]) for k in np.unique(keys).tolist() if k in found}
+
+    def _all_texts(self, table: str, key: str, value: str) -> dict[int, bytes]:
+        found: dict[int, bytes] = {}
+        left = self.size
+        for number, text in self.rows(f"SELECT {_quoted(key)}, {_quoted(value)} FROM {_quoted(table)} NOT INDEXED"):
+            if isinstance(number, int):
+                found[number] = text if isinstance(text, bytes) else str(text).encode()
+                left -= len(found[number])
+                if left < 0:
+                    raise self._unbounded()
         return found
 
+    def has_rows(self, table: str) -> bool:
+        """Whether ``table`` has any row."""
+        return any(True for _ in self.rows(f"SELECT 1 FROM {_quoted(table)} NOT INDEXED LIMIT 1"))
+
     def _columns_of(self, table: str) -> tuple[str, ...]:
-        quoted = table.replace('"', '""')
-        return tuple(text_of(row[1]) for row in self.rows(f'PRAGMA table_info("{quoted}")'))
+        return tuple(text_of(row[1]) for row in self.rows(f"PRAGMA table_info({_quoted(table)})"))
+
+    def _unbounded(self) -> TracediffError:
+        return TracediffError(str(self.file), f"the database has more rows than {self.size:,} bytes can hold", REMEDY)
+
+
+def _quoted(name: str) -> str:
+    """``name`` as an identifier in SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager
-def open_database(file: TraceFile, unpacked: Unpacked) -> Iterator[Database]:
-    """The database in ``file``; its ``unpacked`` bytes are copied to a temporary file if they are not stored so.
+def database_path(file: TraceFile, unpacked: Unpacked) -> Iterator[Path]:
+    """Where the bytes of the database in ``file`` lie: in a temporary file, if they are not stored so.
 
     Raises:
-        TracediffError: it is damaged, or cannot be copied.
+        TracediffError: rows of it lie in another file, or it cannot be unpacked.
     """
+    for suffix in ("-wal", "-journal"):
+        beside = TraceFile(file.path, file.member + suffix) if file.member else TraceFile(_real(file.path) + suffix)
+        if any(stored_sizes([beside])):
+            reason = f"a part of the database lies in {beside.name}"
+            raise TracediffError(str(file), reason, f'merge it: sqlite3 {file.name} "PRAGMA journal_mode = DELETE"')
     if unpacked.is_stored:
-        with _connected(file, Path(file.path)) as database:
-            yield database
+        yield Path(file.path)
         return
     with temporary_folder() as folder:
         path = folder / "database"
         with open(path, "wb") as copy:
             while part := unpacked.read(COPIED):
                 copy.write(part)
-        with _connected(file, path) as database:
-            yield database
+        yield path
 
 
 @contextmanager
-def _connected(file: TraceFile, path: Path) -> Iterator[Database]:
+def open_database(file: TraceFile, path: Path) -> Iterator[Database]:
+    """The database of ``file``, whose bytes lie at ``path``.
+
+    Raises:
+        TracediffError: it is damaged.
+    """
     try:
         connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+        with closing(connection):
+            connection.text_factory = bytes  # text is decoded where it is used
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            for setting in SETTINGS:
+                connection.execute(setting)
+            yield Database(file, connection, os.path.getsize(path))
     except sqlite3.Error as error:
-        raise _damaged(file, error) from None
-    with closing(connection):
-        connection.text_factory = bytes  # text is decoded where it is used
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        try:
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA query_only = ON")
-        except sqlite3.Error as error:
-            raise _damaged(file, error) from None
-        yield Database(file, connection)
+        raise TracediffError(str(file), f"the database cannot be read ({error})", REMEDY) from None
+
+
+def _real(path: str) -> str:
+    return path if "://" in path else os.path.realpath(path)  # SQLite writes beside the file that a link leads to
 
 
 def text_of(value: Any) -> str:
     """The text of a cell, in bounded length."""
     return bounded(value.decode(errors="replace") if isinstance(value, bytes) else str(value))
-
-
-def _damaged(file: TraceFile, error: Exception) -> TracediffError:
-    reason = next(iter(str(error).splitlines()), type(error).__name__)
-    return TracediffError(
-        str(file), f"the database cannot be read ({reason})", "export it again: nsys export --type sqlite"
-    )

@@ -43,7 +43,7 @@ def recognises(first: bytes) -> bool:
     return first.lstrip(BLANK)[:1] in (b"{", b"[", b"")
 
 
-def read(file: TraceFile, unpacked: Unpacked, chunk: int | None, only: frozenset[str] | None) -> Trace:
+def read(file: TraceFile, unpacked: Unpacked, chunk: int | None, only: frozenset[str] | None) -> Iterator[Trace]:
     """The events of a trace as torch.profiler writes it; see `Reader`."""
     notes = Notes()
     decoder = EventDecoder(notes, only)
@@ -56,7 +56,7 @@ def read(file: TraceFile, unpacked: Unpacked, chunk: int | None, only: frozenset
                 whole.add(decoder.part(batch.pop(0)))
     if not whole.length:
         raise _nothing(file, notes)
-    return _assembled(file, _meta(stream, notes), notes, decoder, whole)
+    yield _assembled(file, _meta(stream, notes), notes, decoder, whole)
 
 
 @contextmanager

@@ -7,19 +7,21 @@ others annotations.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from tracediff.errors import NotATrace
+from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
-from tracediff.ingest.readers.builder import TraceBuilder, by_key, distinct
-from tracediff.ingest.readers.database import MAGIC, Database, open_database, text_of
+from tracediff.ingest.readers.builder import TIMES, TraceBuilder, by_key, distinct
+from tracediff.ingest.readers.database import MAGIC, Database, database_path, open_database
+from tracediff.ingest.readers.database_process import read_in_process
 from tracediff.ingest.readers.nvtx import RANGES, STRINGS, add_ranges
 from tracediff.ingest.readers.reader import Reader
-from tracediff.ingest.source import TraceFile, Unpacked, open_trace
+from tracediff.ingest.source import TraceFile, Unpacked
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Device, Trace, TraceMeta
 from tracediff.ingest.unread import note_overhead
@@ -61,6 +63,8 @@ SYNC_NAMES = ("", CUDA.event_sync, CUDA.stream_wait, CUDA.stream_sync, CUDA.cont
 """Of the kinds of waits, by CUPTI's number."""
 PROCESS_BITS = 24
 """A thread's global number is that of its process, and below it in so many bits its own."""
+MOST_RANKS, FEW_RANKS, BYTES_OF_RANK = 512, 16, 4096
+"""Ranks that a database may have: one for so many bytes, within the two former limits."""
 
 
 def recognises(first: bytes) -> bool:
@@ -68,38 +72,42 @@ def recognises(first: bytes) -> bool:
     return first.startswith(MAGIC)
 
 
-def parts(file: TraceFile) -> list[TraceFile]:
-    """The ranks in the database: a process each, in order of device.
+def read(file: TraceFile, unpacked: Unpacked, _chunk: int | None, _only: frozenset[str] | None) -> Iterator[Trace]:
+    """The events of each process of the database; see `Reader`."""
+    with database_path(file, unpacked) as path:
+        yield from read_in_process(file, path)
+
+
+def traces_of(file: TraceFile, path: Path) -> Iterator[tuple[Trace, bool]]:
+    """(the events of each rank in the database at ``path``, whether it is the last): the processes with work on a
+    device, in order of device. Only that of ``file.part`` if it has one.
 
     Raises:
-        TracediffError: it cannot be read.
+        TracediffError: the database is damaged, or has more ranks than its size allows.
     """
-    with open_trace(file) as unpacked:
-        if not recognises(unpacked.peek(len(MAGIC))):
-            return [file]
-        with open_database(file, unpacked) as database:
-            count = len(_processes(database))
-    return [replace(file, part=f"rank{rank}") for rank in range(count)] if count > 1 else [file]
-
-
-def read(file: TraceFile, unpacked: Unpacked, _chunk: int | None, _only: frozenset[str] | None) -> Trace:
-    """The events of one process of the database; see `Reader`."""
-    notes = Notes()
-    with open_database(file, unpacked) as database:
+    with open_database(file, path) as database:
         _check(database)
-        processes = _processes(database)
-        rank = int(file.part.removeprefix("rank") or 0)
-        process = processes[rank] if rank < len(processes) else None
-        builder = TraceBuilder()
-        _add_kernels(builder, database, process)
-        _add_copies(builder, database, process)
-        _add_calls(builder, database, process)
-        _add_syncs(builder, database, process)
-        _add_overhead(builder, database, process, notes)
-        add_ranges(builder, database, _of_thread(process), notes)
-        devices = _devices(database)
-        _note_unread(database, notes)
-    trace = builder.trace(file, TraceMeta(device_properties=devices), notes)
+        processes: list[int | None] = [*_processes(database)] or [None]
+        ranks = [int(file.part.removeprefix("rank"))] if file.part else list(range(len(processes)))
+        if ranks[-1] >= len(processes):
+            raise TracediffError(str(file), "no such rank in the database", "read it again: it has changed")
+        for rank in ranks:
+            part = f"rank{rank}" if len(processes) > 1 else ""
+            yield _trace(database, replace(file, part=part), processes[rank]), rank == ranks[-1]
+
+
+def _trace(database: Database, file: TraceFile, process: int | None) -> Trace:
+    """The events of a process; all events where the database has none."""
+    notes = Notes()
+    builder = TraceBuilder()
+    _add_kernels(builder, database, process)
+    _add_copies(builder, database, process)
+    _add_calls(builder, database, process)
+    _add_syncs(builder, database, process)
+    _add_overhead(builder, database, process, notes)
+    add_ranges(builder, database, _of_thread(process), notes)
+    _note_unread(database, notes)
+    trace = builder.trace(file, TraceMeta(device_properties=_devices(database)), notes)
     if not len(trace):
         raise NotATrace(str(file), "contains no events", "record with nsys profile --trace cuda,nvtx")
     return trace
@@ -115,11 +123,17 @@ def _processes(database: Database) -> list[int]:
     """The global numbers of the processes with work on a device, in order of device."""
     first: dict[int, int] = {}
     for table in OF_DEVICE:
-        if {"globalPid", "deviceId"} <= set(database.columns.get(table, ())):
-            query = f'SELECT globalPid, min(deviceId) FROM "{table}" GROUP BY globalPid'
-            for process, device in database.rows(query):
-                if isinstance(process, int) and isinstance(device, int):
-                    first[process] = min(device, first.get(process, device))
+        processes, devices = database.integers(table, ("globalPid", "deviceId"))
+        is_known = (processes != MISSING) & (devices != MISSING)
+        found, place = np.unique(processes[is_known], return_inverse=True)
+        lowest = np.full(len(found), TIMES[1])
+        np.minimum.at(lowest, place, devices[is_known])
+        for process, device in zip(found.tolist(), lowest.tolist(), strict=True):
+            first[process] = min(device, first.get(process, device))
+    most = min(MOST_RANKS, max(FEW_RANKS, database.size // BYTES_OF_RANK))
+    if len(first) > most:
+        reason = f"{len(first):,} processes used a GPU, more than the {most} that {database.size:,} bytes may have"
+        raise TracediffError(str(database.file), reason, "record fewer processes, or export them one by one")
     return sorted(first, key=lambda process: (first[process], process))
 
 
@@ -243,16 +257,14 @@ def _add_overhead(builder: TraceBuilder, database: Database, process: int | None
 
 
 def _devices(database: Database) -> tuple[Device, ...]:
-    if not {"id", "name"} <= set(database.columns.get(DEVICES, ())):
-        return ()
-    rows = database.rows(f'SELECT DISTINCT id, name FROM "{DEVICES}" ORDER BY id')
-    return tuple(Device(number, text_of(name)) for number, name in rows if isinstance(number, int))
+    numbers, names = database.integers_and_text(DEVICES, ("id",), "name")
+    known = {(number, name) for number, name in zip(numbers[0].tolist(), names, strict=True) if name}
+    return tuple(Device(number, name) for number, name in sorted(known) if number != MISSING)
 
 
 def _note_unread(database: Database, notes: Notes) -> None:
     others = sorted(name for name in database.columns if EVENTS.match(name) and name not in READ)
-    filled = [name for name in others if any(True for _ in database.rows(f'SELECT 1 FROM "{name}" LIMIT 1'))]
-    if filled:
+    if filled := [name for name in others if database.has_rows(name)]:
         notes.add("unread-tables", f"tables of the database that are not read: {', '.join(filled)}", len(filled))
 
 
@@ -262,5 +274,4 @@ NSYS = Reader(
     (".sqlite", ".sqlite.gz", ".sqlite.zst"),
     recognises,
     read,
-    parts,
 )

@@ -12,7 +12,7 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.readers.builder import TraceBuilder, distinct, json_text
-from tracediff.ingest.readers.database import Database, text_of
+from tracediff.ingest.readers.database import Database
 from tracediff.ingest.times import MISSING
 from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import collective_of_scope
@@ -36,10 +36,10 @@ def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, 
     """Add the ranges of the threads that ``condition`` selects."""
     where, values = condition
     types = f'"eventType" IN ({PUSH_POP}, {START_END})'
-    start, end, thread, text_id, kind = database.integers(
-        RANGES, ("start", "end", "globalTid", "textId", "eventType"), f"{types} AND {where}" if where else types, values
+    columns = "start", "end", "globalTid", "textId", "eventType"
+    (start, end, thread, text_id, kind), texts = database.integers_and_text(
+        RANGES, columns, "text", f"{types} AND {where}" if where else types, values
     )
-    texts = _texts(database, types, where, values, len(start))
     registered = database.texts(STRINGS, "id", "value", text_id)
     texts = [text or registered.get(key, "") for text, key in zip(texts, text_id.tolist(), strict=True)]
     is_open = end == MISSING
@@ -61,13 +61,6 @@ def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, 
             },
             texts={"Input Dims": [row[4] for row in some]},
         )
-
-
-def _texts(database: Database, types: str, where: str, values: Sequence[int], count: int) -> list[str]:
-    if "text" not in database.columns.get(RANGES, ()):
-        return [""] * count
-    query = f'SELECT "text" FROM "{RANGES}" WHERE {types}' + (f" AND {where}" if where else "")
-    return ["" if text is None else text_of(text) for (text,) in database.rows(query, values)]
 
 
 def _parsed(text: str) -> Parsed:

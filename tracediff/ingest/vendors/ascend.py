@@ -4,15 +4,11 @@
 - "HCCL": collectives as a whole, and below them the tasks of their planes.
 - "CANN": calls of the host's threads. A task has the ``connection_id`` of the call that launched it.
 - "Overlap Analysis": torch_npu's own sums, which we do not use.
-
-An operator enqueues its work, and another thread dequeues and launches it. The operator's ``Enqueue`` counts as the
-launch, so that a task belongs to the operator that asked for it.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -23,6 +19,7 @@ from tracediff.ingest.processes import process_labels
 from tracediff.ingest.refile import category_code, integers, refile, set_integers, texts
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Codes, Trace
+from tracediff.ingest.vendors.ascend_launches import join_to_launches
 from tracediff.ingest.vendors.marks import note_marks
 from tracediff.runtimes import ARGUMENT, ASCEND
 
@@ -45,11 +42,11 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     rows = np.flatnonzero((trace.dur >= 0) & (trace.category >= len(cat.KNOWN)))
     where = process[trace.pid[rows]] if len(rows) else process[:0]
     tasks, collectives, calls = (rows[where == name] for name in (HARDWARE, COLLECTIVES, CALLS))
-    queue = {name: rows[trace.category[rows] == category_code(trace, name)] for name in (ENQUEUE, DEQUEUE)}
+    enqueues, dequeues = (rows[trace.category[rows] == category_code(trace, name)] for name in (ENQUEUE, DEQUEUE))
     connection, queued = integers(trace, ARGUMENT.correlation), integers(trace, "correlation_id")
     category = trace.category.copy()
     category[rows[np.isin(where, ASCEND.processes)]] = category_code(trace, MARKS)
-    category[calls] = category[queue[ENQUEUE]] = category[queue[DEQUEUE]] = cat.KNOWN.index(ASCEND.calls[0])
+    category[np.concatenate((calls, enqueues, dequeues))] = cat.KNOWN.index(ASCEND.calls[0])
     whole = collectives[trace.named_among(collectives, WHOLE.match)]
     category[whole] = cat.KERNEL
     category[tasks] = _of_tasks(trace, tasks, whole, category_code(trace, MARKS))
@@ -61,7 +58,9 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     device_rows = np.sort(np.concatenate((work, whole)))
     set_integers(trace, ARGUMENT.stream, device_rows, stream[device_rows])
     set_integers(trace, ARGUMENT.device, device_rows, np.zeros(len(device_rows), np.int64))
-    _join_through_queue(trace, device_rows, calls, queue, connection, queued)
+    join_to_launches(trace, device_rows, calls, enqueues, dequeues, connection, queued)
+    if not len(calls):
+        notes.add("calls-not-recorded", f"{ASCEND.name}: calls of CANN are not recorded (level 0), nor waits in them")
     note_marks(notes, ASCEND.name, int((category == category_code(trace, MARKS)).sum()))
 
 
@@ -103,36 +102,3 @@ def _to_thread_of_operators(trace: Trace, calls: Int64) -> None:
         codes, first, counts = np.unique(operators, return_index=True, return_counts=True)
         trace.pid = trace.pid.copy()
         trace.pid[calls] = codes[np.lexsort((first, -counts))[0]]  # of equals the first, whatever its code
-
-
-def _join_through_queue(
-    trace: Trace, work: Int64, calls: Int64, queue: dict[str, Int64], connection: Int64, queued: Int64
-) -> None:
-    """Give work that a dequeuing thread launched the correlation of the ``Enqueue`` behind it.
-
-    The numbers of the queue get correlations that no connection has, since they are a numbering of their own.
-    """
-    taken = set(connection.tolist())
-    unused = (number for number in count(1) if number not in taken)
-    own = {number: next(unused) for number in np.unique(queued[queued != MISSING]).tolist()}
-    through = {}
-    dequeues = queue[DEQUEUE]
-    order = dequeues[np.lexsort((trace.ts[dequeues], trace.tid[dequeues]))]
-    key = np.stack((trace.tid[order].astype(np.int64), trace.ts[order]), axis=1)
-    for call in calls[connection[calls] != MISSING].tolist():
-        place = _last_before(key, int(trace.tid[call]), int(trace.ts[call]))
-        if place >= 0 and trace.ts[call] <= trace.ts[order[place]] + trace.dur[order[place]]:
-            through[int(connection[call])] = own.get(int(queued[order[place]]), MISSING)
-    joined = [through.get(number, MISSING) for number in connection[work].tolist()]
-    moved = [new if new != MISSING else old for new, old in zip(joined, connection[work].tolist(), strict=True)]
-    set_integers(trace, ARGUMENT.correlation, work, np.array(moved, np.int64))
-    enqueues = queue[ENQUEUE]
-    numbers = [own.get(number, MISSING) for number in queued[enqueues].tolist()]
-    set_integers(trace, ARGUMENT.correlation, enqueues, np.array(numbers, np.int64))
-
-
-def _last_before(key: Int64, tid: int, ts: int) -> int:
-    """The place of the last (thread, start) in ``key`` that is on thread ``tid`` and not after ``ts``; −1 for none."""
-    low, high = np.searchsorted(key[:, 0], [tid, tid + 1])
-    place = int(low + np.searchsorted(key[low:high, 1], ts, side="right")) - 1
-    return place if place >= low else -1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
@@ -13,8 +12,10 @@ from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.placement.steps import NO_STEP, Steps
-from tracediff.runtimes import ARGUMENT
+from tracediff.runtimes import ARGUMENT, is_launch
 
+NOT_RECORDED = "gpu-not-recorded"
+"""Code of the health note on a file whose launches have no GPU event."""
 SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
@@ -28,7 +29,8 @@ class GpuEvents:
         start, end: int64[g] in ns.
         device: int64[g], MISSING where not recorded.
         launch: int64[g] row of the launching call, −1 where spilled.
-        step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch.
+        step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch. All events are
+            in the step of a file that counts as one.
     """
 
     rows: Int64
@@ -49,18 +51,18 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     """Join the GPU events of ``trace`` to their launches and steps."""
     rows = np.flatnonzero(np.isin(trace.category, cat.GPU) & (trace.dur >= 0))
     launch = _launches(trace, rows, notes)
-    step = np.full(len(rows), SPILLED, np.int64)
-    found = launch >= 0
-    if steps.whole_file:
-        host = bool((np.isin(trace.category, cat.HOST) & (trace.dur >= 0)).any())
-        step[found | ~_has_correlation(trace)[rows] if host else slice(None)] = 0
-    else:
-        step[found] = steps.positions_at(trace.ts[launch[found]])
+    step = np.full(len(rows), 0 if steps.whole_file else SPILLED, np.int64)
+    if not steps.whole_file:
+        step[launch >= 0] = steps.positions_at(trace.ts[launch[launch >= 0]])
     notes.add(
         "spilled-kernels",
         "GPU events have no launch in the file (launched before the recording, or the launch is missing)",
         int((step == SPILLED).sum()),
     )
+    if not len(rows):
+        calls = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
+        launches = int(trace.named_among(calls, is_launch).sum())
+        notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
     device = trace.integer_column(ARGUMENT.device, cat.GPU)[rows]
     return GpuEvents(
@@ -68,16 +70,12 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     )
 
 
-def _has_correlation(trace: Trace) -> NDArray[np.bool_]:
-    """bool[events]: whether a launch could be found: some devices record none for a part of their work."""
-    recorded: NDArray[np.bool_] = trace.integer_column(ARGUMENT.correlation, cat.GPU) != MISSING
-    return recorded
-
-
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
-    """int64[g]: the row of the call with the same correlation; of several the latest to start."""
+    """int64[g]: the row of the call, or operator where no call is recorded, with the same correlation; of several the
+    latest to start.
+    """
     calls, correlations = (
-        np.concatenate(c) for c in zip(*(trace.integer(k, ARGUMENT.correlation) for k in cat.CALLS), strict=True)
+        np.concatenate(c) for c in zip(*(trace.integer(k, ARGUMENT.correlation) for k in cat.OPS), strict=True)
     )
     has_duration = trace.dur[calls] >= 0
     calls, correlations = calls[has_duration], correlations[has_duration]

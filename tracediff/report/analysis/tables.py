@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tracediff.aggregate.number_ranges import ranges
@@ -16,7 +16,7 @@ from tracediff.profile.step_states import state_label
 from tracediff.report.plain_table import Table
 from tracediff.report.sections import BY_TITLES, SMALL_FAMILY
 from tracediff.report.table import one_sided
-from tracediff.report.text import hardware, steps_used
+from tracediff.report.text import hardware, not_recorded, steps_used
 
 TOP = 15
 """Rows of a table by default."""
@@ -48,15 +48,16 @@ def head(analysis: Analysis) -> Head:
 
 def _caution(side: Side) -> str:
     unread = unread_devices(side.notes)
-    if not unread:
-        return ""
     rest = "" if side.has_gpu else ": this is the host's side only"
-    return f"Caution: device events ({shortened(unread)}) are not read{rest}"
+    if unread:
+        return f"Caution: device events ({shortened(unread)}) are not read{rest}"
+    return f"Caution: {not_recorded(side)}{rest}" if side.unrecorded_launches else ""
 
 
-def health_lines(analysis: Analysis) -> list[str]:
-    """Health notes, one line each."""
-    return [f"{n.message} ({n.code}: {n.count:,})" for n in analysis.side.notes]
+def health_lines(analysis: Analysis, codes: Collection[str] | None = None) -> list[str]:
+    """Health notes, one line each; with ``codes`` only those."""
+    notes = [n for n in analysis.side.notes if codes is None or n.code in codes]
+    return [f"{n.message} ({n.code}: {n.count:,})" for n in notes]
 
 
 def _facts(side: Side) -> list[str]:

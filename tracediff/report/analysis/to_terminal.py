@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from tracediff.aggregate.tables import MISSING
 from tracediff.analysis.analysis import Analysis
 from tracediff.errors import printable
 from tracediff.report.analysis.tables import head, health_lines, tables_of
@@ -21,7 +22,9 @@ SUMMARY = ("states", "gpu", "cpu", "family")
 def show(
     analysis: Analysis, console: Console, names: Sequence[str] = (), top: int | None = None, more: Sequence[Table] = ()
 ) -> None:
-    """Print the tables ``names``, by default a summary, and ``more``."""
+    """Print ``more`` and the tables ``names`` with notes on those that are missing; by default findings, a summary and
+    health notes.
+    """
     first = head(analysis)
     parts: list[RenderableType] = [
         Text(printable(first.title), style="bold"),
@@ -32,13 +35,13 @@ def show(
     if first.caution:
         parts.append(Padding(Text(printable(first.caution)), (0, 2)))
     parts.append(Text())
-    parts += _findings(analysis)
+    parts += [] if names else _findings(analysis)
     parts += [
         to_rich(table)
         for table in tables_of(analysis, top if top is not None or names else 10, names or SUMMARY).values()
     ]
     parts += [to_rich(table) for table in more]
-    notes = health_lines(analysis)
+    notes = health_lines(analysis, [MISSING] if names else None)
     if notes:
         parts += [
             Text("Health of the traces", style="bold"),

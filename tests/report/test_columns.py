@@ -1,0 +1,206 @@
+"""The columns of each table, in one list: JSON, CSV and the HTML page of a real pair have these and no others."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import tracediff
+from tracediff.report.page.html import to_html
+from tracediff.report.to_csv import to_csv
+from tracediff.report.to_json import to_json
+
+ROOT = Path(__file__).parents[2]
+PAIR = [ROOT / "sample_traces" / "ensemble" / name for name in ("loop", "vmap")]
+JSON, CSV = "json", "csv"
+COLUMNS = {
+    "step_time": {
+        "name": {JSON, CSV},
+        "control_us": {JSON, CSV},
+        "test_us": {JSON, CSV},
+        "delta_us": {JSON, CSV},
+        "time_change": {JSON},
+        "p_value": {JSON},
+        "q_value": {JSON},
+    },
+    "groups": {
+        "level": {JSON, CSV, "level"},
+        "name": {JSON, CSV, "name"},
+        "family": {JSON, CSV, "family"},
+        "module": {JSON, CSV, "module"},
+        "phase": {JSON, CSV, "phase"},
+        "control": {JSON, "members"},  # in the CSV members are a table of their own
+        "test": {JSON, "members"},
+        "control_ops": {JSON, "call"},
+        "test_ops": {JSON, "call"},
+        "control_count": {CSV, "count_a"},
+        "test_count": {CSV, "count_b"},
+        "control_us": {CSV, "us_a"},
+        "test_us": {CSV, "us_b"},
+        "delta_us": {JSON, CSV, "delta"},
+        "count_part_us": {JSON, CSV, "by_count"},
+        "mean_part_us": {JSON, CSV, "by_mean"},
+        "(members left out)": {"all_members"},
+    },
+    "members": {
+        "group": {CSV},  # in the JSON members are in their group, by side
+        "side": {CSV},
+        "name": {JSON, CSV},
+        "raw_name": {JSON, CSV},
+        "op": {JSON, CSV},
+        "family": {JSON, CSV},
+        "count": {JSON, CSV},
+        "us": {JSON, CSV},
+        "first": {JSON},  # file, time and track of an event
+    },
+    "ops": {
+        "name": {JSON, CSV, "name"},
+        "raw_name": {JSON, CSV, "raw"},
+        "device": {JSON, CSV},
+        "category": {JSON, CSV, "category"},
+        "family": {JSON, CSV, "family"},
+        "control_count": {JSON, CSV, "count_a"},
+        "test_count": {JSON, CSV, "count_b"},
+        "control_total_us": {JSON, CSV, "total_a"},
+        "test_total_us": {JSON, CSV, "total_b"},
+        "control_self_us": {JSON, CSV, "us_a"},
+        "test_self_us": {JSON, CSV, "us_b"},
+        "delta_count": {JSON, CSV},
+        "delta_us": {JSON, CSV},  # of total time
+        "(change of self time)": {"delta"},
+        "count_change": {JSON, CSV},
+        "time_change": {JSON, CSV, "word"},
+        "p_value": {JSON, CSV, "p"},
+        "q_value": {JSON, CSV, "q"},
+        "relative": {JSON},
+        "counts_vary": {JSON},
+    },
+    "findings": {
+        "code": {JSON, CSV},
+        "title": {JSON, CSV},
+        "detail": {JSON, CSV},
+        "delta_us": {JSON, CSV},
+        "step_us": {JSON, CSV},
+        "part_of": {CSV},  # in the JSON parts are in their finding
+        "parts": {JSON},
+        "evidence": {JSON},
+    },
+    "tree": {  # of which the page has a flame graph
+        "parent": {CSV},
+        "depth": {CSV},
+        "kind": {CSV},
+        "name": {CSV},
+        "shapes": {CSV},
+        "side": {CSV},
+        "control_count": {CSV},
+        "test_count": {CSV},
+        "control_host_us": {CSV},
+        "test_host_us": {CSV},
+        "control_us": {CSV},
+        "test_us": {CSV},
+        "delta_us": {CSV},
+    },
+    "steps": {"side": {CSV}, "run": {CSV}, "step": {CSV}, "rank": {CSV}, "period_us": {CSV}},
+    "health": {"side": {CSV}, "code": {JSON, CSV}, "message": {JSON, CSV}, "count": {JSON, CSV}},
+}
+"""Table → column → the formats that have it; the page's own name for it."""
+SHOWN = {
+    "ops": ["name", "kind", "family", "count", "control", "test", "change", "significance"],
+    "groups": ["name", "match level", "family", "module", "count", "control", "test", "change"],
+}
+"""Headings of the page's tables."""
+HEADINGS = [["state", "control", "test", "change"], ["name", "count", "control", "test", "change"]]
+"""Of the page's short tables."""
+TABLES = ["idle", "critical", "rates"]
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return tracediff.compare(*PAIR, tables=TABLES).comparison
+
+
+@pytest.fixture(scope="module")
+def document(comparison):
+    return json.loads(to_json(comparison))
+
+
+@pytest.fixture(scope="module")
+def page(comparison):
+    return to_html(comparison)
+
+
+@pytest.fixture(scope="module")
+def page_tables(page):
+    written = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    (data,) = (found for found in map(json.loads, written) if "groups" in found)
+    return data
+
+
+def listed(table, in_format):
+    return [column for column, formats in COLUMNS[table].items() if in_format in formats]
+
+
+def csv_tables(comparison):
+    return {name.removesuffix(".csv"): list(csv.reader(io.StringIO(text))) for name, text in to_csv(comparison).items()}
+
+
+def json_rows(document):
+    groups = document["host_time"]["groups"]
+    return {
+        "step_time": document["step_time"]["states"],
+        "groups": groups,
+        "members": [member for group in groups for member in (*group["control"], *group["test"])],
+        "ops": document["ops"],
+        "findings": document["findings"],
+    }
+
+
+def test_csv(comparison):
+    tables = csv_tables(comparison)
+    assert {name: head for name, (head, *_) in tables.items() if not name.startswith("table_")} == {
+        name: listed(name, CSV) for name in COLUMNS
+    }
+
+
+def test_json(document):
+    for table, rows in json_rows(document).items():
+        assert rows, table
+        assert {frozenset(row) for row in rows} == {frozenset(listed(table, JSON))}, table
+    published = json.loads((ROOT / "docs/reference/tracediff.diff-1.schema.json").read_text())["$defs"]
+    assert [*published["HealthNote"]["properties"]] == listed("health", JSON)
+
+
+def test_further_tables_have_the_published_columns_in_json_and_csv(comparison, document):
+    published = json.loads((ROOT / "docs/reference/tracediff.diff-1.schema.json").read_text())
+    of_tables = published["$defs"]["DiffDocument"]["properties"]["tables"]["properties"]
+    tables = csv_tables(comparison)
+    for name in TABLES:
+        columns = [*of_tables[name]["items"]["properties"]]
+        assert document["tables"][name], name
+        assert [*document["tables"][name][0]] == tables[f"table_{name}"][0] == columns
+
+
+def test_page_and_its_values(page, page_tables, document):
+    for table in ("ops", "groups"):
+        found = page_tables[table]
+        names = {name: column for column, formats in COLUMNS[table].items() for name in formats - {JSON, CSV}}
+        assert {*found["columns"]} == {*names}, table
+        layout = re.search(rf"    {table}: {{\s+columns: (\[\[.*?\]\]),\n", page, re.DOTALL)[1]
+        assert [title for _, title, _ in json.loads(layout)] == SHOWN[table]
+    ops = {(op["category"], op["raw_name"]): op for op in document["ops"]}
+    texts = page_tables["names"]
+    for values in page_tables["ops"]["rows"]:
+        row = dict(zip(page_tables["ops"]["columns"], values, strict=True))
+        op = ops[texts[row["category"]], texts[row["raw"]]]
+        for column, formats in COLUMNS["ops"].items():
+            for name in formats & {"count_a", "count_b", "total_a", "total_b", "us_a", "us_b", "p", "q"}:
+                assert row[name] == pytest.approx(op[column], abs=1e-6), (column, name)
+
+
+def test_headings_of_the_page(page):
+    heads = re.findall(r"<thead>.*?</thead>", page, re.DOTALL)
+    found = [[title for title in re.findall(r"<th[^>]*>([^<]*)</th>", head) if title] for head in heads]
+    assert [head for head in HEADINGS if head not in found] == []
