@@ -14,7 +14,7 @@ T = TypeVar("T", OpTable, CallTable, WorkTable, TableRows)
 Weighted = Sequence[tuple[Profile, list[int], int]]
 """Profiles with the positions of their used steps and the weight of a step."""
 
-AMOUNTS = frozenset(("count", "total_ns", "self_ns", "values"))
+AMOUNTS = frozenset(("count", "total_ns", "self_ns", "values", "size"))
 """Columns that are added."""
 OF_FIRST = frozenset(("first_ns", "lane"))
 """Columns of which those of the first file are kept."""

@@ -68,7 +68,7 @@ class Occurrence:
 
 @dataclass
 class Work:
-    """Equal work of a set at one place of its tree; count and ns are numerators per step.
+    """Equal work of a set at one place of its tree; count, ns and size (bytes moved) are numerators per step.
 
     Attributes:
         node: position in the tree, −1 where nothing is known.
@@ -87,6 +87,7 @@ class Work:
     first: Occurrence
     count: int = 0
     ns: int = 0
+    size: int = 0
 
     @property
     def key(self) -> Key:
@@ -215,11 +216,11 @@ def _merge_work(tree: CallTree, works: dict[Key, Work], alike_work: Alike[WorkTa
     profile, table, weight, file = alike_work.profile, alike_work.table, alike_work.weight, alike_work.files[0]
     rows = np.flatnonzero(np.isin(table.step, alike_work.used))
     keys = [c[rows] for c in (table.node, table.category, table.name, table.launch_shape, table.ordinal)]
-    sums, (count, ns) = grouped(keys, [table.count[rows], table.total_ns[rows]])
+    sums, (count, ns, size) = grouped(keys, [table.count[rows], table.total_ns[rows], table.size[rows]])
     order = table.order[rows][_earliest(keys, table.order[rows])]
     first = rows[_earliest(keys, table.first_ns[rows], table.step[rows])]
-    columns = (order, table.first_ns[first], table.lane[first], count, ns)
-    for key, place, start, lane, n, total in zip(
+    columns = (order, table.first_ns[first], table.lane[first], count, ns, size)
+    for key, place, start, lane, n, total, moved in zip(
         work_keys(profile, tree.places[file], sums), *(c.tolist() for c in columns), strict=True
     ):
         work = works.get(key)
@@ -229,6 +230,7 @@ def _merge_work(tree: CallTree, works: dict[Key, Work], alike_work: Alike[WorkTa
         work.order = min(work.order, place)
         work.count += weight * n
         work.ns += weight * total
+        work.size += weight * moved
 
 
 def _lane(profile: Profile, category: str, lane: int) -> str:

@@ -105,6 +105,7 @@ def _check_sizes(profile: Profile) -> None:
     for name, table in amounts.items():
         require_sum(f"{name}.count", table.count)
         require_sum(f"{name}.total_ns", table.total_ns)
+        require_sum(f"{name}.size", getattr(table, "size", table.count))
         require(isinstance(table, WorkTable) or (table.self_ns <= table.total_ns).all(), f"{name}: self_ns > total_ns")
 
 

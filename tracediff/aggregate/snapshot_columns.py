@@ -92,6 +92,7 @@ class PackedWork(msgspec.Struct, frozen=True):
     lane: list[int]
     count: Positive
     total_ns: NotNegative
+    size: NotNegative
 
 
 class PackedLeaves(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.leaves import Leaves
+from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.flops import flop_work, has_flop
 from tracediff.profile.perf_model.op_inputs import read_inputs
@@ -42,7 +43,11 @@ def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: 
 
 def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
     """How many times as much work the test side of ``group`` is, by the first measure that both sides have."""
-    if not (group.control_ns and group.test_ns) or group.family == "communication":  # its grid is its channels
+    if not (group.control_ns and group.test_ns):
+        return None
+    if all(group.items) and all(item.work.size for items in group.items for item in items):
+        return _ratio([_moved(tree, items) for tree, items in zip(trees, group.items, strict=True)], "bytes")
+    if group.family == COMMUNICATION:  # its grid is its channels
         return None
     calls = tuple(_calls(tree, items) for tree, items in zip(trees, group.items, strict=True))
     if all(calls):
@@ -96,6 +101,10 @@ def _of_launches(group: Group, size: Callable[[Item], int | None], unit: str) ->
             return None
         sums.append(float(sum((n or 0) * item.count for item, n in sizes)))
     return _ratio(sums, unit)
+
+
+def _moved(tree: CallTree, items: Sequence[Item]) -> float:
+    return sum(item.work.size for item in items) / tree.denominator
 
 
 def _ratio(amounts: Sequence[float], unit: str) -> Amount | None:

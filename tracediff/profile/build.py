@@ -19,6 +19,7 @@ from tracediff.profile.context import build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.leaves.table import leaf_table
 from tracediff.profile.model import CallTable, OpTable, Origin, PackedTimeline, Profile
+from tracediff.profile.perf_model.messages import DTYPE, RECEIVED, SENT
 from tracediff.profile.placement.captures import KERNEL_ARGUMENT, Capture
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.graph_annotations import GRAPH_ANNOTATIONS
@@ -33,8 +34,9 @@ from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
 LAUNCHES = (ARGUMENT.correlation, ARGUMENT.device, ARGUMENT.stream, ARGUMENT.grid, ARGUMENT.block)
 INPUTS = ("Input Dims", "Input type", "Input Strides")
 ORDER = ("Sequence number", "External id", "Ev Idx", "Python id")
+MESSAGES = (SENT, RECEIVED, DTYPE)
 MEMORY = ("Bytes", "Total Allocated", "Device Type", "Device Id")
-ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY, *GRAPH_ANNOTATIONS, *copies.SCHEMA.arguments))
+ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY, *GRAPH_ANNOTATIONS, *copies.SCHEMA.arguments, *MESSAGES))
 """The event arguments that every profile needs."""
 
 CAPTURE_ARGUMENTS = ARGUMENTS | {KERNEL_ARGUMENT}
@@ -77,7 +79,7 @@ def build_profile(
     operations = _op_table(trace, steps, gpu, lanes)
     table, texts = _with_own_texts(trace, calls.table)
     kernels, keys, launch_shapes = kernel_work(
-        trace, gpu, calls, context.captured_node, np.diff(completions), notes, len(texts)
+        trace, gpu, lanes["ops"], calls, context.captured_node, np.diff(completions), notes, len(texts)
     )
     further = build_tables(context, tables)
     on_host, threads = (empty_work(), []) if len(gpu.rows) else host_work(trace, steps, lanes["ops"], calls)

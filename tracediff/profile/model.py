@@ -101,7 +101,7 @@ class WorkTable:
         order: earliest position in the step by (stream, start).
         first_ns: start of the earliest event, in ns on the trace's own clock. lane: of that event, the stream of a GPU
             event, MISSING where not recorded; of an operator code of the profile's texts, its thread's id.
-        count, total_ns: sums.
+        count, total_ns: sums. size: bytes that copies and collectives move, 0 where not recorded.
     """
 
     step: Int64
@@ -115,6 +115,7 @@ class WorkTable:
     lane: Int64
     count: Int64
     total_ns: Int64
+    size: Int64
 
 
 @dataclass(frozen=True, kw_only=True)

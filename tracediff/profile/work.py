@@ -14,11 +14,12 @@ from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.arrays.factorize import combined, ordinals
 from tracediff.profile.model import WorkTable
+from tracediff.profile.perf_model.messages import message_bytes
 from tracediff.profile.placement.calls import OP, Calls
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.steps import Steps
-from tracediff.runtimes import ARGUMENT
+from tracediff.runtimes import ARGUMENT, is_communication
 
 UNMATCHED = -1
 """Ordinal of work that is kept out of matching."""
@@ -50,7 +51,14 @@ def operator_keys(trace: Trace, ops: Lane, calls: Calls) -> WorkKeys:
 
 
 def kernel_work(
-    trace: Trace, gpu: GpuEvents, calls: Calls, captured_node: Int64, periods: Int64, notes: Notes, texts: int
+    trace: Trace,
+    gpu: GpuEvents,
+    ops: Lane,
+    calls: Calls,
+    captured_node: Int64,
+    periods: Int64,
+    notes: Notes,
+    texts: int,
 ) -> tuple[WorkTable, WorkKeys, list[str]]:
     """(the GPU events of the file, their keys, the grids and blocks that `launch_shape` refers to).
 
@@ -81,7 +89,12 @@ def kernel_work(
     ordinal[long] = UNMATCHED
     shape = np.where(shape >= 0, shape + texts, -1)
     keys = WorkKeys(node=node, category=category, name=name, launch_shape=shape, ordinal=ordinal)
-    return _table(gpu.step, keys, place=place, start=gpu.start, lane=stream, ns=ns), keys, launch_shapes
+    around = np.where(launched >= 0, ops.parent[launched], -1) if len(ops.rows) else launched
+    records = np.where(around >= 0, ops.rows[around], -1) if len(ops.rows) else around
+    moved = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET), 0)[rows]
+    moved = moved + message_bytes(trace, rows, np.where(trace.named(is_communication)[rows], records, -1))
+    table = _table(gpu.step, keys, place=place, start=gpu.start, lane=stream, ns=ns, moved=moved)
+    return table, keys, launch_shapes
 
 
 def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> tuple[WorkTable, list[str]]:
@@ -95,11 +108,14 @@ def host_work(trace: Trace, steps: Steps, ops: Lane, calls: Calls) -> tuple[Work
     start = ops.start[positions]
     keys = WorkKeys(**operator_keys(trace, ops, calls).columns(positions))
     place, lane = np.lexsort((start,)), lane.astype(np.int64)
-    table = _table(step, keys, place=place, start=start, lane=lane, ns=ops.self_ns[positions])
+    nothing = np.zeros(len(positions), np.int64)
+    table = _table(step, keys, place=place, start=start, lane=lane, ns=ops.self_ns[positions], moved=nothing)
     return table, [str(trace.ids[code]) for code in threads.tolist()]
 
 
-def _table(step: Int64, keys: WorkKeys, *, place: Int64, start: Int64, lane: Int64, ns: Int64) -> WorkTable:
+def _table(
+    step: Int64, keys: WorkKeys, *, place: Int64, start: Int64, lane: Int64, ns: Int64, moved: Int64
+) -> WorkTable:
     """Rows with equal keys summed; ``place`` sorts the events within their step."""
     order = np.empty(len(place), np.int64)
     order[place] = ordinals(step[place])
@@ -110,8 +126,9 @@ def _table(step: Int64, keys: WorkKeys, *, place: Int64, start: Int64, lane: Int
     np.minimum.at(first_ns, code, start)
     earliest_events = np.flatnonzero(start == first_ns[code])
     np.minimum.at(first_lane, code[earliest_events], lane[earliest_events])
-    total = np.zeros(len(first), np.int64)
+    total, size = (np.zeros(len(first), np.int64) for _ in range(2))
     np.add.at(total, code, ns)
+    np.add.at(size, code, np.maximum(moved, 0))
     count = np.bincount(code, minlength=len(first)).astype(np.int64)
     return WorkTable(
         step=step[first],
@@ -121,6 +138,7 @@ def _table(step: Int64, keys: WorkKeys, *, place: Int64, start: Int64, lane: Int
         lane=first_lane,
         count=count,
         total_ns=total,
+        size=size,
     )
 
 

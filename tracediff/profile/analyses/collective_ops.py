@@ -20,6 +20,7 @@ from tracediff.profile.arrays.intervals import Intervals, union
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model import CollectiveKind, Collectives
+from tracediff.profile.perf_model.messages import RECEIVED, SENT, message_dtype
 from tracediff.profile.placement.innermost import innermost_scopes
 from tracediff.profile.placement.nesting import Lane, threads_of
 from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
@@ -35,24 +36,6 @@ KNOWN_AS = tuple(
                      "collective_permute", "reduce", "gather", "scatter", "send", "recv")
 )  # fmt: skip
 """Part of a name without underscores and hyphens → operation; the first match decides."""
-DTYPES = {
-    "float32": (4, "float", "float32"),
-    "float64": (8, "double", "float64"),
-    "float16": (2, "half", "c10::half", "float16"),
-    "bfloat16": (2, "bfloat16", "c10::bfloat16"),
-    "int8": (1, "char", "signed char", "int8"),
-    "uint8": (1, "byte", "unsigned char", "uint8"),
-    "int16": (2, "short", "short int", "int16"),
-    "int32": (4, "int", "int32"),
-    "int64": (8, "long", "long int", "int64"),
-    "bool": (1, "bool"),
-    "float8_e4m3fn": (1, "float8_e4m3fn", "c10::float8_e4m3fn"),
-    "float8_e5m2": (1, "float8_e5m2", "c10::float8_e5m2"),
-    "complex64": (8, "complexfloat", "c10::complex<float>"),
-    "complex128": (16, "complexdouble", "c10::complex<double>"),
-}
-"""dtype → its bytes, and how NCCL's metadata and recorded inputs spell it, in lower case."""
-SPELLED = {spelling: (dtype, int(size)) for dtype, (size, *spellings) in DTYPES.items() for spelling in spellings}
 LARGEST = 1 << 56
 """Limit of elements; larger numbers are recording errors."""
 
@@ -226,9 +209,7 @@ def _described(
         described = CollectiveKind(_canonical(called), _group(label, about if group else "", n), dtype, members, n)
         kind_of_sample[i] = kinds.setdefault(described, len(kinds))
     kind, ordered = kind_of_sample[row], tuple(kinds)
-    elements = np.maximum(
-        _integer(trace, "In msg nelems", rows, record), _integer(trace, "Out msg nelems", rows, record)
-    )
+    elements = np.maximum(_integer(trace, SENT, rows, record), _integer(trace, RECEIVED, rows, record))
     elements = np.where(elements >= 0, elements, _elements_of_inputs(trace, dims, kind, ordered))
     known = (elements >= 0) & (elements < LARGEST) & (width[row] > 0)
     return ordered, kind, np.where(known, elements.clip(0, LARGEST) * width[row], -1)
@@ -241,7 +222,7 @@ def _canonical(name: str) -> str:
 
 def _dtype(spelled: str) -> tuple[str, int]:
     """(dtype, bytes of an element or 0)."""
-    return SPELLED.get(spelled.lower(), (spelled[:LONGEST_TEXT] or UNKNOWN, 0))
+    return message_dtype(spelled) or (spelled[:LONGEST_TEXT] or UNKNOWN, 0)
 
 
 def _group(name: str, about: str, ranks: int) -> str:
