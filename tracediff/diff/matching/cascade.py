@@ -148,7 +148,7 @@ def _with_rest_of_calls(matches: list[Match], left: Leftover) -> list[Match]:
             places = by_call[side].get(item.node, ())
             if len(places) == 1:
                 (place,) = places
-                wider[place][1 + side].append(item)
+                (wider[place][1], wider[place][2])[side].append(item)
     left.take(wider)
     return wider
 

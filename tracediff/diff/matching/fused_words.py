@@ -45,11 +45,11 @@ class FusedWords:
 
     def pairs(self, i: Int64, j: Int64) -> Floats:
         """float64[len(i)]: the same of ``i[k]`` and ``j[k]``."""
-        keys = []
-        for side, positions in enumerate((i, j)):
-            words, pair = self._gathered(side, positions)
-            keys.append(pair * len(self._marked) + words)
-        both = np.intersect1d(*keys, assume_unique=True) // max(len(self._marked), 1)
+        mine, theirs = (
+            pair * len(self._marked) + words
+            for words, pair in (self._gathered(side, positions) for side, positions in ((0, i), (1, j)))
+        )
+        both = np.intersect1d(mine, theirs, assume_unique=True) // max(len(self._marked), 1)
         return _part(np.bincount(both, minlength=len(i)), self._size[0][i], self._size[1][j])
 
     def _gathered(self, side: int, positions: Int64) -> tuple[Int64, Int64]:
@@ -77,4 +77,5 @@ def _rows(rows: list[list[int]]) -> tuple[Int64, Int64, Int64]:
 
 
 def _part(shared: Int64, one: Int64, other: Int64) -> Floats:
-    return shared / np.maximum(one + other - shared, 1)
+    part: Floats = shared / np.maximum(one + other - shared, 1)
+    return part

@@ -104,21 +104,20 @@ def _moved(similarity: Similarity, gaps: Partners, partners: Partners) -> list[t
     """
     left = tuple(np.flatnonzero(side < 0) for side in partners)
     gap = gaps[1][left[1]]
-    first, end, middle = (
-        np.searchsorted(gap, gaps[0][left[0]] + shift, side)
-        for shift, side in ((-NEAR, "left"), (NEAR, "right"), (0, "left"))
-    )
-    first, end = np.maximum(first, middle - MOST_NEAR // 2), np.minimum(end, middle + MOST_NEAR // 2)
+    here = gaps[0][left[0]]
+    middle = np.searchsorted(gap, here)
+    first = np.maximum(np.searchsorted(gap, here - NEAR), middle - MOST_NEAR // 2)
+    end = np.minimum(np.searchsorted(gap, here + NEAR, "right"), middle + MOST_NEAR // 2)
     near: list[tuple[Int64, Int64, Floats]] = []
-    for i, begin, stop in zip(left[0].tolist(), first.tolist(), end.tolist(), strict=True):
-        twin = similarity.twin_of[0][i]
-        places = left[1][begin:stop] if twin < 0 else left[1][left[1] == twin]
-        if not len(places):
+    for place, begin, stop in zip(left[0].tolist(), first.tolist(), end.tolist(), strict=True):
+        twin = similarity.twin_of[0][place]
+        others = left[1][begin:stop] if twin < 0 else left[1][left[1] == twin]
+        if not len(others):
             continue
-        score = similarity.row(i, places)
-        kept = np.argsort(-score, kind="stable")[:MOST_PARTNERS]
-        kept = kept[score[kept] >= STRONG]
-        near.append((np.full(len(kept), i), places[kept], score[kept]))
+        alike = similarity.row(place, others)
+        kept = np.argsort(-alike, kind="stable")[:MOST_PARTNERS]
+        kept = kept[alike[kept] >= STRONG]
+        near.append((np.full(len(kept), place), others[kept], alike[kept]))
     if not near:
         return []
     i, j, score = (np.concatenate(column) for column in zip(*near, strict=True))
