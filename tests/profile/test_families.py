@@ -1,5 +1,6 @@
 """Families of kernels and ops, on the real traces and by a user's own rules."""
 
+import csv
 import pickle
 import re
 from collections import Counter
@@ -15,9 +16,11 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.read import read_trace
 from tracediff.profile.kernels.families import (
     DEFAULT,
+    NEXT_WORD,
     RULES,
     Families,
     _built_in,
+    _words,
     family_of,
     family_of_kernel,
     read_rules,
@@ -245,8 +248,48 @@ def test_a_missing_file_of_rules_is_refused_in_one_line(tmp_path):
 
 
 def test_rules_ignore_case_like_python():
-    rules = [(family, re.compile("|".join(patterns.split()), re.IGNORECASE)) for family, patterns in RULES]
+    rules = [
+        (family, re.compile("|".join(NEXT_WORD.sub("_", p) for p in patterns.split()), re.I))
+        for family, patterns in RULES
+    ]
     recorded = (Path(__file__).parent / "display_names.tsv").read_text().splitlines()
-    for line in recorded:
-        for name in (line, line.swapcase()):
-            assert _built_in(name, False) == next((f for f, p in rules if p.search(name)), None), name
+    for name in recorded:
+        words = _words(name)
+        for text in (words, words.upper()):
+            assert _built_in(name, False) == next((f for f, p in rules if p.search(text)), None), name
+
+
+LIBRARIES = {"TensorRT-LLM", "FlashInfer", "vLLM", "SGLang", "AITER", "Sage", "DeepGEMM", "CUTLASS", "cuDNN", "cuBLAS"}
+NAMED = list(
+    csv.DictReader(
+        (Path(__file__).parent / "families.tsv").open(encoding="utf-8"), delimiter="\t", quoting=csv.QUOTE_NONE
+    )
+)
+"""Names of kernels as profilers record them, by the library that brings them."""
+
+
+@pytest.mark.parametrize("library", sorted(LIBRARIES | {"Triton", "Inductor"}))
+def test_kernels_of_libraries_have_their_families(library):
+    rows = [row for row in NAMED if row["library"] == library]
+    assert rows
+    found = {row["name"]: family_of_kernel(row["name"], None) for row in rows}
+    assert found == {row["name"]: row["family"] for row in rows}
+
+
+def test_the_table_of_names_is_one_of_many_names():
+    assert len({row["name"] for row in NAMED}) == len(NAMED) >= 150
+    assert {row["library"] for row in NAMED} == LIBRARIES | {"Triton", "Inductor"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("TopKTopPSamplingFromProbKernel", "top_k_top_p_sampling_from_prob_kernel"),
+        ("void flashinfer::norm::RMSNormKernel<8u, cutlass::half_t>", "void ::norm::rms_norm_kernel<8u, >"),
+        ("_ZN5aiter24add_rmsnorm_quant_kernelILi256EEEvPT_", "aiter::add_rmsnorm_quant_kernel"),
+        ("_ZN5aiter999short", "aiter::short"),
+        ("kernel_cutlass_kernel_quackRMSNorm_object_at__tensorptrfp8", "quack_rms_norm"),
+    ],
+)
+def test_rules_search_the_words_of_a_name(name, words):
+    assert _words(name) == words

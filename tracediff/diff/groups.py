@@ -133,42 +133,42 @@ class WorkTime:
     unattributed_control: int = 0
     unattributed_test: int = 0
 
-    @property
+    @cached_property
     def unattributed(self) -> int:
         """Change by work that is kept out of matching."""
         return self.unattributed_test - self.unattributed_control
 
-    @property
+    @cached_property
     def control(self) -> int:
         """Σ durations on the control side."""
         return sum(g.control_ns for g in self.groups) + self.unattributed_control
 
-    @property
+    @cached_property
     def test(self) -> int:
         """Σ durations on the test side."""
         return sum(g.test_ns for g in self.groups) + self.unattributed_test
 
-    @property
+    @cached_property
     def delta(self) -> int:
         """test − control."""
         return self.test - self.control
 
-    @property
+    @cached_property
     def matched(self) -> int:
         """Change within groups that have members on both sides and name a partner."""
         return sum(g.delta for g in self.groups if g.control and g.test and g.level not in PLACED)
 
-    @property
+    @cached_property
     def placed(self) -> int:
         """Change within groups of one module or family that are too wide to name a partner."""
         return sum(g.delta for g in self.groups if g.level in PLACED)
 
-    @property
+    @cached_property
     def added(self) -> int:
         """Change by groups that only the test side has."""
         return sum(g.delta for g in self.groups if not g.control)
 
-    @property
+    @cached_property
     def removed(self) -> int:
         """Change by groups that only the control side has."""
         return sum(g.delta for g in self.groups if not g.test)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Hashable, Sequence
 
@@ -82,6 +83,25 @@ def _walk_back(history: list[dict[int, int]], i: int, j: int) -> Pairs:
             pairs.append((i, j))
         i, j = from_i, from_j
     return pairs[::-1]
+
+
+def ascending(pairs: Pairs) -> Pairs:
+    """A longest chain of ``pairs`` that ascends on both sides (patience sorting)."""
+    anchors = sorted(set(pairs))
+    tops: list[int] = []
+    piles: list[int] = []
+    before: list[int] = []
+    for k, (_, y) in enumerate(anchors):
+        pile = bisect_left(tops, y)
+        before.append(piles[pile - 1] if pile else -1)
+        tops[pile : pile + 1] = [y]
+        piles[pile : pile + 1] = [k]
+    chain, k = [], piles[-1] if piles else -1
+    while k >= 0:
+        chain.append(anchors[k])
+        k = before[k]
+    chain.reverse()
+    return [p for p, q in zip(chain, [(-1, -1), *chain], strict=False) if p[0] > q[0]]
 
 
 def within_gaps(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:

@@ -142,15 +142,13 @@ def _with_rest_of_calls(matches: list[Match], left: Leftover) -> list[Match]:
                 for item in items:
                     if item.op is not None:
                         found[item.node].add(place)
-    wider = list(matches)
+    wider = [(level, list(control), list(test), shared) for level, control, test, shared in matches]
     for side, items in enumerate((left.control, left.test)):
         for item in items:
             places = by_call[side].get(item.node, ())
             if len(places) == 1:
                 (place,) = places
-                level, *sides, shared = wider[place]
-                sides[side] = [*sides[side], item]
-                wider[place] = (level, sides[0], sides[1], shared)
+                (wider[place][1], wider[place][2])[side].append(item)
     left.take(wider)
     return wider
 

@@ -9,20 +9,23 @@ of the same operators.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
 from tracediff.aggregate.call_tree import CallTree
-from tracediff.diff.matching.align import align, equal_in_turn
+from tracediff.diff.matching.align import align, ascending, equal_in_turn
 from tracediff.diff.matching.batch_ratio import shape_key
 from tracediff.diff.matching.call_pairs import STEADY
-from tracediff.diff.matching.items import Item, computes
+from tracediff.diff.matching.items import Item
+from tracediff.diff.matching.joined import Joined
 from tracediff.diff.matching.match import Leftover, Match
 from tracediff.diff.matching.origins import VIEWS, base_name
 
 PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""
+LONGEST_OP = 16
+"""Words in the name of an operator."""
 
 
 def by_fusion(left: Leftover, matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
@@ -42,59 +45,74 @@ def by_fusion(left: Leftover, matches: list[Match], trees: tuple[CallTree, CallT
 def _in_phase(a: list[Item], b: list[Item], matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
     products = _products(a, b, trees)
     heavy = [m for m in matches if m[1][0].family in STEADY]
-    anchors = _in_order([(_first(m[1]), _first(m[2])) for m in heavy] + [(i.order, j.order) for i, j in products])
-    groups = _Groups()
+    anchors = ascending([(_first(m[1]), _first(m[2])) for m in heavy] + [(i.order, j.order) for i, j in products])
+    joined: Joined[int] = Joined()
     for i, j in products:
-        groups.join(i, j)
+        joined.join(id(i), id(j))
     sides = (_by_gap(a, [x for x, _ in anchors]), _by_gap(b, [y for _, y in anchors]))
     for gap in sorted(sides[0].keys() & sides[1].keys()):
         here = sides[0][gap], sides[1][gap]
         for items, others, tree in ((here[0], here[1], trees[0]), (here[1], here[0], trees[1])):
             unfused = [i for i in items if not i.fused]  # two fused kernels are partners by their order, if at all
-            _give_to_kernels(unfused, [k for k in others if k.fused], tree, groups)
-    return groups.matches(a, b)
+            _give_to_kernels(unfused, [k for k in others if k.fused], tree, joined)
+    return _matches(joined, a, b)
 
 
-class _Groups:
-    """Items that belong together, joined two by two."""
-
-    def __init__(self) -> None:
-        self._root: dict[int, int] = {}
-
-    def _find(self, member: int) -> int:
-        while self._root.setdefault(member, member) != member:
-            member = self._root[member]
-        return member
-
-    def join(self, a: Item, b: Item) -> None:
-        """Put two items into one group."""
-        self._root[self._find(id(a))] = self._find(id(b))
-
-    def matches(self, a: list[Item], b: list[Item]) -> list[Match]:
-        """The groups that hold items of both sides."""
-        groups: dict[int, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
-        for side, items in enumerate((a, b)):
-            for item in items:
-                if id(item) in self._root:
-                    groups[self._find(id(item))][side].append(item)
-        return [("fusion", *sides, None) for sides in groups.values() if all(sides)]
+def _matches(joined: Joined[int], a: list[Item], b: list[Item]) -> list[Match]:
+    """The groups that hold items of both sides."""
+    place = {member: number for number, group in enumerate(joined.groups()) for member in group}
+    groups: dict[int, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
+    for side, items in enumerate((a, b)):
+        for item in items:
+            if id(item) in place:
+                groups[place[id(item)]][side].append(item)
+    return [("fusion", *sides, None) for sides in groups.values() if all(sides)]
 
 
-def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, groups: _Groups) -> None:
+def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, joined: Joined[int]) -> None:
     """Join each item to the first of ``kernels`` that computes its operator (or one further out), and kernels that
     share an operator.
     """
+    chains = [list(_lists(item, tree)) for item in items] if kernels else []
+    computing = _computing(kernels, {op for chain in chains for op in chain})
+    names = {k.name for k in kernels}
     owner: dict[str, Item] = {}
-    for item in items:
-        for op in _lists(item, tree):
-            computing = [k for k in kernels if k.name != item.name and computes(k.fused, op)]
-            if not computing:
+    seen: set[tuple[str, str]] = set()
+    for item, chain in zip(items, chains, strict=False):
+        own_name = item.name if item.name in names else ""
+        for op in chain:
+            first = next((k for k in computing.get(op, ()) if k.name != item.name), None)
+            if first is None:
                 continue
-            groups.join(item, owner.setdefault(op, computing[0]))
-            if not VIEWS.match(op):
-                for kernel in computing[1:]:
-                    groups.join(kernel, computing[0])
+            joined.join(id(item), id(owner.setdefault(op, first)))
+            if not VIEWS.match(op) and (op, own_name) not in seen:
+                seen.add((op, own_name))
+                for kernel in computing[op]:
+                    if kernel.name != own_name:
+                        joined.join(id(kernel), id(first))
             break
+
+
+def _computing(kernels: list[Item], ops: set[str]) -> dict[str, list[Item]]:
+    """Base name of an operator → the kernels whose lists hold it, in order: a list is searched for all of ``ops`` at
+    once, by as many of its words as an operator has.
+    """
+    lengths = sorted({op.count("_") + 1 for op in ops if op.count("_") < LONGEST_OP})
+    holds: dict[tuple[str, ...], set[str]] = {}
+    found: dict[str, list[Item]] = defaultdict(list)
+    for kernel in kernels:
+        if kernel.fused not in holds:
+            lists = [entry.split("_") for entry in kernel.fused]
+            holds[kernel.fused] = {
+                op
+                for words in lists
+                for length in lengths
+                for k in range(len(words) - length + 1)
+                if (op := "_".join(words[k : k + length])) in ops
+            }
+        for op in holds[kernel.fused]:
+            found[op].append(kernel)
+    return found
 
 
 def _lists(item: Item, tree: CallTree) -> Iterable[str]:
@@ -141,25 +159,6 @@ def _dimensions(item: Item, tree: CallTree) -> Hashable:
 
 def _first(items: list[Item]) -> int:
     return min(item.order for item in items)
-
-
-def _in_order(anchors: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """A longest chain of anchors that ascends on both sides (patience sorting)."""
-    anchors = sorted(set(anchors))
-    tops: list[int] = []
-    piles: list[int] = []
-    before: list[int] = []
-    for k, (_, y) in enumerate(anchors):
-        pile = bisect_left(tops, y)
-        before.append(piles[pile - 1] if pile else -1)
-        tops[pile : pile + 1] = [y]
-        piles[pile : pile + 1] = [k]
-    chain, k = [], piles[-1] if piles else -1
-    while k >= 0:
-        chain.append(anchors[k])
-        k = before[k]
-    chain.reverse()
-    return [p for p, q in zip(chain, [(-1, -1), *chain], strict=False) if p[0] > q[0]]
 
 
 def _by_gap(items: list[Item], anchors: list[int]) -> dict[int, list[Item]]:

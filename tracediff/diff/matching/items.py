@@ -116,8 +116,3 @@ def fused_list(name: str) -> tuple[str, ...]:
     """
     found = FUSED_LIST.search(name) if is_generated(name) else None
     return (found["ops"],) if found else ()
-
-
-def computes(fused: tuple[str, ...], op: str) -> bool:
-    """Whether a fused kernel's operators hold the base name ``op``."""
-    return any(f"_{op}_" in f"_{entry}_" for entry in fused)

@@ -7,17 +7,15 @@ another heuristic the algorithm of a matrix product. Each is evidence, and the o
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracediff.diff.matching.fused_words import Floats, FusedWords, Int64
 from tracediff.diff.matching.items import Item
 from tracediff.profile.kernels.families import OTHER
-
-Floats = NDArray[np.float64]
 
 FORBIDDEN, LEAST = -1e9, 0.04
 """Score of two pieces of work that cannot be the same, and the least of those that can."""
@@ -29,95 +27,102 @@ DURATION = 0.12
 LARGEST_DURATION = 0.3
 SAME_GRID, GRIDS_RECUR = 0.05, 0.6
 """Weight of an equal launch shape; what is added to it as far as the launch shapes of one side recur on the other."""
-WORD = re.compile(r"[a-z0-9]+")
 STEADY = ("gemm", "conv", "attention")
 """Families whose kernels change their names with their sizes, so that the family says more of them."""
 STEADY_FAMILY = 0.5
+NONE = -1
+"""The code of what work does not have: a family, a launch shape, a twin."""
 
 
 class Similarity:
-    """The scores of all pairs of two sequences of work, row by row.
+    """The scores of pairs of two sequences of work, computed for those pairs that are asked for.
 
-    Work of one name is scored once; durations are compared after the factor that both sides' families have in common
-    (`calibrate`) is taken off.
+    Durations are compared after the factor that both sides' families have in common (`calibrate`) is taken off.
 
     Attributes:
-        twins: control → test, where a name occurs once on both sides with one launch shape, and launch shapes recur.
+        names: int64 of each side: codes of category and match name, the same on both sides.
+        twin_of: int64 of each side: the other's position of the only piece of its name and launch shape, where it is
+            the only one here, too, and launch shapes recur; −1 for none.
     """
 
     def __init__(self, control: Sequence[Item], test: Sequence[Item]) -> None:
-        self._control, self._test = control, test
-        self._kind = _kinds(control), _kinds(test)
-        self._names = _name_scores(*(_first_of(*side) for side in zip((control, test), self._kind, strict=True)))
+        sides = control, test
+        self.names = _coded(sides, lambda i: i.match[:2])
+        self._kind = _coded(sides, lambda i: (i.family, i.match[0]) if i.family != OTHER else None)
+        self._shape = _coded(sides, lambda i: i.work.launch_shape or None)
+        self._family = _coded(sides, lambda i: i.family)
+        self._of_family = np.array([STEADY_FAMILY if i.family in STEADY else SAME_FAMILY for i in control])
+        self._fused = _flags(sides, lambda i: bool(i.fused))
+        self._bare = _flags(sides, lambda i: i.op is None)
+        self._words = FusedWords(control, test)
         self._log = _log_durations(control), _log_durations(test)
-        self._factor: dict[str, float] = {}
-        self._shape = _shapes(control, test)
+        self._expected = self._log[0]
         recurring = _recurring(control, test)
         self._grid = SAME_GRID + GRIDS_RECUR * recurring
-        self.twins = _twins(control, test) if recurring >= 0.5 else {}
-        self._single = np.isin(np.arange(len(test)), list(self.twins.values()), invert=True)
-        self._bare = tuple(np.array([i.op is None for i in side], bool) for side in (control, test))
+        self.twin_of = np.full(len(control), NONE), np.full(len(test), NONE)
+        for i, j in (_twins(control, test) if recurring >= 0.5 else {}).items():
+            self.twin_of[0][i], self.twin_of[1][j] = j, i
 
-    def row(self, i: int) -> Floats:
-        """float64[len(test)]: scores of the control's ``i``-th piece with every piece of the test."""
-        names = self._names[self._kind[0][i]][self._kind[1]]
-        expected = self._log[0][i] + self._factor.get(self._control[i].family, self._factor.get("", 0.0))
-        apart = np.minimum(DURATION * np.abs(self._log[1] - expected), LARGEST_DURATION)
-        differs = (self._shape[1] != self._shape[0][i]) & (self._shape[0][i] >= 0) & (self._shape[1] >= 0)
+    def row(self, i: int, j: Int64) -> Floats:
+        """float64[len(j)]: scores of the control's ``i``-th piece with the pieces ``j`` of the test."""
+        fused = self._words.row(i, j) if self._fused[0][i] and self._fused[1][j].any() else None
+        return self._scores(i, j, fused)
+
+    def pairs(self, i: Int64, j: Int64) -> Floats:
+        """float64[len(i)]: scores of the control's ``i[k]`` with the test's ``j[k]``."""
+        fused = self._words.pairs(i, j) if (self._fused[0][i] & self._fused[1][j]).any() else None
+        return self._scores(i, j, fused)
+
+    def _scores(self, i: int | Int64, j: Int64, fused: Floats | None) -> Floats:
+        (shape, other_shape), (twin, other_twin) = (
+            (self._shape[0][i], self._shape[1][j]),
+            (self.twin_of[0][i], self.twin_of[1][j]),
+        )
+        names = np.where((self._kind[0][i] == self._kind[1][j]) & (self._kind[1][j] >= 0), self._of_family[i], 0.0)
+        if fused is not None:
+            by_words = FUSED_LEAST + (FUSED_MOST - FUSED_LEAST) * fused
+            names = np.where(self._fused[0][i] & self._fused[1][j], by_words, names)
+        names = np.where(self.names[0][i] == self.names[1][j], SAME_NAME, names)
+        apart = np.minimum(DURATION * np.abs(self._log[1][j] - self._expected[i]), LARGEST_DURATION)
+        differs = (other_shape != shape) & (shape >= 0) & (other_shape >= 0)
         score: Floats = names - apart - self._grid * differs
-        allowed = (score >= LEAST) & (self._bare[0][i] | self._bare[1]) & self._single
-        if i in self.twins:
-            allowed = np.arange(len(allowed)) == self.twins[i]
-        return np.where(allowed, score, FORBIDDEN)
+        allowed = (score >= LEAST) & (self._bare[0][i] | self._bare[1][j]) & (other_twin < 0)
+        return np.where(np.where(twin >= 0, twin == j, allowed), score, FORBIDDEN)
 
-    def score(self, i: int, j: int) -> float:
-        """The score of one pair."""
-        return float(self.row(i)[j])
+    def comparable(self) -> tuple[Int64, Int64]:
+        """The positions of each side whose work any of the other side can be the same as: one of its name or family, or
+        both fused.
+        """
+        found = []
+        for side, other in ((0, 1), (1, 0)):
+            has_kind = (self._kind[side] >= 0) & np.isin(self._kind[side], self._kind[other])
+            fused = self._fused[side] & self._fused[other].any()
+            found.append(np.flatnonzero(has_kind | fused | np.isin(self.names[side], self.names[other])))
+        return found[0], found[1]
 
-    def calibrate(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """Take as each family's factor between the sides the median of ``pairs``; that of all where it has few."""
-        ratios: dict[str, list[float]] = {"": []}
-        for i, j in pairs:
-            ratio = float(self._log[1][j] - self._log[0][i])
-            for family in ("", self._control[i].family):
-                ratios.setdefault(family, []).append(ratio)
-        self._factor = {family: float(np.median(found)) for family, found in ratios.items() if len(found) >= 3}
-
-
-def _kinds(items: Sequence[Item]) -> NDArray[np.int64]:
-    """int64[n]: the code of each item's name and family."""
-    codes: dict[tuple[object, ...], int] = {}
-    return np.array([codes.setdefault((i.match[:2], i.family, i.fused), len(codes)) for i in items], np.int64)
-
-
-def _first_of(items: Sequence[Item], kind: NDArray[np.int64]) -> list[Item]:
-    _, first = np.unique(kind, return_index=True)
-    return [items[k] for k in first.tolist()]
+    def calibrate(self, i: Int64, j: Int64) -> None:
+        """Take as each family's factor between the sides the median of the pairs of ``i`` and ``j``; that of all where
+        it has few.
+        """
+        ratios = self._log[1][j] - self._log[0][i]
+        families = self._family[0]
+        common = float(np.median(ratios)) if len(ratios) >= 3 else 0.0
+        factors = np.full(int(families.max(initial=0)) + 1, common)
+        for family in np.unique(families[i]):
+            if np.count_nonzero(mine := families[i] == family) >= 3:
+                factors[family] = np.median(ratios[mine])
+        self._expected = self._log[0] + factors[families]
 
 
-def _name_scores(control: list[Item], test: list[Item]) -> Floats:
-    """float64[kinds, kinds] by names, fused operators and families; 0 where two cannot be the same."""
-    words = [[_words(i) for i in side] for side in (control, test)]
-    out = np.zeros((len(control), len(test)))
-    for x, a in enumerate(control):
-        for y, b in enumerate(test):
-            out[x, y] = _name_score(a, b, words[0][x], words[1][y])
-    return out
+def _coded(sides: tuple[Sequence[Item], ...], key: Callable[[Item], Hashable]) -> tuple[Int64, Int64]:
+    """int64 of each side: one number for each ``key``, −1 for None."""
+    codes: dict[Hashable, int] = {None: NONE}
+    control, test = (np.array([codes.setdefault(key(i), len(codes) - 1) for i in side], np.int64) for side in sides)
+    return control, test
 
 
-def _name_score(a: Item, b: Item, a_words: Counter[str], b_words: Counter[str]) -> float:
-    if a.match[:2] == b.match[:2]:
-        return SAME_NAME
-    if a.fused and b.fused:
-        shared = sum((a_words & b_words).values()) / max(sum((a_words | b_words).values()), 1)
-        return FUSED_LEAST + (FUSED_MOST - FUSED_LEAST) * shared
-    if a.family == b.family != OTHER and a.match[0] == b.match[0]:
-        return STEADY_FAMILY if a.family in STEADY else SAME_FAMILY
-    return 0.0
-
-
-def _words(item: Item) -> Counter[str]:
-    return Counter(word for entry in item.fused for word in WORD.findall(entry.replace("_", " ")))
+def _flags(sides: tuple[Sequence[Item], ...], key: Callable[[Item], bool]) -> tuple[NDArray[np.bool_], ...]:
+    return tuple(np.array([key(i) for i in side], bool) for side in sides)
 
 
 def _log_durations(items: Sequence[Item]) -> Floats:
@@ -146,13 +151,3 @@ def _twins(control: Sequence[Item], test: Sequence[Item]) -> dict[int, int]:
     both = places[0].keys() & places[1].keys()
     found = {places[0][key][0]: places[1][key][0] for key in both if len(places[0][key]) == len(places[1][key]) == 1}
     return {i: j for i, j in found.items() if control[i].op is None or test[j].op is None}
-
-
-def _shapes(control: Sequence[Item], test: Sequence[Item]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    codes: dict[str, int] = {}
-
-    def coded(items: Sequence[Item]) -> NDArray[np.int64]:
-        shapes = (i.work.launch_shape for i in items)
-        return np.array([codes.setdefault(s, len(codes)) if s else -1 for s in shapes], np.int64)
-
-    return coded(control), coded(test)

@@ -1,8 +1,9 @@
-"""Families: one table of (pattern on the name) → family; the first match decides (docs/families.md)."""
+"""Families: one table of (pattern on the words of the name) → family; the first match decides (docs/families.md)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,28 +21,39 @@ ONNX_EVENT = "_(?:kernel_time|fence_(?:before|after))$"
 """How ONNX Runtime's events end."""
 
 RULES: tuple[tuple[str, str], ...] = (
-    ("wait", r"spin_?kernel (?<![a-z])sleep busy_?wait"),
+    ("wait", r"spin_?kernel (?<![a-z])sleep busy_?wait delay_?stream"),
     # generated: a template is what it was made from, anything else is several ops in one
     ("attention", followed("triton_tem_", "attention|flex|sdpa")),
     ("conv", followed("triton_tem_", "conv")),
     ("gemm", r"triton_tem_"),
     ("fused", r"^(?:graph_\d+_)?(?:triton_(?:poi|red|per|for|spl|unk|fused)|triton__|cpp_fused) nvfuser"),
     (COMMUNICATION, r"c10d:: all_?reduce all_?gather reduce_?scatter all_?to_?all all2all record_param_comms"),
-    ("memset", r"memset fillBuffer FillFunctor aten::(?:new_)?(?:zeros|ones|full|fill|zero)(?:_like)?_?\b"),
+    ("memset", r"mem_?set fillBuffer FillFunctor aten::(?:new_)?(?:zeros|ones|full|fill|zero)(?:_like)?_?\b"),
     # what names a bigger thing beside what it does to it
     (
         "copy",
-        "reshape_and_cache store_kv concat_and_cache _foreach_copy "
-        + followed("multi_tensor_apply", "native::Copy<", gap="."),
+        "reshape_and_cache store_kv append_paged_kv (?:mla|kv)_(?:kv_)?buffer concat_and_cache _foreach_copy "
+        "expandInputRows " + followed("multi_tensor_apply", "native::Copy<", gap="."),
     ),
-    ("pointwise", r"rotary (?<![a-z])rope(?![a-z]) reducer::mul_out moe_sum"),
+    (
+        "pointwise",
+        r"rotary (?<![a-z])rope(?![a-z]) reducer::mul_out moe_sum moe::dev::(?:activation|finalize) finalizeMoe "
+        r"doActivation",
+    ),
     # which expert each token goes to
-    ("sort", r"routing(?:Indices|Main|Init|::) moe_?(?:align|sort|topk) MoeSorting topk_?gating expert_(?:tokens|map)"),
-    ("reduction", rf"{followed('linalg_', 'norm')} aten::(?:_foreach_)?norm\b Norm(?:Two|One|Zero)?Ops LpNorm"),
+    (
+        "sort",
+        r"routing(?:_?(?:Indices|Main|Init)|::) moe_?(?:align|sort|topk|fused_gate) top_?k_?(?:gating|renorm)"
+        r" expert_(?:tokens|maps?|ids|first) "
+        r"buildExpertMaps",
+    ),
+    ("reduction", rf"{followed('linalg_', 'norm')} aten::(?:_foreach_)?norm\b Norm_?(?:Two|One|Zero)?_?Ops LpNorm"),
     (
         "attention",
-        r"flash fmha scaled_dot_product attention attn (?<![a-z])mha_ cutlass[FB]_ sdpa fused_sdp multi_head "
-        r"transform_bias_rescale_qkv (?<![a-z])mla_ aiter(?:::|\d+)pa_ (?<![a-z])qk_int\d*_sv ^%?rpa-",
+        r"flash fmha scaled_dot_product attention attn (?<![a-z])mha(?![a-z]) cutlass_?[FB]_ sdpa fused_sdp multi_head "
+        r"transform_bias_rescale_qkv (?<![a-z])mla_ aiter::pa_ (?<![a-z])qk_int\d*_sv ^%?rpa- "
+        r"(?<![a-z])sage_(?:fwd|bwd) "
+        r"(?:paged|ragged)_?kv_?cache MergeStates mqa_logits kv_(?:indices|splits) (?<![a-z])xqa delta_rule",
     ),
     ("copy", r"permute_pooled_embs permute_(?:1D|2D)_ permute_(?:sparse|indices) recat_"),
     (
@@ -56,7 +68,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ("optimizer", r"^Optimizer\. FusedSgd FusedAdagrad FusedLamb ApplyAdam"),
     (
         "norm",
-        r"norm(?!al(?!iz)) (?<![a-z])bn_ GammaBetaBackward RowwiseMoments ComputeInternalGradients ComputeFusedParams",
+        r"norm(?!al(?!iz)) (?<![a-z0-9_])bn_ GammaBetaBackward RowwiseMoments ComputeInternalGradients "
+        r"ComputeFusedParams",
     ),
     (
         "loss",
@@ -68,25 +81,25 @@ RULES: tuple[tuple[str, str], ...] = (
     ("pool", r"(?:max|avg|average|adaptive|fractional|lp|global)_?pool pooling"),
     (
         "gemm",
-        rf"(?:cudnn|miopen|mkldnn)_rnn RNN_block {followed('persist', 'LSTM|GRU|RNN')} "
+        rf"(?:cudnn|mi_?open|mkldnn)_rnn RNN_block {followed('persist', 'LSTM|GRU|RNN')} "
         r"aten::(?:lstm|gru|rnn_tanh|rnn_relu)\b dot_general",  # XLA runs its products as convolutions
     ),
     (
         "conv",
-        r"conv(?!ert|ex) dgrad wgrad fprop implicit_gemm igemm winograd miopen SubTensorOp Im2Col Col2Im im2d2col "
+        r"conv(?!ert|ex) dgrad wgrad fprop implicit_gemm igemm winograd mi_?open SubTensorOp Im2Col Col2Im im2d2_?Col "
         r"cudnn",
     ),
     (
         "gemm",
-        r"(?<!fb)gemm gemv "
+        r"gemm gemv "
         r"aten::(?:add)?(?:mm|bmm|mv|linear|matmul|baddbmm|einsum|tensordot|dot|vdot|addr|ger|outer|_scaled_mm|_grouped_mm)\b",
     ),
     (
         "gemm",
-        r"addmm matmul _mm\b mkldnn(?:::)?_linear mkl_linear cijk_ nvjet cutlass xmma splitK dot_kernel cublas "
-        r"fused_moe epilogue::impl ^bmm_ (?<![a-z])fmoe_",
+        r"addmm mat_?mul _mm\b mkldnn(?:::)?_linear mkl_linear cijk_ nvjet cutlass xmma split_?K dot_kernel cublas "
+        r"fused_moe epilogue::impl ^bmm_ (?<![a-z])fmoe_ moe_stage[12] marlin machete mul_mat_ moe_q\d_k",
     ),
-    ("quantise", r"(?<!un)quant(?!ile) fp8 cast_to_fp"),
+    ("quantise", r"(?<!un)(?<!un_)quant(?!ile) fp8 cast_to_fp"),
     ("copy", r"index_(?:elementwise|put|copy|add|fill|kernel) indexFunc indexing_backward scatter gather"),
     (
         "sort",
@@ -95,7 +108,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "rng",
-        r"dropout (?<![a-z])rand philox bernoulli uniform_ normal_ distribution_ multinomial exponential_ "
+        r"dropout (?<![a-z])rand sampling(?:_from|_kernel|::) philox bernoulli uniform_ "
+        r"normal_ distribution_ multinomial exponential_ "
         r"aten::normal\b",
     ),
     (
@@ -105,12 +119,12 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "reduction",
-        r"cum(?:sum|prod|max|min)\b cumulative (?<![a-z])scan DeviceScan logsumexp cub:: rocprim:: _sum_bitmatrix "
+        r"cum_?(?:sum|prod|max|min)\b cumulative (?<![a-z])scan log_?sum_?exp cub:: rocprim:: _sum_bitmatrix "
         r"count_nonzero grad_sum_to_size",
     ),
     (
         "copy",
-        r"memcpy copy CatArray (?<!aten::)(?:transpose|permute)(?!Backward) "
+        r"mem_?cpy copy CatArray (?<!aten::)(?:transpose|permute)(?!_?Backward) "
         r"aten::(?:to|clone|contiguous|type_as|_cat|concat|roll|flip|take)\b",
     ),
     (
@@ -123,7 +137,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "pointwise",
-        r"elementwise pointwise unrolled vectorized act_and_mul swiglu clamp_ offsets_range future_token_ids upsample "
+        r"element_?wise point_?wise unrolled vectorized (?:act|silu|gelu)_and_mul swiglu clamp_ "
+        r"offsets_range future_token_ids upsample "
         r"grid_sampl interpolat",
     ),
     (
@@ -161,14 +176,22 @@ RULES: tuple[tuple[str, str], ...] = (
     ("copy", r"data\sformatting ^%?(?:async|slice)-(?:start|done)\b"),
     ("fused", r"^triton_ ^fused_ FusionGroup TensorExprGroup (?:loop|input|output|custom)\sfusion\b"),
 )
-"""Families and their patterns, separated by white space; searched in the name in this order, ignoring case. The
-communication rule is for operators: `tracediff.runtimes` recognises communication kernels, so that family and state
+"""Families and their patterns, separated by white space; searched in the words of the name (`_words`) in this order.
+The communication rule is for operators: `tracediff.runtimes` recognises communication kernels, so that family and state
 agree.
 """
 
 AUTOGRAD_NODE = re.compile(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
 ESCAPE_OR_CAPITALS = re.compile(r"\\.|[A-Z]+")
-NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+NO_WORK = re.compile(
+    r"flashinfer|fbgemm|^kernel_cutlass_(?:kernel_)?|_object_at_.*"  # libraries; what the CuTe DSL writes around a name
+    r"|cutlass::\w+_t\b|__(?:nv|hip)_fp8\w*|Fp8KVCacheDataType",  # types of arguments
+    re.IGNORECASE | re.DOTALL,
+)
+"""Parts of a name that say nothing of what the kernel does, though they hold words that do."""
+MANGLED = re.compile(r"L[a-z]n?\d+E|S[0-9A-Z]?_|T\d?_|DF16|([1-9]\d{0,3})(?=[A-Za-z_])|.", re.DOTALL)
+"""An argument, a reference back, or the length of the identifier that follows."""
 
 
 @dataclass(frozen=True)
@@ -265,8 +288,26 @@ def _family(user_rules: tuple[tuple[str, str], ...], name: str, on_device: bool)
 
 
 def _built_in(name: str, on_device: bool) -> str | None:
-    rules, lower = _ON_DEVICE if on_device else _BUILT_IN, name.lower()
-    return next((family for family, pattern in rules if pattern.search(lower)), None)
+    rules, words = _ON_DEVICE if on_device else _BUILT_IN, _words(name)
+    return next((family for family, pattern in rules if pattern.search(words)), None)
+
+
+def _words(name: str) -> str:
+    """``name`` in lower case with ``_`` between the words of CamelCase, without what says nothing of the work; of
+    mangled names the identifiers.
+    """
+    plain = "::".join(_identifiers(name)) if name.startswith("_Z") else name
+    return NEXT_WORD.sub("_", NO_WORK.sub("", plain)).lower()
+
+
+def _identifiers(mangled: str) -> Iterator[str]:
+    """The identifiers of a mangled name, each of which follows its length."""
+    place = 0
+    while found := MANGLED.match(mangled, place):
+        place = found.end()
+        if found[1]:
+            place += int(found[1])
+            yield mangled[found.end() : place]
 
 
 def _as_op(node: str) -> str:
@@ -274,10 +315,14 @@ def _as_op(node: str) -> str:
     return "aten::" + NEXT_WORD.sub("_", node).lower()
 
 
-def _in_lower_case(pattern: str) -> str:
-    """``pattern`` for names in lower case, in which Python searches three times as fast as ignoring case."""
-    return ESCAPE_OR_CAPITALS.sub(lambda m: m[0] if m[0].startswith("\\") else m[0].lower(), pattern)
+def _in_words(pattern: str) -> str:
+    """``pattern`` for the words of names: in lower case, in which Python searches three times as fast as ignoring
+    case.
+    """
+    return ESCAPE_OR_CAPITALS.sub(
+        lambda m: m[0] if m[0].startswith("\\") else m[0].lower(), NEXT_WORD.sub("_", pattern)
+    )
 
 
-_BUILT_IN = tuple((family, re.compile(_in_lower_case("|".join(patterns.split())))) for family, patterns in RULES)
+_BUILT_IN = tuple((family, re.compile(_in_words("|".join(patterns.split())))) for family, patterns in RULES)
 _ON_DEVICE = tuple(rule for rule in _BUILT_IN if rule[0] != COMMUNICATION)
