@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tracediff.errors import did_you_mean, quoted, whole_number
+from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
 from tracediff.outputs import Output, check_outputs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -118,7 +118,7 @@ class GroupedOption(click.Option):
         nearest.
         """
         if value == "" or (self.multiple and value and "" in value):
-            raise click.BadParameter("It is empty; give a value, or leave the option out.", ctx, self)
+            raise TracediffError(max(self.opts, key=len), "is empty", "give a value, or leave the option out")
         try:
             return super().type_cast_value(ctx, value)
         except click.BadParameter as error:
