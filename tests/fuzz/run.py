@@ -28,6 +28,7 @@ WEIGHTS = {
     "execution": 3,
     "snapshot": 4,
     "manifest": 2,
+    "environment": 2,
     "settings": 1,
     "rules": 1,
 }

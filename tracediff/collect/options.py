@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from tracediff.collect.driver import ATTEMPTS, TIMEOUT_S, Collection
 from tracediff.collect.record import check_torch, import_torch
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
+from tracediff.environment import number_of
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
 from tracediff.temporary import temporary_file
 from tracediff.write import make_folder
@@ -197,7 +197,7 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     check_torch("tracediff collect")
     _check_backends(variants)
     device, out = options.device or _default_device(), Path(options.out)
-    if os.environ.get("RANK", "0") == "0":  # for other ranks, rank 0 has already started to fill the folder
+    if not number_of("RANK", 0):  # for other ranks, rank 0 has already started to fill the folder
         _prepare(out, options.overwrite, options.target)
     keys = ("workload", "target", "size", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
     settings: dict[str, Any] = {**{k: getattr(options, k) for k in keys}, "device": device, "arguments": rest}
