@@ -65,7 +65,8 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[str]) -> None:
                 raise _refusal(output, path, f"lies in {folder}, which is read", "write to another folder")
             for pattern in (p for p in patterns if _would_match(where, p, read)):
                 raise _refusal(output, path, f"matches {pattern}, which is read", "write to another folder")
-        for key in [where, *_file(path)]:
+        keys: list[str | Identity] = [where, *_file(path)]
+        for key in keys:
             if earlier.setdefault(key, output.option) != output.option:
                 raise _refusal(output, path, f"is also the output of {earlier[key]}", "write to another file")
 
