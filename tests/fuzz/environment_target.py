@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
 import sys
-import tempfile
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
 from build_trace import document, kernel, op, step
+from command_here import run_here
 from odd_values import text
-from tracediff_cli.main import main
 
 from fuzz.invariants import require
 from tracediff.errors import TracediffError
@@ -55,8 +51,7 @@ COMMANDS = (
     "check a.json b.json --junit -",
     "matrix a.json b.json a.json",
     "mcp . --list",
-    "doctor",
-    "collect --list",
+    "collect --show missing",
     "collect --help",
     "export --help",
     "--version",
@@ -86,7 +81,7 @@ def use_environment(content: bytes, folder: Path, random: Random) -> None:
         variables |= {name: random.choice(PYTHON[name]) for name in random.sample(list(PYTHON), 2)}
         code, printed, errors = _in_a_process(words, variables, folder)
     else:
-        code, printed, errors = _here(words, variables, folder)
+        code, printed, errors = run_here(words, variables, folder)
     require(code in CODES, f"exit code {code}: {errors[-500:]}")
     require(len(printed) < MOST_PRINTED, f"{len(printed):,} characters printed")
     lines = errors.splitlines()
@@ -95,36 +90,6 @@ def use_environment(content: bytes, folder: Path, random: Random) -> None:
         is_one = len(lines) == 1 or variables.get("TRACEDIFF_DEBUG")
         require(is_one and lines[-1].startswith("tracediff: error: "), f"not one line: {errors[-500:]}")
         raise TracediffError("tracediff", lines[-1], "as the line says")
-
-
-def _here(words: list[str], variables: dict[str, str], folder: Path) -> tuple[object, str, str]:
-    """(exit code, standard output, standard error) of the command in this process."""
-    output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    before = Path.cwd()
-    os.chdir(folder)
-    tempfile.tempdir = None  # so that TMPDIR is read again
-    try:
-        with ExitStack() as stack:
-            for context in (
-                patch.dict(os.environ, variables),
-                patch.object(sys, "argv", ["tracediff", *words]),
-                redirect_stdout(output),
-                redirect_stderr(errors),
-            ):
-                stack.enter_context(context)
-            main()
-    except SystemExit as ended:
-        return ended.code, _written(output), _written(errors)
-    finally:
-        os.chdir(before)
-        tempfile.tempdir = None
-    raise AssertionError("the command did not end")
-
-
-def _written(stream: io.TextIOWrapper) -> str:
-    stream.flush()
-    stream.seek(0)
-    return stream.read()
 
 
 def _in_a_process(words: list[str], variables: dict[str, str], folder: Path) -> tuple[object, str, str]:
