@@ -272,7 +272,7 @@ def gpu_summary(comparison: Comparison) -> Row:
 
 
 def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -> list[str]:
-    """Health notes with the counts of both sides, equal ones once, of very many the first; with ``codes`` only those."""
+    """Health notes with both sides' counts, equal ones once, of very many the first; with ``codes`` only those."""
     return first_notes(
         [
             f"{code} ({control:,} → {test:,}): {message}"
