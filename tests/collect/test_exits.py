@@ -39,7 +39,8 @@ def test_a_run_that_ends_itself_is_a_failed_one(tmp_path, monkeypatch, code, rea
     monkeypatch.setattr(driver, "POLL_S", 0.05)
     monkeypatch.setattr(driver, "child_command", lambda *_: [sys.executable, "-c", program])
     variant = parse_variant("eager", ())
-    collection = Collection(tmp_path, [variant], SETTINGS, 2, timeout_s=0.3)
+    timeout_s = 0.3 if "--timeout" in reason else 60
+    collection = Collection(tmp_path, [variant], SETTINGS, 2, timeout_s=timeout_s)
     assert collection.collect() == 1
     assert collection.failed == {"eager": reason}
     assert json.loads((tmp_path / "collection.json").read_text())["variants"][0]["failed"] == reason

@@ -152,12 +152,14 @@ class Collection:
         with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as process:
             try:
                 while True:
+                    has_ended = process.poll() is not None  # asked before what it wrote last is read
                     try:
                         errors = process.communicate(timeout=POLL_S)[1]
-                    except subprocess.TimeoutExpired as waiting:
+                        has_ended = True
+                    except subprocess.TimeoutExpired as waiting:  # processes that it started may have its output open
                         errors = waiting.stderr or b""
                         phase = self._show(variant, run, _phase(phase_file), phase)
-                    if process.poll() is not None:  # processes that the step started may still have its output open
+                    if has_ended:
                         return process.returncode, errors.decode(errors="replace")
                     if time.monotonic() > until:
                         process.kill()
