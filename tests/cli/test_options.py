@@ -143,6 +143,7 @@ def test_without_torch_collect_names_what_to_install(arguments, monkeypatch, tmp
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_tables_are_in_every_json_and_csv(tmp_path):
     out = tmp_path / "out.json"
     for command in ("check", "matrix"):

@@ -31,6 +31,7 @@ def compared(folder, factor):
     return load_sets([str(folder / "a"), str(folder / "b")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "result"), [(2.0, "slower"), (0.5, "faster")])
 def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, result):
     control, test = compared(tmp_path, factor)

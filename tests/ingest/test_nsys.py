@@ -83,6 +83,7 @@ def test_both_ranks_have_all_events_of_the_file(side, memsets, ranges):
     assert sum(int(np.isin(t.category, (cat.CPU_OP, cat.ANNOTATION)).sum()) for t in traces) == ranges
 
 
+@pytest.mark.slow
 @needs_formats
 def test_a_real_pair_is_compared_and_closes():
     diff = tracediff.compare(*(str(FOLDER / "nsys" / f"{side}.sqlite.gz") for side in ("before", "after")))
@@ -109,6 +110,7 @@ def test_the_same_events_have_the_same_account_in_both_formats(tmp_path):
     assert [state["delta_us"] for state in step_time["states"]] == [0] * len(step_time["states"])
 
 
+@pytest.mark.slow
 @given(events=trace_events())
 @settings(max_examples=40, deadline=None)
 def test_any_events_have_the_same_account_in_both_formats(tmp_path_factory, events):
