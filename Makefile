@@ -80,6 +80,7 @@ outputs: .venv/docs
 	$(BIN)/python docs/site/outputs.py
 
 bench: .venv/full
+	$(PIP) install -q -c constraints.txt --group bench
 	$(BIN)/python benchmarks/bench.py --hta-runs 2 --write
 
 # Collect the sample traces again; takes minutes, because of torch.compile.

@@ -11,6 +11,7 @@ LETTERS = st.sampled_from(["a", " ", "  ", "\n", "\n\n", "\r\n", "\u2028", "😀
 PARTS = st.tuples(st.one_of(LETTERS, st.text(max_size=8)), st.integers(1, 6000)).map(lambda pair: pair[0] * pair[1])
 
 
+@pytest.mark.slow
 @examples(200)
 @given(st.lists(PARTS, max_size=12).map("".join))
 @example("")

@@ -205,6 +205,7 @@ def test_a_table_that_cannot_be_made_is_reported(tmp_path):
     assert "stragglers" not in alone.to_json()
 
 
+@pytest.mark.slow
 def test_the_table_of_a_collection_has_another_name_now():
     now, before = run("collect", "--show", SAMPLES / "vit"), run("table", SAMPLES / "vit")
     assert now.exit_code == before.exit_code == 0

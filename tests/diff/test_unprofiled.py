@@ -51,6 +51,7 @@ def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, r
     assert row[-1].endswith("times without the profiler")
 
 
+@pytest.mark.slow
 def test_one_run_per_side_is_believed_but_proves_nothing(tmp_path):
     compared(tmp_path, 2.0)
     for folder in ("a", "b"):
