@@ -2,6 +2,7 @@
 
 import string
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from properties import examples
