@@ -5,7 +5,9 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
-SAMPLE := sample_traces/vit
+QUICK := -m "not (browser or hta or slow or torch or traces)"
+# The tests start some hundred processes, each of which would compile the library anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots clean frameworks docs outputs
 
@@ -14,7 +16,7 @@ demo: .venv/core
 
 # Lint, and the tests that need neither torch, HTA, Chromium nor the real traces; the last line counts the deselected tests.
 quick: lint
-	$(PYTEST) $(PARALLEL) -m "not (browser or hta or slow or torch or traces)"
+	$(PYTEST) $(PARALLEL) $(QUICK) --durations 5 --durations-min 2
 
 # The whole suite, on all cores. Tests whose requirements are missing are skipped.
 test: .venv/full
@@ -78,6 +80,7 @@ outputs: .venv/docs
 	$(BIN)/python docs/site/outputs.py
 
 bench: .venv/full
+	$(PIP) install -q -c constraints.txt --group bench
 	$(BIN)/python benchmarks/bench.py --hta-runs 2 --write
 
 # Collect the sample traces again; takes minutes, because of torch.compile.

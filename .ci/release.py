@@ -1,7 +1,7 @@
 """Builds what a release publishes, both distributions as sdist and wheel, into dist/, and checks it; publishes nothing.
 
 Files are those that git tracks; the texts render on PyPI; wheels and sdists install into a new environment and
-compare the sample traces outside of the checkout; version, changelog and tag agree.
+compare the sample traces outside of the checkout; every extra can be installed; version, changelog and tag agree.
 """
 
 from __future__ import annotations
@@ -100,12 +100,26 @@ def check_installed(version: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder) / "environment" / "bin"
         run = runner(Path(folder))
-        run(sys.executable, "-m", "venv", str(environment.parent))
-        pip = (str(environment / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile")
-        constraints = ("-c", str(ROOT / "constraints.txt"))
+        run(sys.executable, "-m", "venv", "--without-pip", str(environment.parent))
+        pip = (sys.executable, "-m", "pip", "--python", str(environment / "python"), "--disable-pip-version-check")
+        install = (*pip, "install", "-q", "--no-compile", "-c", str(ROOT / "constraints.txt"))
         for kind, options in (("*.whl", ()), ("*.tar.gz", ("--no-deps", "--force-reinstall"))):
-            run(*pip, *constraints, *options, *map(str, sorted(DIST.glob(kind))))
+            run(*install, *options, *map(str, sorted(DIST.glob(kind))))
             check_demo(run, str(environment / "tracediff"), version)
+        run(*install, "hatchling")  # builds the checkout
+        check_extras(run, (*install, "--dry-run", "--no-build-isolation"))
+
+
+def check_extras(run: Callable[..., str], resolve: tuple[str, ...]) -> None:
+    """pip finds all that each extra names, for the checkout and for the wheel. It installs nothing: torch is large."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (wheel,) = DIST.glob("torch_tracediff-*.whl")
+    for source in (ROOT, wheel):
+        for extra in extras:
+            try:
+                run(*resolve, f"{source}[{extra}]")
+            except subprocess.CalledProcessError:
+                sys.exit(f"{source.name}[{extra}]: cannot be installed; name only what an index has")
 
 
 def check_demo(run: Callable[..., str], tracediff: str, version: str) -> None:

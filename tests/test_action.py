@@ -1,7 +1,9 @@
 """The GitHub Action: the steps of ``action.yml`` in its order, on the sample traces; a local server is GitHub's API."""
 
 import json
+import os
 import re
+import shutil
 import xml.etree.ElementTree as xml
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -253,6 +255,43 @@ def test_names_of_a_stranger_are_data(runner, sets, pull, tmp_path):
     assert kept.code == 0
     assert any("<b>@someone" in text for text in parsed(run.summary))
     assert [path.name for path in tmp_path.rglob("owned")] == []
+
+
+@pytest.mark.parametrize("link", [".tracediff", ".tracediff/step", ".tracediff/.gitignore"])
+@pytest.mark.parametrize("target", ["folder", "file"])
+def test_nothing_is_removed_or_written_through_a_link_in_the_checkout(runner, sets, tmp_path, link, target):
+    for victim in (runner.workspace / "victim", tmp_path / "outside"):
+        (victim / "folder" / "step").mkdir(parents=True)
+        (victim / "folder" / "step" / "kept").write_text("kept")
+        (victim / "file").write_text("kept")
+        path = runner.workspace / link
+        shutil.rmtree(runner.workspace / ".tracediff", ignore_errors=True)
+        path.parent.mkdir(exist_ok=True)
+        path.symlink_to(os.path.relpath(victim / target, path.parent))
+        run = runner.run(traces=sets["eager"])
+        assert (run.code, run.steps[-1]) == (2, "Decide what to compare with")
+        assert f"::error title=tracediff::{link}: a link" in run.log
+        assert sorted(found.read_text() for found in victim.rglob("*") if found.is_file()) == ["kept", "kept"]
+        path.unlink()
+
+
+def test_links_inside_the_folder_that_is_cleared_are_removed_themselves(runner, sets):
+    victim, folder = runner.workspace / "victim", runner.workspace / ".tracediff" / "step"
+    victim.mkdir()
+    (victim / "kept").write_text("kept")
+    folder.mkdir(parents=True)
+    (folder / "base.tdprof.gz").symlink_to(victim / "kept")
+    (folder / "traces").symlink_to(victim)
+    assert runner.run(traces=sets["eager"]).code == 0
+    assert [path.read_text() for path in victim.iterdir()] == ["kept"]
+
+
+@pytest.mark.parametrize("path", [".tracediff", ".tracediff/step"])
+def test_a_file_in_place_of_the_folder_is_an_error(runner, sets, path):
+    (runner.workspace / path).parent.mkdir(exist_ok=True)
+    (runner.workspace / path).write_text("kept")
+    run = runner.run(traces=sets["eager"])
+    assert (run.code, f"{path}: a link, or no folder" in run.log) == (2, True)
 
 
 def test_no_expression_stands_in_a_script():

@@ -227,6 +227,7 @@ def stopped() -> Iterator[None]:
     signal.signal(signal.SIGVTALRM, old)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stopped")
 def test_every_pattern_is_linear() -> None:
     used: dict[str, set[str]] = defaultdict(set)

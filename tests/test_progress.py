@@ -35,6 +35,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("name", ["a", "b.zip"])
 def test_bytes_are_those_on_disk_and_only_grow(folder, name, jobs, monkeypatch):

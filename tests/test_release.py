@@ -2,6 +2,7 @@
 
 import subprocess
 import tarfile
+import tomllib
 import zipfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -15,6 +16,11 @@ PYPROJECT = """
 packages = ["src/package"]
 [tool.hatch.build.targets.sdist]
 include = ["/src"]
+"""
+EXTRAS = """
+[project.optional-dependencies]
+a = ["one"]
+all = ["p[a]"]
 """
 TRACKED = ("pyproject.toml", ".gitignore", "src/package/a.py", "native/scanner.c")
 
@@ -81,6 +87,31 @@ def test_distributions_have_what_git_tracks_and_nothing_else(release, tmp_path, 
     else:
         with pytest.raises(SystemExit, match=fault):
             release.check_files()
+
+
+def test_every_extra_is_resolved_for_the_checkout_and_for_the_wheel(release, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(EXTRAS)
+    (tmp_path / "dist").mkdir()
+    wheel = tmp_path / "dist" / "torch_tracediff-1-py3-none-any.whl"
+    wheel.touch()
+    asked = []
+    release.check_extras(lambda *command: asked.append(command), ("resolve",))
+    assert asked == [("resolve", f"{source}[{extra}]") for source in (tmp_path, wheel) for extra in ("a", "all")]
+
+    def refuse(*command):
+        if command[-1].endswith("whl[all]"):
+            raise subprocess.CalledProcessError(1, command)
+
+    with pytest.raises(SystemExit, match=r"^torch_tracediff-1-py3-none-any.whl\[all\]: cannot be installed"):
+        release.check_extras(refuse, ("resolve",))
+
+
+def test_no_extra_names_what_no_index_has_and_all_is_every_other():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    native = tomllib.loads((ROOT / "native" / "pyproject.toml").read_text())["project"]["name"]
+    (everything,) = extras.pop("all")
+    assert [name for names in extras.values() for name in names if name.startswith(native)] == []
+    assert everything == f"torch-tracediff[{','.join(extras)}]"
 
 
 def test_only_the_job_that_publishes_may_prove_who_it_is():

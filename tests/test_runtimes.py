@@ -170,6 +170,7 @@ QUOTED = re.compile(r"`[^`]*`")
 OTHERS_OWN = ("_cuda_scatter_gather_internal_kernel", "get_cuda_kernel_launch_stats", "cudagraph_skips")
 
 
+@pytest.mark.slow
 def test_no_other_module_spells_a_runtime_s_names() -> None:
     spelled = []
     for path in SOURCES.rglob("*.py"):

@@ -159,6 +159,7 @@ def _killed(parent, *_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.dask
 def test_a_real_cluster_gives_the_same_answer_and_survives_a_killed_worker(pair, tmp_path):
     import dask

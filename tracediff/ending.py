@@ -42,6 +42,7 @@ def end(command: Callable[[], int]) -> NoReturn:
     try:
         try:
             _check_address_space()
+            _check_environment()
             code = command()
         finally:
             sys.stdout.flush()
@@ -121,6 +122,12 @@ def _check_address_space() -> None:
         raise TracediffError(
             "ulimit -v", f"{limit >> 10:,} KB are too little", f"allow {LEAST_ADDRESS_SPACE >> 10:,} KB or more"
         )
+
+
+def _check_environment() -> None:
+    from tracediff.environment import drop_odd_sizes
+
+    drop_odd_sizes()
 
 
 def _open_closed_streams() -> None:

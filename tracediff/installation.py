@@ -66,9 +66,7 @@ def _native() -> Part:
         return Part("native reader", _version("torch-tracediff-native") or "in use", purpose)
     if os.environ.get(SWITCH, "").lower() in OFF:
         return Part("native reader", None, purpose, f"it is turned off: unset {SWITCH}")
-    return Part(
-        "native reader", None, purpose, "pip install 'torch-tracediff[native]'; in a checkout: pip install ./native"
-    )
+    return Part("native reader", None, purpose, "in a checkout: pip install ./native (needs a C compiler)")
 
 
 def _extra(name: str, packages: tuple[str, ...], purpose: str) -> Part:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hmac
 import os
+import re
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import BinaryIO
-from urllib.parse import quote
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import open_file
@@ -17,14 +19,16 @@ from tracediff.ingest.source import open_file
 HOST, PORT = "127.0.0.1", 9001
 """The only address on this machine from which Perfetto's page may fetch."""
 VIEWER = "https://ui.perfetto.dev"
+ESCAPED = re.compile(r"[^A-Za-z0-9._-]")
 TIMEOUT_S = 1.0
 """How long a request is waited for at a time, so that an interrupt ends the wait."""
 
 
 class FileServer(HTTPServer):
-    """A server of one file under its own name.
+    """A server of one file, at a path that only those know who were told.
 
     Attributes:
+        path: a random token, and the file's name for the viewer's title, in letters that no address has to escape.
         served: how often the whole file was sent.
     """
 
@@ -35,7 +39,7 @@ class FileServer(HTTPServer):
             TracediffError: the file cannot be read, or another program uses the port.
         """
         self.file: BinaryIO = open_file(path)
-        self.path = f"/{quote(os.path.basename(path))}"
+        self.path = f"/{secrets.token_urlsafe(24)}/{ESCAPED.sub('_', os.path.basename(path))}"
         self.size = os.fstat(self.file.fileno()).st_size
         self.served = 0
         self.timeout = TIMEOUT_S
@@ -93,7 +97,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _head(self) -> bool:
         host = self.headers.get("Host", "")
-        is_ours = self.path == self.server.path and host in (f"{HOST}:{self.server.server_port}",)
+        is_known = hmac.compare_digest(self.path.encode(errors="replace"), self.server.path.encode())
+        is_ours = is_known and host == f"{HOST}:{self.server.server_port}"
         self._answer(HTTPStatus.OK if is_ours else HTTPStatus.NOT_FOUND, self.server.size if is_ours else 0)
         return is_ours
 

@@ -60,12 +60,18 @@ def label() -> str:
 
 
 def empty_folder(name: str) -> Path:
-    """The folder of the results, which git ignores; without those of a former run on this machine."""
-    folder = RESULTS / name
+    """The folder of the results, which git ignores; without those of a former run on this machine. The checkout may
+    contain what a pull request put there: nothing is written or removed through a link.
+    """
+    folder, ignored = RESULTS / name, RESULTS / ".gitignore"
+    for path in (RESULTS, folder, ignored):
+        is_other = path.exists() and path.is_dir() == (path == ignored)
+        if path.is_symlink() or is_other:
+            refuse(f"{path}: a link, or no {'file' if path == ignored else 'folder'}; remove it from the repository")
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    (RESULTS / ".gitignore").write_text("*\n")
+    ignored.write_text("*\n")
     return folder
 
 

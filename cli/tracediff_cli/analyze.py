@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import INSTEAD, GroupedCommand, Whole, option
+from tracediff_cli.option_groups import INSTEAD, ChartFolder, GroupedCommand, OutputFile, SetInput, Whole, option
 
 if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("where", metavar="SET")
+@click.argument("where", metavar="SET", type=SetInput())
 @load_options(
     table_group=INSTEAD,
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
@@ -31,18 +31,33 @@ if TYPE_CHECKING:
 @option(
     "--html",
     "html_file",
+    type=OutputFile(),
     metavar="FILE",
     help="Write the analysis as one HTML file that works offline (- is standard output).",
 )
-@option("--json", "json_file", metavar="FILE", help="Write the analysis as JSON (- is standard output).")
-@option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
+@option(
+    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the analysis as JSON (- is standard output)."
+)
+@option(
+    "--markdown",
+    "markdown_file",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write the tables as Markdown (- is standard output).",
+)
 @option(
     "--hta",
     "hta_names",
     metavar="NAME,…",
     help='Add analyses of Holistic Trace Analysis, such as breakdowns or idle ("all" for every analysis).',
 )
-@option("--charts", "chart_folder", metavar="DIR", help="Write each chart as HTML that works offline, and as JSON.")
+@option(
+    "--charts",
+    "chart_folder",
+    type=ChartFolder(),
+    metavar="DIR",
+    help="Write each chart as HTML that works offline, and as JSON.",
+)
 def analyze(
     where: str,
     loading: LoadArguments,

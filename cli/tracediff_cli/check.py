@@ -15,7 +15,7 @@ import click
 
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import GroupedCommand, option
+from tracediff_cli.option_groups import GroupedCommand, Input, OutputFile, SetInput, option
 
 if TYPE_CHECKING:
     from tracediff.diff.gate.config import Settings
@@ -26,9 +26,16 @@ CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype
 """tracediff.diff.gate.config.STOPPING, which takes longer to import than --help may."""
 
 
+def _config_here() -> str | None:
+    """The configuration file in the current folder, if there is one."""
+    from tracediff.diff.gate.config import FILE
+
+    return FILE if os.path.exists(FILE) else None
+
+
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="CONTROL")
-@click.argument("test", metavar="TEST")
+@click.argument("control", metavar="CONTROL", type=SetInput())
+@click.argument("test", metavar="TEST", type=SetInput())
 @option(
     "--max-regression",
     group=LIMITS,
@@ -59,6 +66,8 @@ CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype
 @option(
     "--config",
     group=LIMITS,
+    type=Input(),
+    default=_config_here,
     metavar="FILE",
     help="Read limits and waivers from this file [default: tracediff.toml in the current folder, if present].",
 )
@@ -66,20 +75,30 @@ CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype
     sides=SIDES, table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).'
 )
 @judging_options
-@option("--json", "json_file", metavar="FILE", help="Write the check as JSON (- is standard output).")
+@option(
+    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the check as JSON (- is standard output)."
+)
 @option(
     "--markdown",
     "markdown_file",
+    type=OutputFile(),
     metavar="FILE",
     help="Write the check as Markdown for a pull-request comment (- is standard output).",
 )
 @option(
     "--html",
     "html_file",
+    type=OutputFile(),
     metavar="FILE",
     help="Write the comparison as one HTML report that works offline (- is standard output).",
 )
-@option("--junit", "junit_file", metavar="FILE", help="Write the check as JUnit XML (- is standard output).")
+@option(
+    "--junit",
+    "junit_file",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write the check as JUnit XML (- is standard output).",
+)
 @option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
     control: str,
@@ -160,11 +179,10 @@ def _settings(
     config: str | None, max_regression: str | None, min_delta: str | None, limits: Sequence[str], allow: Sequence[str]
 ) -> Settings:
     """The settings of the configuration file, overridden by those of the command line."""
-    from tracediff.diff.gate.config import FILE, Settings, allowed, merged, read_settings
+    from tracediff.diff.gate.config import Settings, allowed, merged, read_settings
     from tracediff.diff.gate.limits import parse_absolute, parse_limit, parse_relative
 
-    path = config or (FILE if os.path.exists(FILE) else None)
-    settings = read_settings(Path(path)) if path else Settings()
+    settings = read_settings(Path(config)) if config else Settings()
     if max_regression is not None:
         settings = replace(settings, max_regression=parse_relative(max_regression, "--max-regression"))
     if min_delta is not None:

@@ -11,7 +11,7 @@ import click
 
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import INSTEAD, GroupedCommand, Whole, option
+from tracediff_cli.option_groups import INSTEAD, GroupedCommand, OutputFile, SetInput, Whole, option
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -24,8 +24,8 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="CONTROL")
-@click.argument("test", metavar="TEST")
+@click.argument("control", metavar="CONTROL", type=SetInput())
+@click.argument("test", metavar="TEST", type=SetInput())
 @option(
     "--by",
     group=INSTEAD,
@@ -82,11 +82,24 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @option(
     "--html",
     "html_file",
+    type=OutputFile(),
     metavar="FILE",
     help="Write the report as one HTML file that works offline (- is standard output).",
 )
-@option("--json", "json_file", metavar="FILE", help="Write the comparison as JSON (- is standard output).")
-@option("--markdown", "markdown_file", metavar="FILE", help="Write a summary as Markdown (- is standard output).")
+@option(
+    "--json",
+    "json_file",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write the comparison as JSON (- is standard output).",
+)
+@option(
+    "--markdown",
+    "markdown_file",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write a summary as Markdown (- is standard output).",
+)
 @option(
     "--images",
     "image_format",

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import html
 import os
 import secrets
 import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
 
 from tracediff.errors import TracediffError
-from tracediff.temporary import temporary_folder
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import SIDES, LoadArguments, load_options
 from tracediff_cli.option_groups import GroupedCommand, Whole, option
+from tracediff_cli.private_page import page_that_opens
 
 if TYPE_CHECKING:
     from tracediff_dashboards.sets import Sets
@@ -128,7 +126,7 @@ def dashboard(
         app.loader.pair(*app.sets.given)  # read them while the browser starts
     for ending in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))  # so that processes and files are cleaned up
-    with _page_that_opens(where) if open_browser else nullcontext() as page:
+    with page_that_opens(where) if open_browser else nullcontext() as page:
         try:
             if page:
                 threading.Timer(0.2, webbrowser.open, [page]).start()
@@ -160,19 +158,6 @@ def _token(given: str | None, none: bool, is_local: bool) -> str | None:
             "give 16 or more letters and digits",
         )
     return given
-
-
-@contextmanager
-def _page_that_opens(address: str) -> Iterator[str]:
-    """The URL of a private file that leads to ``address``: other users see the command that starts a browser."""
-    with temporary_folder() as folder:
-        page = folder / "dashboard.html"
-        target = html.escape(address)
-        page.write_text(
-            f'<!DOCTYPE html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>tracediff</title>'
-            f'<meta http-equiv="refresh" content="0; url={target}"><a href="{target}">Open the dashboard</a>\n'
-        )
-        yield page.as_uri()
 
 
 def _options(wheres: tuple[str, ...], loading: LoadArguments) -> LoadOptions:

@@ -9,7 +9,7 @@ import click
 
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import GroupedCommand, option
+from tracediff_cli.option_groups import ChartFolder, GroupedCommand, OutputFile, OutputFolder, SetInput, option
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -17,29 +17,38 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="CONTROL")
-@click.argument("test", metavar="TEST")
+@click.argument("control", metavar="CONTROL", type=SetInput())
+@click.argument("test", metavar="TEST", type=SetInput())
 @load_options(sides=SIDES, table_help='Add this table to --csv, such as launches (repeatable; "all" for every table).')
 @judging_options
 @option(
     "--csv",
     "csv_folder",
+    type=OutputFolder(),
     metavar="DIR",
     help="Write CSV files: states, groups and their members, call tree, findings, operators, steps, health.",
 )
 @option(
     "--folded",
     "folded_file",
+    type=OutputFile(),
     metavar="FILE",
     help="Write the call stacks of both sides as folded stacks for flame-graph tools (- is standard output).",
 )
 @option(
     "--perfetto",
     "perfetto_file",
+    type=OutputFile(),
     metavar="FILE",
     help="Write one step per side as a merged trace for ui.perfetto.dev or chrome://tracing (.gz is compressed).",
 )
-@option("--charts", "chart_folder", metavar="DIR", help="Write each chart as HTML that works offline, and as JSON.")
+@option(
+    "--charts",
+    "chart_folder",
+    type=ChartFolder(),
+    metavar="DIR",
+    help="Write each chart as HTML that works offline, and as JSON.",
+)
 @option(
     "--chart-format",
     "chart_formats",

@@ -8,7 +8,16 @@ import click
 
 from tracediff.errors import TracediffError, quoted
 from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import INSTEAD, GroupedCommand, Whole, option
+from tracediff_cli.option_groups import (
+    INSTEAD,
+    GroupedCommand,
+    Input,
+    OutputFile,
+    OutputFolder,
+    SetInput,
+    Whole,
+    option,
+)
 
 ENTRY = "What the set is of"
 SERIES = "Series"
@@ -31,8 +40,8 @@ def history() -> None:
 
 
 @history.command(cls=GroupedCommand, short_help="Add a set to a history.")
-@click.argument("where", metavar="SET")
-@option("--to", "place", required=True, metavar="HIST", help="Add the set to this folder or URL.")
+@click.argument("where", metavar="SET", type=SetInput())
+@option("--to", "place", type=OutputFolder(), required=True, metavar="HIST", help="Add the set to this folder or URL.")
 @option(
     "--commit",
     group=ENTRY,
@@ -87,7 +96,7 @@ def add(
 
 
 @history.command(cls=GroupedCommand, short_help="Show the step time over commits, and its changes.")
-@click.argument("place", metavar="HIST")
+@click.argument("place", metavar="HIST", type=Input())
 @option("--configuration", group=SERIES, metavar="NAME", help="Show only this configuration.")
 @option("--machine", group=SERIES, metavar="NAME", help="Show only this machine.")
 @option(
@@ -98,9 +107,17 @@ def add(
     help="Show the step time, the families of work or the peak memory of each commit [default: step].",
 )
 @option("--last", type=Whole(0), default=30, metavar="N", help="List the last N commits, 0 for all [default: 30].")
-@option("--json", "json_file", metavar="FILE", help="Write the history as JSON (- is standard output).")
-@option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
-@option("--html", "html_file", metavar="FILE", help="Write a page with charts that works offline.")
+@option(
+    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the history as JSON (- is standard output)."
+)
+@option(
+    "--markdown",
+    "markdown_file",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write the tables as Markdown (- is standard output).",
+)
+@option("--html", "html_file", type=OutputFile(), metavar="FILE", help="Write a page with charts that works offline.")
 def show(
     place: str,
     configuration: str | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracediff.errors import TracediffError, quoted, whole_number
-from tracediff_cli.option_groups import SETS, Size, Whole, option
+from tracediff_cli.option_groups import SETS, Input, Size, Whole, option
 from tracediff_cli.progress import reading_progress
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ def load_options(
         @option(
             "--capture",
             "captures",
+            type=Input(sides),
             group=SETS,
             multiple=True,
             metavar=f"{prefix}FILE",
@@ -201,6 +202,7 @@ def load_options(
         )
         @option(
             "--families",
+            type=Input(),
             group=SETS,
             metavar="FILE",
             help="Classify kernels and operators by the rules of this TOML file before the built-in ones.",

@@ -5,8 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from tracediff.ending import end
+
+if TYPE_CHECKING:  # click is imported while errors and signals are handled
+    import click
 
 COMPLETION = "_TRACEDIFF_COMPLETE"
 
@@ -24,8 +28,8 @@ def _run() -> int:
 
     if "collect" not in sys.argv:  # whose steps use BLAS, while no other command does: its threads take 32 MB each
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if COMPLETION in os.environ:
-        cli.main(prog_name="tracediff")  # writes what the shell asks for, and exits
+    if os.environ.get(COMPLETION):
+        return _complete(cli, os.environ[COMPLETION])
     try:
         with cli.make_context("tracediff", sys.argv[1:]) as context:  # cli.main() would exit with 1 at a closed pipe
             code = cli.invoke(context)
@@ -37,3 +41,19 @@ def _run() -> int:
         error.show()
         return 2
     return code if isinstance(code, int) else 0
+
+
+def _complete(cli: click.Command, instruction: str) -> int:
+    """Write what a shell asks for to complete a command line."""
+    from click.shell_completion import shell_complete
+
+    from tracediff.errors import TracediffError, quoted
+
+    try:
+        code = shell_complete(cli, {}, "tracediff", COMPLETION, instruction)
+    except (KeyError, ValueError):  # the shell's words are missing, or the number of one is none
+        code = 1
+    if code:
+        reason = f"{quoted(instruction)} is not what a shell sets it to"
+        raise TracediffError(f"environment variable {COMPLETION}", reason, "unset it")
+    return 0

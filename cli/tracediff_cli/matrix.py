@@ -8,20 +8,28 @@ import click
 
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import SETS, GroupedCommand, option
+from tracediff_cli.option_groups import SETS, GroupedCommand, OutputFile, SetInput, option
 
 if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="CONTROL")
-@click.argument("others", metavar="SET...", nargs=-1, required=True)
+@click.argument("control", metavar="CONTROL", type=SetInput())
+@click.argument("others", metavar="SET...", nargs=-1, required=True, type=SetInput())
 @load_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')
 @judging_options
 @option("--pairwise", group=SETS, is_flag=True, help="Compare each pair of sets.")
-@option("--json", "json_file", metavar="FILE", help="Write the matrix as JSON (- is standard output).")
-@option("--markdown", "markdown_file", metavar="FILE", help="Write the table as Markdown (- is standard output).")
+@option(
+    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the matrix as JSON (- is standard output)."
+)
+@option(
+    "--markdown",
+    "markdown_file",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write the table as Markdown (- is standard output).",
+)
 def matrix(
     control: str,
     others: tuple[str, ...],

@@ -7,17 +7,33 @@ import sys
 
 import click
 
-from tracediff_cli.option_groups import GroupedCommand, Whole, option
+from tracediff_cli.option_groups import ChartFolder, GroupedCommand, Input, OutputFile, Whole, option
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="SNAPSHOT")
-@click.argument("test", metavar="[SNAPSHOT]", required=False)
+@click.argument("control", metavar="SNAPSHOT", type=Input())
+@click.argument("test", metavar="[SNAPSHOT]", required=False, type=Input())
 @option("--top", type=Whole(0), default=10, metavar="N", help="Show N rows per table [default: 10].")
-@option("--json", "json_file", metavar="FILE", help="Write the result as JSON (- is standard output).")
-@option("--markdown", "markdown_file", metavar="FILE", help="Write the tables as Markdown (- is standard output).")
-@option("--html", "html_file", metavar="FILE", help="Write everything as one page that works offline.")
-@option("--charts", "chart_folder", metavar="DIR", help="Write each chart as HTML that works offline, and as JSON.")
+@option(
+    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the result as JSON (- is standard output)."
+)
+@option(
+    "--markdown",
+    "markdown_file",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write the tables as Markdown (- is standard output).",
+)
+@option(
+    "--html", "html_file", type=OutputFile(), metavar="FILE", help="Write everything as one page that works offline."
+)
+@option(
+    "--charts",
+    "chart_folder",
+    type=ChartFolder(),
+    metavar="DIR",
+    help="Write each chart as HTML that works offline, and as JSON.",
+)
 def memory(
     control: str,
     test: str | None,

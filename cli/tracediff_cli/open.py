@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import click
 
 from tracediff_cli.option_groups import GroupedCommand, Whole, option
+from tracediff_cli.private_page import page_that_opens
 
 
 @click.command(cls=GroupedCommand)
@@ -17,7 +20,7 @@ def open(file: str, port: int | None, no_browser: bool) -> int:  # the command's
     """Open a trace in Perfetto (ui.perfetto.dev).
 
     The browser loads Perfetto's page from the network. The file goes from this machine to the browser on it, and
-    nowhere else: it is served on the loopback interface, once, to that page only.
+    nowhere else: it is served on the loopback interface, once, at an address that contains a random token.
 
     \b
     Examples:
@@ -28,10 +31,11 @@ def open(file: str, port: int | None, no_browser: bool) -> int:  # the command's
 
     with serving(file, port or PORT) as server:
         click.echo(f"{server.url}\nThe file is served until the page has read it; Ctrl-C ends this.")
-        if not no_browser:
-            import webbrowser
+        with nullcontext() if no_browser else page_that_opens(server.url) as page:
+            if page:
+                import webbrowser
 
-            webbrowser.open(server.url)
-        while not server.served:
-            server.handle_request()
+                webbrowser.open(page)
+            while not server.served:
+                server.handle_request()
     return 0

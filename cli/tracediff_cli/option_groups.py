@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from tracediff.errors import did_you_mean, quoted, whole_number
+from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
+from tracediff.outputs import Output, check_outputs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -51,6 +53,55 @@ class Size(click.ParamType[int]):
         return int(float(written["number"]) * UNITS[written["unit"].upper()])
 
 
+class Input(click.ParamType[str]):
+    """What a command reads: a file, a folder, a pattern or a URL; with ``sides``, behind a prefix such as ``ctrl=``."""
+
+    name = "input"
+
+    def __init__(self, sides: tuple[str, ...] = ()) -> None:
+        self.prefixes = tuple(f"{side}=" for side in sides)
+
+    def paths(self, value: str) -> list[str]:
+        """What is read."""
+        prefix = next((prefix for prefix in self.prefixes if value.startswith(prefix)), "")
+        return [value.removeprefix(prefix)]
+
+
+class SetInput(Input):
+    """A set, with the captures of graphs beside a trace."""
+
+    def paths(self, value: str) -> list[str]:
+        """The set, and the folder of captures."""
+        from tracediff.ingest.captures import FOLDER
+
+        return [value, os.path.join(os.path.dirname(value), FOLDER)]
+
+
+class OutputFile(click.ParamType[str]):
+    """A file that a command writes; ``-`` is standard output."""
+
+    name = "output"
+
+    def names(self) -> tuple[str, ...]:
+        """Of the files that are written into a folder."""
+        return ()
+
+
+class OutputFolder(OutputFile):
+    """A folder into which a command writes files that no command reads."""
+
+
+class ChartFolder(OutputFolder):
+    """A folder into which a command writes charts."""
+
+    def names(self) -> tuple[str, ...]:
+        """A page and a document for each chart."""
+        from tracediff.charts import NAMES, OF_SET
+
+        charts = dict.fromkeys((*NAMES, *OF_SET, "memory_layers"))
+        return tuple(f"{chart}.{suffix}" for chart in charts for suffix in ("html", "json"))
+
+
 class GroupedOption(click.Option):
     """An option that ``--help`` lists in the section of its group.
 
@@ -63,7 +114,11 @@ class GroupedOption(click.Option):
         self.group = group
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """Cast as click does; the error of a name that is none of the choices suggests the nearest."""
+        """Cast as click does; an empty value is an error, and that of a name that is none of the choices suggests the
+        nearest.
+        """
+        if value == "" or (self.multiple and value and "" in value):
+            raise TracediffError(max(self.opts, key=len), "is empty", "give a value, or leave the option out")
         try:
             return super().type_cast_value(ctx, value)
         except click.BadParameter as error:
@@ -76,7 +131,25 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose ``--help`` has one section per group of options."""
+    """A command whose ``--help`` has one section per group of options, and that writes over nothing that it reads."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command.
+
+        Raises:
+            TracediffError: an output is an input, or another output; or what the command raises.
+        """
+        outputs: list[Output] = []
+        inputs: list[str] = []
+        for param in self.params:
+            value = ctx.params.get(param.name or "")
+            values = [] if value is None else [value] if isinstance(value, str) else value
+            if isinstance(param.type, OutputFile):
+                outputs += (Output(max(param.opts, key=len), path, param.type.names()) for path in values)
+            elif isinstance(param.type, Input):
+                inputs += (path for given in values for path in param.type.paths(given))
+        check_outputs(outputs, inputs)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections in the order of their first options, with --help last."""

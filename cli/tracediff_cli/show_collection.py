@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tracediff.outputs import Output, check_outputs
+
 
 def show_collection(out: Path, json_file: str | None = None, markdown_file: str | None = None) -> int:
     """Print the table of the collection in ``out``, or write it to the given files (``-`` is standard output).
@@ -12,8 +14,11 @@ def show_collection(out: Path, json_file: str | None = None, markdown_file: str 
         The exit code, 0.
 
     Raises:
-        TracediffError: ``out`` is not a collection, or a file cannot be written.
+        TracediffError: ``out`` is not a collection, or a file cannot be written, or would replace a part of it.
     """
+    files = {"--json": json_file, "--markdown": markdown_file}
+    outputs = [Output(option, path) for option, path in files.items() if path is not None]
+    check_outputs(outputs, map(str, (*out.glob("collection.json"), *out.glob("*/"))))
     from tracediff.report.collection import collection_table
     from tracediff.write import write_text
 

@@ -6,15 +6,16 @@ import click
 
 from tracediff.errors import TracediffError
 from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import GroupedCommand, option
+from tracediff_cli.option_groups import GroupedCommand, OutputFile, SetInput, option
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("where", metavar="SET")
+@click.argument("where", metavar="SET", type=SetInput())
 @load_options(table_help='Include this table in the snapshot, such as launches (repeatable; "all" for every table).')
 @option(
     "-o",
     "--output",
+    type=OutputFile(),
     required=True,
     metavar="FILE",
     help="Write the snapshot to this file, such as base.tdprof.gz (- is standard output).",

@@ -39,6 +39,7 @@ def part(where, path, **chosen):
     return str(path)
 
 
+@pytest.mark.slow
 @examples(50)
 @given(st.lists(st.integers(0, 2), min_size=RANKS, max_size=RANKS), st.randoms(use_true_random=False))
 def test_parts_joined_in_any_order_are_the_whole(ranks, tmp_path, parts, random):

@@ -312,6 +312,7 @@ def changed(found, path, change):
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -391,6 +392,7 @@ ODD = [
 ]
 
 
+@pytest.mark.slow
 @examples(1000)
 @given(st.data())
 def test_a_mutated_snapshot_is_a_line_or_closes(tmp_path, data):

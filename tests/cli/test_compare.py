@@ -143,6 +143,7 @@ def test_refused_is_exit_code_3_and_still_writes_json(tmp_path):
     assert run("compare", a, b, "--force").return_value == 0
 
 
+@pytest.mark.slow
 def test_export_writes_tables_that_add_up(tmp_path):
     assert "wrote 8 tables" in output("export", EAGER, COMPILED, "--csv", str(tmp_path / "t"))
     with open(tmp_path / "t" / "step_time.csv") as file:

@@ -36,6 +36,7 @@ def vit(tmp_path):
     return Path(shutil.copytree(SAMPLES / "vit", tmp_path / "vit"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
@@ -71,6 +72,7 @@ def test_answers_are_what_the_command_line_prints(name, arguments, words):
     assert all(most_tokens(page) < MOST_TOKENS for page in pages)
 
 
+@pytest.mark.slow
 def test_one_set_is_analysed_and_not_comparable_sets_are_an_answer(runs):
     assert answer(runs, "analyze", set="base")[0] == printed(runs, "analyze", "base")
     text, is_error, _ = answer(runs, "compare", control="base", test="host")
@@ -78,6 +80,7 @@ def test_one_set_is_analysed_and_not_comparable_sets_are_an_answer(runs):
     assert text == printed(runs, "compare", "base", "host")
 
 
+@pytest.mark.slow
 def test_every_answer_is_paged_and_the_next_page_runs_nothing(vit, monkeypatch):
     async def ask(client):
         first = (await client.call_tool("compare", LONG)).content[0].text
@@ -95,6 +98,7 @@ def test_every_answer_is_paged_and_the_next_page_runs_nothing(vit, monkeypatch):
     assert "\n[page 2 of " in second
 
 
+@pytest.mark.slow
 def test_a_cursor_is_refused_after_a_file_changed_and_elsewhere(vit):
     async def ask(client):
         text = (await client.call_tool("compare", LONG)).content[0].text
@@ -112,6 +116,7 @@ def test_a_cursor_is_refused_after_a_file_changed_and_elsewhere(vit):
     assert "unknown or forgotten" in refused(vit, "next_page", cursor=cursor)  # of another server
 
 
+@pytest.mark.slow
 def test_the_answers_used_last_are_kept(vit, monkeypatch):
     monkeypatch.setattr(answers, "MOST_KEPT", int(1.5 * len(answer(vit, "compare", **LONG)[0])))
 

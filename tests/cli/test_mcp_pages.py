@@ -2,6 +2,7 @@
 
 import string
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from properties import examples
@@ -11,6 +12,7 @@ LETTERS = st.sampled_from(["a", " ", "  ", "\n", "\n\n", "\r\n", "\u2028", "😀
 PARTS = st.tuples(st.one_of(LETTERS, st.text(max_size=8)), st.integers(1, 6000)).map(lambda pair: pair[0] * pair[1])
 
 
+@pytest.mark.slow
 @examples(200)
 @given(st.lists(PARTS, max_size=12).map("".join))
 @example("")

@@ -1,8 +1,11 @@
 """``tracediff mcp`` reads nothing outside its folder, runs nothing in it, and ends what takes too long."""
 
+import json
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -11,9 +14,12 @@ from build_trace import document, kernel, op, step, write
 from dashboard_runs import events, make_runs
 from hypothesis import example, given
 from hypothesis import strategies as st
+from mcp.server.stdio import stdio_server
 from mcp_questions import PAIR, answer, asking, refused
 from properties import examples
-from tracediff_cli.mcp_server import answers, run
+from tracediff_cli.mcp_server import answers, run, server
+
+from tracediff.set_folder import SetFolder
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -194,3 +200,68 @@ def test_other_questions_wait_and_too_many_are_refused(slow, monkeypatch):
 def test_an_answer_that_is_too_large_is_refused(runs, monkeypatch):
     monkeypatch.setattr(run, "MOST_BYTES", 500)
     assert refused(runs, "compare", **PAIR) == "compare: prints more than 0 MB; ask for fewer rows (top)"
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+PARSE, REQUEST, METHOD, PARAMS = -32700, -32600, -32601, -32602
+MALFORMED = [
+    (b"hello", PARSE, None),
+    (b'{"jsonrpc":"2.0","id":1', PARSE, None),
+    (b"\xff\xfe", PARSE, None),
+    (b"[" * 100_000, PARSE, None),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\ud800"}}', PARSE, None),
+    (b"5", REQUEST, None),
+    (b"null", REQUEST, None),
+    (b"[]", REQUEST, None),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', REQUEST, None),
+    (b'{"id":1,"method":"ping"}', REQUEST, None),
+    (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', REQUEST, None),
+    (b'{"jsonrpc":"2.0","id":1}', REQUEST, None),
+    (b'{"jsonrpc":"2.0","id":1,"method":5}', REQUEST, None),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}', REQUEST, None),
+    (b'{"jsonrpc":"2.0","id":[1],"method":"ping"}', REQUEST, None),
+    (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', REQUEST, None),
+    (b'{"jsonrpc":"2.0","method":"ping"}', REQUEST, None),
+    (b'{"jsonrpc":"2.0","method":7}', REQUEST, None),
+    (b'{"jsonrpc":"2.0","id":1,"method":"nothing"}', METHOD, 1),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', PARAMS, 1),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "number"), MALFORMED)
+def test_a_line_that_is_no_message_is_answered_and_the_next_ones_too(runs, monkeypatch, line, code, number):
+    first = json.dumps(INITIALIZE).encode()
+    quiet = b'\n   \n{"jsonrpc":"2.0","method":"notifications/initialized"}\n{"jsonrpc":"2.0","id":7,"result":{}}'
+    ping = b'{"jsonrpc":"2.0","id":99,"method":"ping"}'
+    early = [line] if number is None else []
+    found = served(runs, monkeypatch, [*early, first, quiet, line, ping], len(early) + 3)
+    assert sorted(str(one["id"]) for one in found) == sorted(map(str, [*(number for _ in early), 0, number, 99]))
+    for refusal in (one["error"] for one in found if one["id"] == number):
+        assert refusal["code"] == code
+        assert refusal["message"].isprintable()
+        assert len(refusal["message"]) < 100
+
+
+def served(folder, monkeypatch, lines, count):
+    """The ``count`` answers of the server to lines on its standard input, which then ends."""
+    (reading, asked), (answered, writing) = os.pipe(), os.pipe()
+    with (
+        open(reading, encoding="utf-8", errors="replace") as stdin,
+        open(writing, "w", encoding="utf-8") as stdout,
+        open(answered, "rb") as answers,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        streams = partial(stdio_server, anyio.wrap_file(stdin), anyio.wrap_file(stdout))
+        monkeypatch.setattr(server, "stdio_server", streams)
+        ended = thread.submit(anyio.run, server.serve, SetFolder(folder), 60.0)
+        with open(asked, "wb") as questions:
+            questions.write(b"\n".join([*lines, b""]))
+            questions.flush()
+            found = [json.loads(answers.readline()) for _ in range(count)]
+        ended.result()
+    return found

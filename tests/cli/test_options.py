@@ -153,6 +153,7 @@ def test_without_torch_collect_names_what_to_install(arguments, monkeypatch, tmp
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_tables_are_in_every_json_and_csv(tmp_path):
     out = tmp_path / "out.json"
     for command in ("check", "matrix"):
@@ -214,6 +215,7 @@ def test_a_table_that_cannot_be_made_is_reported(tmp_path):
     assert "stragglers" not in alone.to_json()
 
 
+@pytest.mark.slow
 def test_the_table_of_a_collection_has_another_name_now():
     now, before = run("collect", "--show", SAMPLES / "vit"), run("table", SAMPLES / "vit")
     assert now.exit_code == before.exit_code == 0

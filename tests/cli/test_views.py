@@ -57,6 +57,7 @@ def test_folded_stacks():
     assert any(line.startswith("backward;AddmmBackward0;aten::mm ") for line in lines)
 
 
+@pytest.mark.slow
 def test_a_familys_own_rules(tmp_path):
     rules = tmp_path / "families.toml"
     rules.write_text('[[family]]\nname = "mine"\npatterns = ["^aten::mm$"]\n')

@@ -12,13 +12,8 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-import torch
 from collecting import ONCE, ROOT, SHORT, TRAIN, collect
 
-from tracediff.collect.__main__ import main, next_command
-from tracediff.collect.driver import Collection
-from tracediff.collect.format_loss import losing_format
-from tracediff.collect.variant import parse_variant
 from tracediff.explain.compare import compare_sets
 from tracediff.diff.results import different_results
 from tracediff.diff.statistics.runs import estimate
@@ -28,7 +23,12 @@ from tracediff.ingest.manifest import read_collection, read_manifest
 from tracediff.load_options import LoadOptions
 from tracediff.report.collection import collection_table
 
-pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+from tracediff.collect.__main__ import main, next_command  # noqa: E402
+from tracediff.collect.driver import Collection  # noqa: E402
+from tracediff.collect.format_loss import losing_format  # noqa: E402
+from tracediff.collect.variant import parse_variant  # noqa: E402
 
 
 @pytest.fixture(scope="module")

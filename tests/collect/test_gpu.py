@@ -4,18 +4,20 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-import torch
 
-from tracediff.collect import record, worker
-from tracediff.collect.apply import OnnxModel
-from tracediff.collect.gpu import GpuWatch, allow_tf32, gpu_environment, use_device
-from tracediff.collect.measure import peak_memory, reset_peak_memory, timing_pass
-from tracediff.collect.results import dtype_of
-from tracediff.collect.variant import parse_variant
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import read_manifest
 from tracediff.report.collection import VariantRow
 from tracediff.report.collection_text import notes_of
+
+torch = pytest.importorskip("torch")
+
+from tracediff.collect import record, worker  # noqa: E402
+from tracediff.collect.apply import OnnxModel  # noqa: E402
+from tracediff.collect.gpu import GpuWatch, allow_tf32, gpu_environment, use_device  # noqa: E402
+from tracediff.collect.measure import peak_memory, reset_peak_memory, timing_pass  # noqa: E402
+from tracediff.collect.results import dtype_of  # noqa: E402
+from tracediff.collect.variant import parse_variant  # noqa: E402
 
 
 class Gpu:

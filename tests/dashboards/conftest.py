@@ -59,6 +59,16 @@ class Tab:
         self.page.wait_for_selector(ready)
         return self
 
+    def turn(self, path, ready="#page h1"):
+        """Go to another address as a link in the page does: loading the page again takes seconds of processor time."""
+        with self.page.expect_request("**/_dash-update-component*"):
+            self.page.evaluate(
+                "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }", path
+            )
+        self.settle()
+        self.page.wait_for_selector(ready)
+        return self
+
     def settle(self):
         """Wait until nothing has been asked of the server for a while: the browser's own "networkidle" comes once a
         document.

@@ -132,7 +132,7 @@ def test_what_is_not_filtered_says_so_once_on_every_page(tab, url):
     app = tab(url=url).go(f"/{PAIR}")
     assert app.page.is_hidden("#unfiltered")
     for page in ("", "timeline", "ranks", "memory", "health"):
-        app.go(f"/{page}{PAIR}&family=gemm").settle()
+        app.turn(f"/{page}{PAIR}&family=gemm")
         assert app.page.is_visible("#unfiltered")
         assert app.page.locator("text=always cover all work").count() == 1
         assert "filters do not apply" not in app.page.inner_text("#page")

@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from click.testing import CliRunner
 from interrupts import heed_interrupts
-from tracediff_cli.dashboard import _page_that_opens
 from tracediff_cli.group import cli
+from tracediff_cli.private_page import page_that_opens
 
 
 def refused(*arguments):
@@ -32,7 +32,7 @@ def test_what_cannot_be_served_is_refused_in_a_line(runs, tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert refused(runs, "--port", taken.getsockname()[1]).startswith("--port: cannot serve on 127.0.0.1:")
-    for host in ("nosuch.invalid", "a" * 70, ""):
+    for host in ("nosuch.invalid", "a" * 70):
         assert refused(runs, "--host", host).startswith(f"--host: {host!r} is no known address")
     assert refused(runs, "--host", "192.0.2.1").startswith("--host: 192.0.2.1 is not an address of this machine")
     assert "16 or more letters" in refused(runs, "--host", "0.0.0.0", "--token", "short")
@@ -47,7 +47,7 @@ def test_a_missing_extra_is_named(runs, monkeypatch):
 
 
 def test_other_users_do_not_see_the_token_of_the_page_that_opens():
-    with _page_that_opens("http://127.0.0.1:8050/?token=secret") as page:
+    with page_that_opens("http://127.0.0.1:8050/?token=secret") as page:
         path = Path(unquote(urlsplit(page).path))
         assert "secret" not in page
         assert path.parent.stat().st_mode & 0o77 == 0

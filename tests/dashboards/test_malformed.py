@@ -259,6 +259,7 @@ def test_a_client_that_drips_is_dropped(small, head):
     raise AssertionError("it is still served")
 
 
+@pytest.mark.slow
 def test_many_clients_at_once_leave_nothing_behind(dashboard, requests):
     bodies, answered = list(requests.values()), []
 

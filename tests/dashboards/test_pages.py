@@ -116,12 +116,12 @@ def test_a_row_shows_its_matches_steps_and_stack_and_its_link_restores_it(tab):
 
 
 def test_every_tab_lists_rows_and_shows_details(tab):
-    app = tab()
+    app = tab().go(f"/{PAIR}")
     for name in ("ops", "kernels", "scopes", "families", "groups"):
-        app.go(f"/changes{PAIR}&tab={name}", ".ag-row")
+        app.turn(f"/changes{PAIR}&tab={name}", ".ag-row")
         app.page.click(".ag-row [col-id=name] >> nth=0")
         app.page.wait_for_selector("#details h2")
-    app.go(f"/changes{PAIR}&tab=modules").settle()
+    app.turn(f"/changes{PAIR}&tab=modules")
     assert not app.complaints
 
 
@@ -220,14 +220,14 @@ def test_a_load_shows_its_progress_and_is_cancelled(tab, monkeypatch, runs):
 
 
 def test_what_cannot_be_compared_says_so_and_can_be_forced(tab):
-    app = tab()
+    app = tab().go("/?control=base&test=host")
     for page in PAGES:
-        app.go(f"/{page}?control=base&test=host&family=gemm&phase=forward").settle()
-    app.go("/?control=base&test=host", ".verdict.refused")
+        app.turn(f"/{page}?control=base&test=host&family=gemm&phase=forward")
+    app.turn("/?control=base&test=host", ".verdict.refused")
     app.page.click("text=Compare anyway")
     app.page.wait_for_selector(".verdict:not(.refused)")
     assert "forced=1" in app.page.url
-    app.go(f"/changes?{urlsplit(app.page.url).query}", ".ag-row")
+    app.turn(f"/changes?{urlsplit(app.page.url).query}", ".ag-row")
     assert not app.complaints
 
 
@@ -261,11 +261,11 @@ def test_dropped_files_are_compared_and_bad_ones_refused(tab, runs, tmp_path):
 
 
 def test_hostile_names_are_text(tab):
-    app = tab()
-    for page in PAGES:
-        app.go(f"/{page}?control=hostile-a&test=hostile-b").settle()
+    app = tab().go("/?control=hostile-a&test=hostile-b").settle()
+    for page in list(PAGES)[1:]:
+        app.turn(f"/{page}?control=hostile-a&test=hostile-b")
     for name in ("ops", "kernels", "groups"):
-        app.go(f"/changes?control=hostile-a&test=hostile-b&tab={name}", ".ag-row")
+        app.turn(f"/changes?control=hostile-a&test=hostile-b&tab={name}", ".ag-row")
         shown = app.rows()
         assert any("<script>" in text for text in shown)
         app.page.click(".ag-row [col-id=name] >> nth=0")

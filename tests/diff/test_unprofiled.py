@@ -31,6 +31,7 @@ def compared(folder, factor):
     return load_sets([str(folder / "a"), str(folder / "b")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "result"), [(2.0, "slower"), (0.5, "faster")])
 def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, result):
     control, test = compared(tmp_path, factor)
@@ -50,6 +51,7 @@ def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, r
     assert row[-1].endswith("times without the profiler")
 
 
+@pytest.mark.slow
 def test_one_run_per_side_is_believed_but_proves_nothing(tmp_path):
     compared(tmp_path, 2.0)
     for folder in ("a", "b"):

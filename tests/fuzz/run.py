@@ -29,6 +29,7 @@ WEIGHTS = {
     "snapshot": 4,
     "manifest": 2,
     "pair": 1,
+    "environment": 2,
     "settings": 1,
     "rules": 1,
 }

@@ -18,6 +18,7 @@ from consumption import of_children
 from odd_values import text
 
 from fuzz import formats, mutate, seeds
+from fuzz.environment_target import make_environment, use_environment
 from fuzz.growth import use_pair
 from fuzz.invariants import counted, one_line, require, same_reading
 from fuzz.memory_target import make_memory, use_memory
@@ -338,6 +339,7 @@ TARGETS = {
     "manifest": Target(make_manifest, use_manifest),
     "memory": Target(make_memory, use_memory),
     "pair": Target(make_seed, use_pair),
+    "environment": Target(make_environment, use_environment),
     "settings": Target(partial(make_lines, whole=SETTINGS), use_settings),
     "rules": Target(partial(make_lines, whole=RULES), use_rules),
 }

@@ -54,6 +54,7 @@ def test_adding_the_same_set_again_changes_nothing(small, tmp_path):
     assert len(paths) == 1
 
 
+@pytest.mark.slow
 def test_writers_at_once_lose_nothing(small, tmp_path):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (TESTS.parent, TESTS.parent / "cli")))}
     arguments = [str(small), str(tmp_path / "history"), "6"]

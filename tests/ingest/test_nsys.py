@@ -87,6 +87,7 @@ def test_both_ranks_have_all_events_of_the_file(side, memsets, ranges):
     assert sum(int(np.isin(t.category, (cat.CPU_OP, cat.ANNOTATION)).sum()) for t in traces) == ranges
 
 
+@pytest.mark.slow
 @needs_formats
 def test_the_work_of_a_real_file_without_steps_is_all_that_its_gpus_did():
     (traces,) = tracediff.engine.load_sets([str(FOLDER / "nsys" / "before.sqlite.gz")])
@@ -120,6 +121,7 @@ def test_the_same_events_have_the_same_account_in_both_formats(tmp_path):
     assert [state["delta_us"] for state in step_time["states"]] == [0] * len(step_time["states"])
 
 
+@pytest.mark.slow
 @given(events=trace_events())
 @settings(max_examples=40, deadline=None)
 def test_any_events_have_the_same_account_in_both_formats(tmp_path_factory, events):

@@ -112,6 +112,7 @@ def test_every_instruction_belongs_to_the_call_that_enqueued_its_program() -> No
     assert sorted(np.bincount(correlation)[np.unique(correlation)].tolist()) == sorted(inside)
 
 
+@pytest.mark.slow
 @needs_formats
 @needs_tpu
 def test_two_models_do_different_work_and_the_accounts_close() -> None:

@@ -165,6 +165,7 @@ def test_foreign_files(tmp_path, content, words):
     assert words in refused(tmp_path / "a")
 
 
+@pytest.mark.slow
 def test_compressed_bombs(tmp_path):
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb") as file:

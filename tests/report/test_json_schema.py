@@ -76,6 +76,7 @@ def test_a_published_file_is_a_json_schema(name):
     Draft202012Validator.check_schema(json.loads((REFERENCE / file_name(name)).read_text()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", ["vit/eager vit/compile", "ensemble/loop ensemble/vmap"])
 def test_sample_traces(pair):
     control, test = pair.split()

@@ -189,6 +189,7 @@ def test_real_pairs(pair, tmp_path):
     check_all(*merged(*(str(trace(name).parent) for name in pair), tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", ["vit", "graph-breaks", "ensemble"])
 def test_sample_pairs(pair, tmp_path):
     control, test = sorted(p for p in (SAMPLES / pair).iterdir() if p.is_dir())

@@ -22,6 +22,7 @@ from tracediff.child import child_command
 from tracediff.collect.run_progress import PHASES, OnRun, RunProgress, RunTimes
 from tracediff.collect.user_code import git_commit
 from tracediff.collect.variant import Variant
+from tracediff.environment import number_of
 from tracediff.temporary import temporary_folder
 from tracediff.write import make_folder, write_text
 
@@ -64,8 +65,8 @@ class Collection:
     timeout_s: float = TIMEOUT_S
     failed: dict[str, str] = field(default_factory=dict)
     runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    rank: int = field(default_factory=lambda: int(os.environ.get("RANK", "0")))
-    world_size: int = field(default_factory=lambda: int(os.environ.get("WORLD_SIZE", "1")))
+    rank: int = field(default_factory=lambda: number_of("RANK", 0))
+    world_size: int = field(default_factory=lambda: number_of("WORLD_SIZE", 1))
     _caches: Path = Path()
     _cold_attempts: dict[str, int] = field(default_factory=dict)
     _times: RunTimes = field(default_factory=RunTimes)
@@ -127,7 +128,7 @@ class Collection:
             code, errors = self._watched(command, env, variant, run, phase_file)
             self._times.finish(variant.text)
             result = json.loads(result_file.read_text()) if result_file.exists() else {}
-        if code or "error" in result:
+        if code or "error" in result or not result:
             sys.stderr.write("" if code == REFUSED else errors)
             self._fail(variant, run, result.get("error") or self._how_it_ended(code, errors))
             return None
@@ -148,17 +149,21 @@ class Collection:
         not end in time is killed.
         """
         phase, until = self._show(variant, run, PHASES[0], ""), time.monotonic() + self.timeout_s
-        with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as process:
             try:
                 while True:
+                    has_ended = process.poll() is not None  # asked before what it wrote last is read
                     try:
                         errors = process.communicate(timeout=POLL_S)[1]
-                        return process.returncode, errors
-                    except subprocess.TimeoutExpired:
+                        has_ended = True
+                    except subprocess.TimeoutExpired as waiting:  # processes that it started may have its output open
+                        errors = waiting.stderr or b""
                         phase = self._show(variant, run, _phase(phase_file), phase)
+                    if has_ended:
+                        return process.returncode, errors.decode(errors="replace")
                     if time.monotonic() > until:
                         process.kill()
-                        return TIMED_OUT, process.communicate()[1]
+                        return TIMED_OUT, errors.decode(errors="replace")
             except BaseException:
                 process.kill()
                 raise
@@ -169,8 +174,9 @@ class Collection:
             return f"it did not end within {self.timeout_s / 60:g} minutes (--timeout)"
         if code < 0:
             memory = ", usually because memory ran out" if code == -signal.SIGKILL else ""
-            return f"its process was ended by {signal.Signals(-code).name}{memory}"
-        return _last_line(errors)
+            name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
+            return f"its process was ended by {name}{memory}"
+        return (_last_line(errors) if code else "") or f"its process ended itself, with exit code {code}"
 
     def _show(self, variant: Variant, run: int, phase: str, before: str) -> str:
         """Show the current phase of a run, without ``on_run`` only if it is not the one ``before``; returns it."""
@@ -208,7 +214,7 @@ class Collection:
         if self.world_size > 1:  # each run has its own process group, but the launcher's store serves only one
             env |= {
                 "TORCHELASTIC_USE_AGENT_STORE": "False",
-                "MASTER_PORT": str(int(os.environ.get("MASTER_PORT", "29500")) + order),
+                "MASTER_PORT": str(number_of("MASTER_PORT", 29500) + order),
             }
         return env
 
@@ -326,9 +332,9 @@ def _phase(file: Path) -> str:
 
 
 def _last_line(text: str) -> str:
-    """The last line that is none of the profiler's own."""
+    """The last line that is none of the profiler's own; empty if there is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not OF_PROFILER.match(line)]
-    return lines[-1] if lines else "the process exited without output"
+    return lines[-1] if lines else ""
 
 
 def write_json(path: Path, value: Any) -> None:

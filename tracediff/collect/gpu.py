@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
+from tracediff.environment import number_of
+
 INTERVAL_S = 0.1
 SLOWED = 0x08 | 0x20 | 0x40 | 0x80
 """NVML's reasons of throttling that are faults: heat, and a supply that brakes. A power limit is the usual state."""
@@ -21,7 +23,7 @@ def use_device(device: str) -> None:
     import torch
 
     index = torch.device(device).index
-    torch.cuda.set_device(index if index is not None else int(os.environ.get("LOCAL_RANK", "0")))
+    torch.cuda.set_device(index if index is not None else number_of("LOCAL_RANK", 0))
 
 
 def allow_tf32() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from tracediff.collect.driver import CONTENDED, MANIFEST, write_json
 from tracediff.collect.measure import environment, peak_memory
 from tracediff.collect.user_code import git_commit
+from tracediff.environment import number_of
 from tracediff.errors import TracediffError
 
 
@@ -85,4 +85,4 @@ def _world_size() -> int:
 
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return int(torch.distributed.get_world_size())
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    return number_of("WORLD_SIZE", 1)

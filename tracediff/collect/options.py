@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from tracediff.collect.driver import ATTEMPTS, TIMEOUT_S, Collection
 from tracediff.collect.record import check_torch, import_torch
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
+from tracediff.environment import number_of
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
 from tracediff.temporary import temporary_file
 from tracediff.write import make_folder
@@ -54,6 +54,9 @@ class Parser(argparse.ArgumentParser):
             TracediffError: an unknown option, which suggests the nearest, or an invalid value.
         """
         options, unknown = self.parse_known_args(arguments)
+        for name, value in vars(options).items():
+            if value == "" or (isinstance(value, list) and "" in value):
+                raise TracediffError(f"--{name.replace('_', '-')}", "is empty", "give a value, or leave the option out")
         if unknown:
             hint = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions, SEE)
             raise TracediffError(self.prog, f"unknown argument {unknown[0]!r}", hint)
@@ -102,7 +105,7 @@ def parser() -> Parser:
         help="select the size of the workload (default: small)",
     )
     p.add_argument("--variant", action="append", metavar="VARIANT", help=variants)
-    p.add_argument("-o", "--out", type=Path, metavar="DIR", help="write the collection to this folder")
+    p.add_argument("-o", "--out", metavar="DIR", help="write the collection to this folder")
     p.add_argument("--overwrite", action="store_true", help="replace the collection in DIR")
     p.add_argument(
         "--attempts",
@@ -144,9 +147,7 @@ def parser() -> Parser:
         default="timing",
         help="record shapes (timing); also stacks and modules (structure); also memory (all) (default: timing)",
     )
-    p.add_argument(
-        "--show", type=Path, metavar="DIR", help="show the table of the collection in DIR, and collect nothing"
-    )
+    p.add_argument("--show", metavar="DIR", help="show the table of the collection in DIR, and collect nothing")
     p.add_argument("--json", metavar="FILE", help="with --show: write the table as JSON (- is standard output)")
     p.add_argument("--markdown", metavar="FILE", help="with --show: write the table as Markdown (- is standard output)")
     p.add_argument("--annotate", choices=("fx", "modules"), help="record a scope for each FX node or nn.Module")
@@ -182,7 +183,7 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
         print(backend_listing())
         return None
     if options.show:
-        return ShowRequest(options.show, options.json, options.markdown)
+        return ShowRequest(Path(options.show), options.json, options.markdown)
     if options.json or options.markdown:
         raise TracediffError("--json, --markdown", "only apply to the table of a collection", "add --show DIR")
     if (options.workload is None) == (options.target is None):
@@ -195,16 +196,14 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     variants = _variants(options)
     check_torch("tracediff collect")
     _check_backends(variants)
-    device = options.device or _default_device()
-    if os.environ.get("RANK", "0") == "0":  # for other ranks, rank 0 has already started to fill the folder
-        _prepare(options.out, options.overwrite)
+    device, out = options.device or _default_device(), Path(options.out)
+    if not number_of("RANK", 0):  # for other ranks, rank 0 has already started to fill the folder
+        _prepare(out, options.overwrite, options.target)
     keys = ("workload", "target", "size", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
     settings: dict[str, Any] = {**{k: getattr(options, k) for k in keys}, "device": device, "arguments": rest}
     if options.target:
         settings["size"] = None
-    return Collection(
-        options.out, variants, settings, options.repeats, options.attempts, timeout_s=60 * options.timeout
-    )
+    return Collection(out, variants, settings, options.repeats, options.attempts, timeout_s=60 * options.timeout)
 
 
 def _split(arguments: list[str]) -> tuple[list[str], bool, list[str]]:
@@ -261,12 +260,16 @@ def _default_device() -> str:
     return "cuda" if import_torch("tracediff collect").cuda.is_available() else "cpu"
 
 
-def _prepare(out: Path, overwrite: bool) -> None:
+def _prepare(out: Path, overwrite: bool, target: str | None) -> None:
     """Make ``out`` an empty folder.
 
     Raises:
-        TracediffError: it is none, and ``overwrite`` is not given, or it is no collection or cannot be written.
+        TracediffError: it is none, and ``overwrite`` is not given, or it is no collection, contains the code of
+            ``target`` or cannot be written.
     """
+    program = Path((target or "").partition(".py")[0] + ".py").resolve()
+    if out.resolve() in program.parents and program.exists():
+        raise TracediffError(f"-o {out}", f"contains {program.name}, which is run", "give another folder")
     if out.exists() and not out.is_dir():
         raise TracediffError(str(out), "is a file, not a folder", "give a folder with -o")
     former = temporary_file(make_folder(out))

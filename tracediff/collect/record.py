@@ -15,6 +15,7 @@ from typing import Any
 from tracediff.collect.driver import CONTENDED
 from tracediff.collect.loop_manifest import add_run
 from tracediff.collect.measure import waited, waiting_ns
+from tracediff.environment import number_of
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import percent
 from tracediff.temporary import temporary_file
@@ -306,7 +307,7 @@ def check_torch(subject: str) -> None:
 def _rank(torch: Any) -> int:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return int(torch.distributed.get_rank())
-    return int(os.environ.get("RANK", "0"))
+    return number_of("RANK", 0)
 
 
 def _next_file(out: Path, rank: int) -> Path:

@@ -254,6 +254,8 @@ def _modules(task: Task, variant: Variant) -> dict[str, str]:
 
 def reason_of(error: BaseException) -> str:
     """Type and first line of an error; of one that torch.compile raised, with the line of the user's code."""
+    if isinstance(error, SystemExit):
+        return f"its code called sys.exit({repr(error.code)[:MOST_REASON]})"
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     places = FRAME.findall(str(error).partition("from user code:")[2])
     at = f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
@@ -274,12 +276,17 @@ def main() -> None:
     try:
         result = run(spec)
     except TracediffError as error:
-        Path(sys.argv[2]).write_text(json.dumps({"error": str(error)}))
+        _leave({"error": str(error)})
         sys.exit(2)
-    except Exception as error:
-        Path(sys.argv[2]).write_text(json.dumps({"error": reason_of(error)}))
+    except BaseException as error:  # user code may exit, or raise whatever it likes
+        _leave({"error": reason_of(error)})
         traceback.print_exception(error.with_traceback(_in_step(error)))
         sys.exit(1)
+    _leave(result)
+
+
+def _leave(result: dict[str, Any]) -> None:
+    """Write the result, whole or not at all."""
     partial = Path(f"{sys.argv[2]}.partial")
     partial.write_text(json.dumps(result, allow_nan=False))
     os.replace(partial, sys.argv[2])

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 UNREADABLE = "events that are not valid JSON were dropped"
 REPAIRED = "events with a few invalid characters (NaN, single backslashes, …) were repaired"
 """Messages used in more than one place."""
+LONGEST = 500
+"""Characters of a message: some repeat names from the file."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,9 @@ class Notes:
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, code: str, message: str, count: int = 1) -> None:
-        """Add ``count`` to the note; a count of 0 adds no note."""
+        """Add ``count`` to the note, whose message is cut after `LONGEST` characters; a count of 0 adds no note."""
         if count:
-            key = (code, message)
+            key = (code, message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…")
             self.counts[key] = self.counts.get(key, 0) + int(count)
 
     def update(self, other: Notes) -> None:

@@ -24,6 +24,8 @@ SMALL_STATE = 0.0005
 """States below this fraction of the step share one row where nothing else is asked: each would read as 0.0."""
 MOST = 0.8
 """Part of an operation's change from which its significance is that of a row."""
+MOST_NOTES = 40
+"""Health notes that are listed: files of others may cause any number."""
 ONE_SIDED = "added or removed"
 T = TypeVar("T")
 ALL_MODULES = Modules()
@@ -270,12 +272,20 @@ def gpu_summary(comparison: Comparison) -> Row:
 
 
 def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -> list[str]:
-    """Health notes with the counts of both sides, equal ones once; with ``codes`` only those."""
-    return [
-        f"{code} ({control:,} → {test:,}): {message}"
-        for code, message, control, test in health(comparison)
-        if codes is None or code in codes
-    ]
+    """Health notes with both sides' counts, equal ones once, of very many the first; with ``codes`` only those."""
+    return first_notes(
+        [
+            f"{code} ({control:,} → {test:,}): {message}"
+            for code, message, control, test in health(comparison)
+            if codes is None or code in codes
+        ]
+    )
+
+
+def first_notes(lines: list[str]) -> list[str]:
+    """The first `MOST_NOTES` of ``lines``, and how many more there are."""
+    more = len(lines) - MOST_NOTES
+    return [*lines[:MOST_NOTES], f"{more:,} more notes; --json lists all"] if more > 0 else lines
 
 
 def health(comparison: Comparison) -> list[tuple[str, str, int, int]]:

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from tracediff.environment import LARGEST_SIZE
 from tracediff.errors import printable
 from tracediff.report.escape import log_line
 from tracediff.report.plain_table import LONGEST, Table, no_rows_shown
@@ -18,8 +19,6 @@ from tracediff.report.shorten import shortened
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
 """Characters: minimum of a name, gap between columns, indentation."""
-UNLIMITED = 10_000
-"""Columns of a pipe."""
 WITHOUT_VALUE = ("", "–", "unknown")
 """Texts of a cell whose value is unknown."""
 
@@ -124,7 +123,7 @@ def to_rich(table: Table) -> RenderableType:
 def screen_console() -> Console:
     """The standard output; in a pipe without a width of its own nothing is cut or wrapped."""
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=UNLIMITED if piped else None, emoji=False)
+    return Console(width=LARGEST_SIZE if piped else None, emoji=False)
 
 
 def print_screen(console: Console, screen: RenderableType) -> None:

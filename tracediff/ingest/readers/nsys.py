@@ -24,7 +24,7 @@ from tracediff.ingest.readers.reader import Reader
 from tracediff.ingest.source import TraceFile, Unpacked
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Device, Trace, TraceMeta
-from tracediff.ingest.unread import note_overhead
+from tracediff.ingest.unread import note_overhead, shortened
 from tracediff.runtimes import ARGUMENT, CUDA
 
 KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS = (
@@ -265,7 +265,7 @@ def _devices(database: Database) -> tuple[Device, ...]:
 def _note_unread(database: Database, notes: Notes) -> None:
     others = sorted(name for name in database.columns if EVENTS.match(name) and name not in READ)
     if filled := [name for name in others if database.has_rows(name)]:
-        notes.add("unread-tables", f"tables of the database that are not read: {', '.join(filled)}", len(filled))
+        notes.add("unread-tables", f"tables of the database that are not read: {shortened(filled)}", len(filled))
 
 
 NSYS = Reader(

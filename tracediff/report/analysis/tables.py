@@ -14,7 +14,7 @@ from tracediff.formatting import PERCENT, count, percent, plural, time, time_uni
 from tracediff.ingest.unread import shortened, unread_devices
 from tracediff.profile.step_states import state_label
 from tracediff.report.plain_table import Table
-from tracediff.report.sections import BY_TITLES, SMALL_FAMILY
+from tracediff.report.sections import BY_TITLES, SMALL_FAMILY, first_notes
 from tracediff.report.table import one_sided
 from tracediff.report.text import hardware, not_recorded, steps_used
 
@@ -55,9 +55,9 @@ def _caution(side: Side) -> str:
 
 
 def health_lines(analysis: Analysis, codes: Collection[str] | None = None) -> list[str]:
-    """Health notes, one line each; with ``codes`` only those."""
+    """Health notes, one line each, of very many the first; with ``codes`` only those."""
     notes = [n for n in analysis.side.notes if codes is None or n.code in codes]
-    return [f"{n.message} ({n.code}: {n.count:,})" for n in notes]
+    return first_notes([f"{n.message} ({n.code}: {n.count:,})" for n in notes])
 
 
 def _facts(side: Side) -> list[str]:
