@@ -17,7 +17,7 @@ from tracediff.explain.explanation import Amount, Cause, Explanation, Significan
 from tracediff.explain.facts import facts_of
 from tracediff.explain.leaves import Leaves, pair
 from tracediff.explain.lines import Line, lines_of
-from tracediff.explain.reasons import Work, reasons_of
+from tracediff.explain.reasons import Work, of_single, reasons_of
 from tracediff.explain.singles import take_out
 from tracediff.explain.tree import Node, build
 from tracediff.explain.wording import SAME, label_of, what_happened
@@ -75,9 +75,9 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         effect=node.main_effect[0],
         what=what_happened(line, amount),
         amount=amount,
-        reasons=reasons_of(work),
+        reasons=(*reasons_of(work), *([of_single(single)] if single else [])),
         significance=significance,
-        first=(single[0], single[1].first) if single else None,
+        first=(single.side, single.longest.first) if single else None,
         node=node,
     )
 

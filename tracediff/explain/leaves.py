@@ -35,6 +35,18 @@ PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
 )
 
 
+@dataclass(frozen=True)
+class Single:
+    """One event that is a leaf of its own: the side on which it is longest, the event there, and how many others of its
+    name that side has per run, with the ns of all of them.
+    """
+
+    side: int
+    longest: Longest
+    others: float
+    others_ns: float
+
+
 @dataclass
 class Leaves:
     """What the steps of both sides waited for, l leaves; times in ns per step.
@@ -61,7 +73,7 @@ class Leaves:
     names: list[str]
     longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]]
     steps: tuple[list[int], list[int]]
-    single: dict[int, tuple[int, Longest]] = field(default_factory=dict)
+    single: dict[int, Single] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.chains)

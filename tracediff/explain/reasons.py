@@ -11,7 +11,9 @@ from itertools import zip_longest
 
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
-from tracediff.formatting import counts, percents
+from tracediff.explain.leaves import Single
+from tracediff.formatting import count as counted
+from tracediff.formatting import counts, percents, time
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated, match_name
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
@@ -55,6 +57,12 @@ class Work:
 def reasons_of(work: Work) -> tuple[Reason, ...]:
     """All that the data says of a node."""
     return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
+
+
+def of_single(single: Single) -> Reason:
+    """What one event is an exception of."""
+    others = f"{counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"
+    return Reason("single", f"the {others}")
 
 
 def _fusion(work: Work) -> Reason | None:

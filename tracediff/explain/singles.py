@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from tracediff.aggregate.leaves import Longest
-from tracediff.explain.leaves import HOST, SINGLES, Chain, Leaves
+from tracediff.explain.leaves import HOST, SINGLES, Chain, Leaves, Single
 
 SHARE = 0.05
 """Part of the step's change from which a line, and a single event, is worth its place."""
@@ -25,11 +25,11 @@ def take_out(leaves: Leaves, change: float) -> Leaves:
     """``leaves`` with those events of their own that dominate a leaf and are worth a line in a step that changed by
     ``change`` ns. The partner of one is the other side's of the same label, else an average event of its leaf there.
     """
-    found: dict[Chain, dict[int, tuple[int, float, Longest]]] = defaultdict(dict)
+    found: dict[Chain, dict[int, tuple[int, float, Single]]] = defaultdict(dict)
     for side in (0, 1):
         names = _by_name(leaves, side)
-        for leaf, (ns, longest) in _dominant(leaves, side, change, names).items():
-            found[_chain(leaves, leaf, longest)].setdefault(side, (leaf, ns, longest))
+        for leaf, (ns, single) in _dominant(leaves, side, change, names).items():
+            found[_chain(leaves, leaf, single.longest)].setdefault(side, (leaf, ns, single))
     taken = [_Single(leaves, chain, by_side) for chain, by_side in sorted(found.items(), key=lambda x: str(x[0]))]
     return _extended(leaves, taken) if taken else leaves
 
@@ -46,7 +46,7 @@ def _by_name(leaves: Leaves, side: int) -> dict[tuple[str, str], tuple[float, fl
 
 def _dominant(
     leaves: Leaves, side: int, change: float, names: dict[tuple[str, str], tuple[float, float]]
-) -> dict[int, tuple[float, Longest]]:
+) -> dict[int, tuple[float, Single]]:
     """Leaf → (ns per step of its longest event of every run, the longest of them)."""
     runs, steps = leaves.runs[side].shape[0], leaves.steps[side]
     of_leaf: dict[int, dict[int, Longest]] = defaultdict(dict)
@@ -67,7 +67,8 @@ def _dominant(
         events, alone = count * per_run, max(longest.ns for longest in by_run.values())
         others = (name_ns * per_run - alone) / max(events - 1, 1)
         if events >= FEWEST and alone >= EXCEPTION * others:
-            out[leaf] = ns, max(by_run.values(), key=lambda longest: longest.ns)
+            longest = max(by_run.values(), key=lambda event: event.ns)
+            out[leaf] = ns, Single(side, longest, events - 1, name_ns * per_run - alone)
     return out
 
 
@@ -82,7 +83,7 @@ def _chain(leaves: Leaves, leaf: int, longest: Longest) -> Chain:
 class _Single:
     """One single event on both sides: what leaves the leaves it came from."""
 
-    def __init__(self, leaves: Leaves, chain: Chain, found: dict[int, tuple[int, float, Longest]]) -> None:
+    def __init__(self, leaves: Leaves, chain: Chain, found: dict[int, tuple[int, float, Single]]) -> None:
         self.chain = chain
         self.sides = found
         self.path, self.total, self.count = np.zeros(2), np.zeros(2), np.zeros(2)
@@ -136,6 +137,5 @@ def _extended(leaves: Leaves, taken: list[_Single]) -> Leaves:
         steps=leaves.steps,
     )
     for i, single in enumerate(taken):
-        side, (_, _, longest) = single.largest
-        out.single[first + i] = side, longest
+        out.single[first + i] = single.largest[1][2]
     return out

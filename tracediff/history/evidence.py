@@ -11,12 +11,12 @@ from datetime import date
 from statistics import median
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.explain.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.config import Settings
 from tracediff.diff.gate.judge import PASS, REGRESSION, SINGLE_RUN, Gate, check
 from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.diff.preflight import Reason
+from tracediff.explain.compare import compare_sets
 from tracediff.formatting import counts, percent, plural, signed_percent
 from tracediff.history.series import pooled
 from tracediff.history.store import medians_us

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.explain.compare import compare_sets
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.findings.finding import Finding
 from tracediff.diff.work_changes import WorkChange
+from tracediff.explain.compare import compare_sets
 from tracediff.git import Repository
 from tracediff.history.change_points import Change
 from tracediff.history.series import Point, Series, pooled
