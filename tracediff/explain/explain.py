@@ -29,7 +29,8 @@ class Compared:
 
     Attributes:
         leaves: of control and test. groups: the matched work. trees: the call trees. on_gpu: which sides have a GPU.
-        same_vendor: whether the GPUs are of one vendor. family_of: (name, operator) → family. noise_floor: relative change that is none.
+        same_vendor: whether the GPUs are of one vendor. family_of: (name, operator) → family.
+        noise_floor: relative change that is none.
     """
 
     leaves: tuple[SetLeaves, SetLeaves]

@@ -23,7 +23,7 @@ class Significance:
 
 @dataclass(frozen=True)
 class Amount:
-    """How many times as much work the test side does, in which unit, and of how much of the time that is known (0–1)."""
+    """How many times as much work the test side does, in which unit, and for what part of the time that is known."""
 
     ratio: float
     unit: str

@@ -88,7 +88,8 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         for unit, weight in zip(units, weights, strict=True):
             by_unit[unit] += float(weight)
         unit = max(by_unit, key=lambda u: by_unit[u])
-        text = f"the work differs: {times(exp(median))} × the {unit} (median; {percent(part)} of the {WORDS[label]} has a known amount)"
+        known_part = f"{percent(part)} of the {WORDS[label]} has a known amount"
+        text = f"the work differs: {times(exp(median))} × the {unit} (median; {known_part})"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median))))
     return out
 
@@ -123,7 +124,8 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     calls = [sum(side.values()) for side in sides]
     shown = counts(*calls)
     if ratios and common(factor := ratios[len(ratios) // 2]) >= SAME_PROGRAM and abs(log(factor)) > DIFFERS:
-        text = f"the same program, {times(factor)} × as often: {percent(common(factor))} of the operator calls agree ({shown})"
+        agree = f"{percent(common(factor))} of the operator calls agree ({shown})"
+        text = f"the same program, {times(factor)} × as often: {agree}"
         return [Fact(AS_OFTEN, text, *(f"{n:g} calls" for n in calls))]
     most = sorted(names, key=lambda n: (-abs(sides[1].get(n, 0) - sides[0].get(n, 0)), n))[:3]
     examples = ", ".join(f"{n} {counts(sides[0].get(n, 0), sides[1].get(n, 0))}" for n in most)

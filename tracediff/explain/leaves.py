@@ -22,7 +22,7 @@ Step = str | int
 Chain = tuple[Step, ...]
 
 GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
-"""First labels: GPU events; the host of a GPU; operators of sides without a GPU; operators, where one side has a GPU."""
+"""First labels: GPU events; the host; operators of sides without a GPU; work, where only one side has a GPU."""
 SINGLES = "single events"
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
 PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
@@ -92,7 +92,7 @@ def pair(
     names: list[str] = []
     places = []
     for side, leaves in enumerate(sides):
-        place = []
+        place: list[int] = []
         for key in leaves.keys:
             chain, group = labels.chain(key, side)
             if (chain, group) not in index:
@@ -115,9 +115,9 @@ def pair(
 
     path, total, count = summed("path"), summed("total"), summed("count")
     longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]] = ({}, {})
-    for mine, leaves, place in zip(longest, sides, places, strict=True):
+    for mine, leaves, where in zip(longest, sides, places, strict=True):
         for (run, leaf), found in leaves.longest.items():
-            at = run, int(place[leaf])
+            at = run, int(where[leaf])
             if at not in mine or found.ns > mine[at].ns:
                 mine[at] = found
     return Leaves(

@@ -11,7 +11,7 @@ from tracediff.explain.tree import ROOT, Node
 GROSS = 0.2
 """Part of all movement that is the least scale of a line: where changes cancel, the step's own change is none."""
 TOLD = 0.6
-"""Part of a node's effects from which one is what happened to it, and part of it in one child from which that is named."""
+"""Part of a node's effects from which one is what happened to it; part of its change from which one child is named."""
 CANCELS = 1.3
 """Times its change that the changes of a node's children may add up to, without regard to sign, if it is to stand for
 them.

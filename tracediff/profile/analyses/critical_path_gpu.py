@@ -28,13 +28,13 @@ from tracediff.runtimes import (
 )
 
 SUBMITTED = 20_000
-"""ns after its start at which a call that waits for its own copy has submitted it: the call returns only after the copy,
-so its end does not tell (a launch takes 3 to 20 µs).
+"""ns after its start at which a call that waits for its own copy has submitted it: it returns only after the copy, so
+its end does not tell (a launch takes 3 to 20 µs).
 """
 SOON, UNEXPLAINED = 20_000, 100_000
-"""An event that begins within SOON (ns) of the end of another follows it: on real traces 0 to 18 µs, where others begin 20 µs
-to 36 ms later. After a wait of more than UNEXPLAINED that no record explains, it waited for one on another stream that
-it follows (Ascend records no waits between streams).
+"""An event that begins within SOON (ns) of the end of another follows it: on real traces 0 to 18 µs, where others begin
+20 µs to 36 ms later. After a wait of more than UNEXPLAINED that no record explains, it waited for one on another stream
+that it follows (Ascend records no waits between streams).
 """
 FULL_QUEUE = 1_000
 """Launches without a start from which the next launch waits for room: CUDA's queues hold 1,024."""

@@ -1,4 +1,4 @@
-"""Messages of collective operations: the bytes that a communication kernel sends or receives, as NCCL's metadata tell."""
+"""Messages of collective operations: the bytes that a communication kernel moves, as NCCL's metadata tell."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class _Nodes:
 
 
 def operators_around(ops: Lane, operator: NDArray[np.bool_]) -> tuple[Int64, Int64]:
-    """(innermost, outermost) int64[n]: position of the scope of ``operator`` that each scope is or is in, −1 for none."""
+    """(innermost, outermost) int64[n]: the scope of ``operator`` that each scope is or is in, −1 for none."""
     inner = np.where(operator, np.arange(len(ops.rows)), -1)
     outer = inner.copy()
     for positions in by_depth(ops)[1:]:
