@@ -149,7 +149,7 @@ def _stand_ins(leaves: Leaves) -> list[set[str]]:
     """Per side, what stands for operators there: compiled code, and replays of graphs."""
     sides: list[set[str]] = [set(), set()]
     for side, found in enumerate(sides):
-        for name, total in zip(leaves.names, leaves.total[side].tolist(), strict=True):
+        for name, total in zip(leaves.names[side], leaves.total[side].tolist(), strict=True):
             if total > 0:
                 found |= {
                     word

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tracediff.aggregate.call_tree import Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.diff.groups import Group
+from tracediff.diff.matching.match import PLACED, PLACED_AS
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import call_role
@@ -24,6 +25,8 @@ Chain = tuple[Step, ...]
 GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 """First labels: GPU events; the host; operators of sides without a GPU; work, where only one side has a GPU."""
 SINGLES = "single events"
+UNPAIRED = "without a partner"
+"""Work that matching placed in a module or a family, beside other work, and paired with nothing."""
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
 PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
     "Python",
@@ -56,8 +59,8 @@ class Leaves:
         path, total, count: float64[2, l] of control and test: on the path, in the period, instances.
         runs: of each side float64[runs, l] ns in the period.
         ratio: float64[l] how many times as much work test has; NaN where unknown. unit: what it is counted in.
-        longest: of each side, (run, leaf) → its longest instance. names: of each side, name → mean time and number of
-            its instances, which a single event is compared with.
+        longest: of each side, (run, leaf) → its longest instance. names: of each side, of each leaf; empty where
+            it has none.
         single: leaf → which one it is, of those that are one event.
     """
 
@@ -70,7 +73,7 @@ class Leaves:
     ratio: Floats
     unit: NDArray[np.object_]
     kinds: list[str]
-    names: list[str]
+    names: tuple[tuple[str, ...], tuple[str, ...]]
     longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]]
     steps: tuple[list[int], list[int]]
     single: dict[int, Single] = field(default_factory=dict)
@@ -89,7 +92,7 @@ def pair(
     labels = _Labels(groups, on_gpu, family_of, call_names(key.name for leaves in sides for key in leaves.keys))
     index: dict[tuple[Chain, int], int] = {}
     kinds: list[str] = []
-    names: list[str] = []
+    names: tuple[dict[int, str], dict[int, str]] = ({}, {})
     places = []
     for side, leaves in enumerate(sides):
         place: list[int] = []
@@ -98,7 +101,7 @@ def pair(
             if (chain, group) not in index:
                 index[chain, group] = len(index)
                 kinds.append(key.kind)
-                names.append(key.name)
+            names[side].setdefault(index[chain, group], key.name)
             place.append(index[chain, group])
         places.append(np.array(place, np.int64))
     size = len(index)
@@ -130,7 +133,7 @@ def pair(
         ratio=np.full(size, np.nan),
         unit=np.full(size, "", object),
         kinds=kinds,
-        names=names,
+        names=(tuple(names[0].get(i, "") for i in range(size)), tuple(names[1].get(i, "") for i in range(size))),
         longest=longest,
         steps=(sides[0].steps, sides[1].steps),
     )
@@ -154,6 +157,7 @@ class _Labels:
             {item.work.key: g for g, group in enumerate(groups) for item in group.items[side]} for side in (0, 1)
         )
         self.mixed = on_gpu[0] != on_gpu[1]
+        self._top = MIXED if self.mixed else GPU if on_gpu[0] else OPERATORS
         self._of_group = [self._group_chain(g) for g in range(len(groups))]
 
     def chain(self, key: LeafKey, side: int) -> tuple[Chain, int]:
@@ -190,7 +194,11 @@ class _Labels:
 
     def _group_chain(self, g: int) -> Chain:
         group = self.groups[g]
-        first = MIXED if self.mixed else GPU if self.on_gpu[0] else OPERATORS
+        families = {members[0].family for members in group.sides if members}
+        if group.level in PLACED or (group.level in PLACED_AS and len(families) > 1):  # its kernels are no counterparts
+            place = (group.module or "").split("/")[-1] if "module" in group.level else group.family
+            return self._top, UNPAIRED, place or group.family, g
+        first = self._top
         op = group.call.split("(")[0] if group.call else None
         largest = max((m for m in (*group.control, *group.test) if m.op), key=lambda m: (m.ns, m.op), default=None)
         op = op or (largest.op if largest else None)

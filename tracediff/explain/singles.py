@@ -8,6 +8,7 @@ import numpy as np
 
 from tracediff.aggregate.leaves import Longest
 from tracediff.explain.leaves import HOST, SINGLES, Chain, Leaves, Single
+from tracediff.profile.kernels.display_names import display_name
 
 SHARE = 0.05
 """Part of the step's change from which a line, and a single event, is worth its place."""
@@ -29,7 +30,7 @@ def take_out(leaves: Leaves, change: float) -> Leaves:
     for side in (0, 1):
         names = _by_name(leaves, side)
         for leaf, (ns, single) in _dominant(leaves, side, change, names).items():
-            found[_chain(leaves, leaf, single.longest)].setdefault(side, (leaf, ns, single))
+            found[_chain(leaves, leaf, single)].setdefault(side, (leaf, ns, single))
     taken = [_Single(leaves, chain, by_side) for chain, by_side in sorted(found.items(), key=lambda x: str(x[0]))]
     return _extended(leaves, taken) if taken else leaves
 
@@ -38,7 +39,7 @@ def _by_name(leaves: Leaves, side: int) -> dict[tuple[str, str], tuple[float, fl
     """(kind, name) → (ns, instances) per step."""
     out: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     total = np.maximum(leaves.total[side], leaves.path[side])
-    for kind, name, ns, count in zip(leaves.kinds, leaves.names, total, leaves.count[side], strict=True):
+    for kind, name, ns, count in zip(leaves.kinds, leaves.names[side], total, leaves.count[side], strict=True):
         ns_before, count_before = out[kind, name]
         out[kind, name] = ns_before + float(ns), count_before + float(count)
     return out
@@ -60,7 +61,7 @@ def _dominant(
         ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
         if ns < SHARE * abs(change) or ns < DOMINATES * leaves.path[side, leaf]:
             continue
-        name_ns, count = names[kind, leaves.names[leaf]]
+        name_ns, count = names[kind, leaves.names[side][leaf]]
         if kind == "python":
             name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
         per_run = sum(steps) / len(steps)
@@ -72,10 +73,12 @@ def _dominant(
     return out
 
 
-def _chain(leaves: Leaves, leaf: int, longest: Longest) -> Chain:
+def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
     chain = leaves.chains[leaf]
     if leaves.kinds[leaf] == "python":
-        return HOST, SINGLES, f"one stretch of Python before {longest.following or 'the end of the step'}"
+        return HOST, SINGLES, f"one stretch of Python before {single.longest.following or 'the end of the step'}"
+    if leaves.kinds[leaf] == "gpu":
+        return chain[0], SINGLES, f"one {display_name(leaves.names[single.side][leaf])}"
     named = [step for step in chain if isinstance(step, str)]
     return chain[0], SINGLES, f"one {named[-1]}"
 
@@ -132,7 +135,7 @@ def _extended(leaves: Leaves, taken: list[_Single]) -> Leaves:
         ratio=np.append(leaves.ratio, np.full(len(taken), np.nan)),
         unit=np.append(leaves.unit, np.array([""] * len(taken), object)),
         kinds=[*leaves.kinds, *("single" for _ in taken)],
-        names=[*leaves.names, *(str(single.chain[-1]) for single in taken)],
+        names=tuple((*names, *("" for _ in taken)) for names in leaves.names),  # type: ignore[arg-type]
         longest=leaves.longest,
         steps=leaves.steps,
     )

@@ -16,6 +16,7 @@ from tracediff.explain.leaves import (
     PYTHON,
     QUEUE,
     SINGLES,
+    UNPAIRED,
     WAITING,
 )
 from tracediff.explain.lines import TOLD, Line
@@ -31,11 +32,7 @@ def label_of(line: Line) -> str:
     if not trail or SINGLES in trail:
         return label
     if trail[0] in (GPU, OPERATORS, MIXED):
-        if len(trail) == 1 and not label.startswith("rest of"):
-            return f"{label} {'kernels' if trail[0] == GPU else 'operators'}"
-        if len(trail) == 2:
-            return f"{label} ({trail[1]})"
-        return label if "::" in label.split("(")[0] else f"{trail[1]}: {label}"
+        return _work_label(trail, label)
     if len(trail) == 1:
         return {NOT_RECORDED: "host code that was not recorded", OPERATORS: "operators on the host"}.get(label, label)
     if trail[1] == PYTHON:
@@ -43,6 +40,22 @@ def label_of(line: Line) -> str:
     if trail[1] == OPERATORS:
         return f"{label} on the host"
     return f"{trail[1]}: {label}" if trail[1] in (COMPILING, QUEUE, WAITING) else label
+
+
+def _work_label(trail: tuple[str, ...], label: str) -> str:
+    """Of GPU work, or of operators: trails are first label, family, operator or module, call and kernels."""
+    noun = "kernels" if trail[0] == GPU else "operators"
+    if label.startswith("rest of"):
+        return label
+    if len(trail) == 1:
+        return f"{noun} {label}" if label == UNPAIRED else f"{label} {noun}"
+    if trail[1] == UNPAIRED:
+        return f"{noun} {UNPAIRED} in {label}"
+    if "::" in label.split("(")[0]:
+        return f"{label} ({trail[1]})" if len(trail) == 2 else label
+    if len(trail) == 2:
+        return f"{trail[1]} {noun}" + ("" if label == "kernels" else f" in {label}")
+    return f"{trail[1]}: {label}"
 
 
 def what_happened(line: Line, amount: Amount | None) -> str:
