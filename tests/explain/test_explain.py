@@ -1,0 +1,232 @@
+"""The explanation of traces whose answer is known by hand (µs in the events and in the explanation)."""
+
+import numpy as np
+import pytest
+from accounts import assert_closes
+from build_trace import annotation, call, document, kernel, op, step, write
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
+
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
+from tracediff.explain.effects import EFFECTS, logarithmic_mean, split
+
+
+def explained(folder, control, test, runs=1):
+    """The explanation of two lists of events; each is a run, or a list of runs."""
+    paths = []
+    for name, events in (("control", control), ("test", test)):
+        for run in range(runs):
+            mine = events(run) if callable(events) else events
+            (folder / name / f"run{run + 1}").mkdir(parents=True)
+            write(folder / name / f"run{run + 1}" / "trace.json", document(mine))
+        paths.append(str(folder / name))
+    comparison = compare_sets(*load_sets(paths), force=True)
+    assert_closes(comparison)
+    return comparison.explanation
+
+
+def products(count, took, *, size=64, begin=40, number=0, name="sgemm_nn", op_name="aten::mm", grid=8):
+    """``count`` products on the GPU, which is always busy, launched by a host that runs ahead."""
+    out = []
+    for i in range(count):
+        at = number + i
+        out += [
+            op(op_name, 3 * at, 3, **{"Input Dims": [[size, size], [size, size]], "Input type": ["float", "float"]}),
+            call("cudaLaunchKernel", 3 * at + 1, 1, at + 1),
+            kernel(name, begin + took * i, took, at + 1, grid=[grid, 1, 1], block=[128, 1, 1]),
+        ]
+    return out
+
+
+def effects(cause):
+    """The effects of a cause that are not 0, in µs."""
+    return {name: round(ns / 1000) for name, ns in zip(EFFECTS, cause.node.effects, strict=True) if abs(ns) >= 500}
+
+
+def test_as_much_work_in_more_time_is_speed(tmp_path):
+    found = explained(tmp_path, [step(1, 0, 30), *products(10, 100)], [step(1, 0, 30), *products(10, 150)])
+    (cause,) = found.causes
+    assert cause.delta_us == pytest.approx(500)
+    assert effects(cause) == {"speed": 500}
+    assert cause.amount.ratio == pytest.approx(1)
+    assert cause.what == "as much work in 1.5 × the time"
+    assert cause.significance.result == "untested"
+    assert not found.facts
+
+
+def test_more_work_at_the_same_rate_is_amount_and_the_work_differs(tmp_path):
+    found = explained(
+        tmp_path,
+        [step(1, 0, 30), *products(10, 100, size=64)],
+        [step(1, 0, 30), *products(10, 800, size=128)],
+    )
+    (cause,) = found.causes
+    assert effects(cause) == {"amount": 7000}
+    assert (cause.amount.ratio, cause.amount.unit) == (pytest.approx(8), "FLOPs")
+    (fact,) = found.facts
+    assert fact.code == "work-differs"
+    assert fact.is_other_work
+    assert "8 × the FLOPs" in fact.text
+
+
+def test_time_of_work_whose_amount_is_unknown_is_not_called_speed(tmp_path):
+    def bare(took, grid):
+        return [
+            event_
+            for i in range(10)
+            for event_ in (
+                call("cudaLaunchKernel", 3 * i, 1, i + 1),
+                kernel("unknown_kernel", 40 + took * i, took, i + 1, grid=[grid, 1, 1], block=[128, 1, 1]),
+            )
+        ]
+
+    found = explained(tmp_path, [step(1, 0, 30), *bare(100, 8)], [step(1, 0, 30), *bare(150, 24)])
+    (cause,) = found.causes
+    assert cause.node.effects[EFFECTS.index("speed")] == 0
+
+
+def test_work_that_only_one_side_has_is_presence(tmp_path):
+    relu = [op("aten::relu", 30, 3), call("cudaLaunchKernel", 31, 1, 99), kernel("relu_kernel", 1040, 300, 99)]
+    found = explained(tmp_path, [step(1, 0, 40), *products(10, 100)], [step(1, 0, 40), *products(10, 100), *relu])
+    (cause,) = found.causes
+    assert "relu" in cause.label
+    assert effects(cause) == {"presence": 300}
+    assert cause.what == "added"
+
+
+def test_the_same_work_that_the_step_now_waits_for_is_exposure(tmp_path):
+    """The host gets slower until it bounds the step: the GPU's work is hidden behind it, and did not change."""
+
+    def host_bound(gap):
+        return [
+            event_
+            for i in range(10)
+            for event_ in (
+                op("aten::mm", gap * i, gap, **{"Input Dims": [[64, 64], [64, 64]]}),
+                call("cudaLaunchKernel", gap * i + gap - 1, 1, i + 1),
+                kernel("sgemm_nn", max(40 + 100 * i, gap * (i + 1) + 5), 100, i + 1),
+            )
+        ]
+
+    found = explained(tmp_path, [step(1, 0, 30), *host_bound(3)], [step(1, 0, 3000), *host_bound(300)])
+    assert found.exposure_us["GPU work"] < -800
+    gpu = found.root.children["GPU work"]
+    assert gpu.work == pytest.approx(0, abs=1)
+    assert found.causes[0].trail[0] == "host"
+
+
+def test_one_long_call_is_a_line_of_its_own(tmp_path):
+    def calls(longest):
+        return [
+            event_
+            for i in range(20)
+            for event_ in (
+                op("aten::mm", 10 * i + (longest if i > 5 else 0), 9 + (longest if i == 5 else 0)),
+                call("cudaLaunchKernel", 10 * i + 1 + (longest if i > 5 else 0), 5 + (longest if i == 5 else 0), i + 1),
+                kernel("k", 10 * i + 8 + (longest if i >= 5 else 0), 1, i + 1),
+            )
+        ]
+
+    found = explained(tmp_path, [step(1, 0, 300), *calls(0)], [step(1, 0, 5300), *calls(5000)])
+    first = found.causes[0]
+    assert first.label == "one cudaLaunchKernel in aten::mm"
+    assert first.delta_us == pytest.approx(5000, rel=0.01)
+    assert first.reasons[-1].text == "the 19 others of its name take 95.0 µs together"
+    assert first.first[0] == 1
+
+
+def test_waiting_for_the_loader_is_named(tmp_path):
+    def loading(us):
+        return [
+            step(1, 0, us + 100),
+            annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, us),
+            op("aten::stack", 5, 10),
+            op("aten::mm", us, 100),
+        ]
+
+    found = explained(tmp_path, loading(50), loading(2050))
+    assert [cause.label for cause in found.causes] == ["loading data"]
+    assert found.causes[0].delta_us == pytest.approx(2000)
+
+
+def test_compilation_in_the_step_is_a_fact_and_a_line(tmp_path):
+    def compiling(us):
+        scope = [annotation("entire_frame_compile (dynamo_timed)", 10, us)] if us else []
+        return [step(1, 0, us + 200), *scope, op("aten::mm", us + 20, 100)]
+
+    found = explained(tmp_path, compiling(0), compiling(3000))
+    assert [fact.code for fact in found.facts] == ["not-steady"]
+    assert found.causes[0].label == "compiling: entire_frame_compile"
+
+
+def test_a_step_that_does_everything_twice_is_the_same_program_twice_as_often(tmp_path):
+    def ops(count):
+        return [
+            step(1, 0, 100 * count),
+            *(
+                op(name, 100 * i + 10 * k, 8)
+                for i in range(count)
+                for k, name in enumerate(("aten::mm", "aten::add", "aten::relu"))
+            ),
+        ]
+
+    found = explained(tmp_path, ops(3), ops(6))
+    assert [fact.code for fact in found.facts] == ["as-often"]
+    assert "2 × as often" in found.facts[0].text
+
+
+def test_other_operators_are_another_program(tmp_path):
+    def program(names):
+        return [step(1, 0, 1000), *(op(name, 10 * i, 8) for i, name in enumerate(names * 10))]
+
+    found = explained(tmp_path, program(["aten::mm", "aten::add"]), program(["aten::conv2d", "aten::add", "aten::pad"]))
+    assert [fact.code for fact in found.facts] == ["other-program"]
+
+
+def test_equal_recordings_have_no_causes(tmp_path):
+    events = [step(1, 0, 30), *products(10, 100)]
+    found = explained(tmp_path, events, events)
+    assert found.causes == ()
+    assert found.facts == ()
+    assert found.rest_us == 0
+
+
+def test_lines_are_tested_from_three_runs_on(tmp_path):
+    def slower(by):
+        return lambda run: [step(1, 0, 30), *products(10, 100 + by + run % 2)]
+
+    found = explained(tmp_path, slower(0), slower(60), runs=3)
+    (cause,) = found.causes
+    assert cause.significance.result == "slower"
+    assert cause.significance.interval[0] > 0.3
+
+
+positive = st.floats(0, 1e9)
+
+
+@examples(200)
+@given(
+    st.tuples(positive, positive),
+    st.tuples(positive, positive),
+    st.floats(0.01, 100),
+    st.sampled_from(["FLOPs", "threads", "events", "calls"]),
+)
+def test_effects_add_up_and_change_sign_with_the_sides(path, beyond, ratio, unit):
+    """Whatever the times and amounts: no effect is lost, and none depends on which side is the control."""
+    on_path = np.array(path)[:, None]
+    total = on_path + np.array(beyond)[:, None]
+    forward = split(on_path, total, np.array([ratio]), np.array([unit], object))
+    backward = split(on_path[::-1], total[::-1], np.array([1 / ratio]), np.array([unit], object))
+    change = path[1] - path[0]
+    scale = max(total.max(), 1.0)
+    assert sum(float(getattr(forward, name)[0]) for name in EFFECTS) == pytest.approx(change, abs=1e-6 * scale)
+    for name in EFFECTS:
+        assert float(getattr(forward, name)[0]) == pytest.approx(-float(getattr(backward, name)[0]), abs=1e-5 * scale)
+
+
+def test_the_logarithmic_mean_lies_between():
+    assert logarithmic_mean(np.array([1.0, 2.0, 0.0]), np.array([1.0, 8.0, 5.0])).tolist() == pytest.approx(
+        [1.0, 6 / np.log(4), 0.0]
+    )
