@@ -19,8 +19,11 @@ from tracediff.explain.leaves import Leaves, pair
 from tracediff.explain.lines import Line, lines_of
 from tracediff.explain.reasons import Work, of_single, reasons_of
 from tracediff.explain.singles import take_out
-from tracediff.explain.tree import Node, build
+from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.explain.wording import SAME, label_of, what_happened
+
+ARROW = " → "
+"""In labels that name the kernels of both sides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +70,12 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     groups = [compared.groups[g] for g in dict.fromkeys(leaves.groups[leaf] for leaf in node.leaves) if g >= 0]
     work = Work(groups, compared.trees, amount is not None and abs(np.log(amount.ratio)) <= SAME)
     single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
+    label = label_of(line)
+    reasons = [r for r in reasons_of(work) if r.code != "other-kernels" or ARROW not in label]
+    if single and node.note == SINGLE:
+        reasons.append(of_single(single))
     return Cause(
-        label=label_of(line),
+        label=label,
         trail=line.trail,
         control_us=float(node.total[0]) / 1000,
         test_us=float(node.total[1]) / 1000,
@@ -76,7 +83,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         effect=node.main_effect[0],
         what=what_happened(line, amount),
         amount=amount,
-        reasons=(*reasons_of(work), *([of_single(single)] if single else [])),
+        reasons=tuple(reasons),
         significance=significance,
         first=(single.side, single.longest.first) if single else None,
         node=node,

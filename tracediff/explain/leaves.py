@@ -196,8 +196,9 @@ class _Labels:
         group = self.groups[g]
         families = {members[0].family for members in group.sides if members}
         if group.level in PLACED or (group.level in PLACED_AS and len(families) > 1):  # its kernels are no counterparts
-            place = (group.module or "").split("/")[-1] if "module" in group.level else group.family
-            return self._top, UNPAIRED, place or group.family, g
+            if "module" in group.level and group.module:
+                return self._top, UNPAIRED, group.module.split("/")[-1], g
+            return self._top, group.family, UNPAIRED, g
         first = self._top
         op = group.call.split("(")[0] if group.call else None
         largest = max((m for m in (*group.control, *group.test) if m.op), key=lambda m: (m.ns, m.op), default=None)

@@ -11,11 +11,13 @@ from tracediff.explain.tree import ROOT, Node
 GROSS = 0.2
 """Part of all movement that is the least scale of a line: where changes cancel, the step's own change is none."""
 TOLD = 0.6
-"""Part of a node's effects from which one is what happened to it; part of its change from which one child is named."""
+"""Part of a node's effects from which one is what happened to it."""
 CANCELS = 1.3
 """Times its change that the changes of a node's children may add up to, without regard to sign, if it is to stand for
 them.
 """
+THIRD = 1 / 3
+"""Part of the children's changes that one must have, if they are to be named instead of their parent."""
 UNIFORM = 0.35
 """Part of the children's changes that may differ from what the parent predicts, if they are to be uniform."""
 AGAINST = 3
@@ -99,8 +101,7 @@ def _stands_for(node: Node, counting: list[Node]) -> bool:
         off = sum(abs(child.work - predicted * float(child.total.sum())) for child in children)
         if off <= UNIFORM * movement:
             return True
-    largest = max(abs(child.work) for child in children)
-    return movement <= CANCELS * abs(node.work) and largest < TOLD * abs(node.work)
+    return max(abs(child.work) for child in children) < THIRD * movement
 
 
 def _together(nodes: list[Node], parent: Node) -> Node:

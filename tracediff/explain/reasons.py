@@ -159,7 +159,9 @@ def _changed(control: Call, test: Call) -> tuple[str, str] | None:
 
 
 def _memory(work: Work) -> Reason | None:
-    """Copies from or to another kind of memory."""
+    """As many bytes copied from or to another kind of memory, where both sides record it."""
+    if not work.as_much:
+        return None
     kinds: list[Counter[str]] = [Counter(), Counter()]
     for group in work.groups:
         for side, members in enumerate(group.sides):
@@ -167,7 +169,7 @@ def _memory(work: Work) -> Reason | None:
                 if member.category == MEMCPY and (match := MEMORY_KIND.search(member.name)):
                     kinds[side][f"{match['source']} → {match['target']}"] += member.ns
     largest = [side.most_common(1)[0][0] if side else "" for side in kinds]
-    if not all(largest) or largest[0] == largest[1]:
+    if not all(largest) or largest[0] == largest[1] or any("Host" in kind for kind in largest):
         return None
     return Reason("memory", f"memory: {largest[0]} on control, {largest[1]} on test")
 

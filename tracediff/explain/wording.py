@@ -51,6 +51,8 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
         return f"{noun} {label}" if label == UNPAIRED else f"{label} {noun}"
     if trail[1] == UNPAIRED:
         return f"{noun} {UNPAIRED} in {label}"
+    if label == UNPAIRED:
+        return f"{trail[1]} {noun} {UNPAIRED}"
     if "::" in label.split("(")[0]:
         return f"{label} ({trail[1]})" if len(trail) == 2 else label
     if len(trail) == 2:
