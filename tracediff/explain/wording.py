@@ -21,6 +21,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.lines import TOLD, Line
 from tracediff.explain.tree import REPLACED, SINGLE
+from tracediff.formatting import counts
 
 SAME = 0.02
 """Logarithm of a ratio up to which two amounts, or two rates, read the same."""
@@ -78,10 +79,10 @@ def what_happened(line: Line, amount: Amount | None) -> str:
     longer, rate = test / control, amount.ratio / (test / control)
     if abs(log(amount.ratio)) <= SAME:
         return f"as much work in {times(longer)} × the time" if abs(log(longer)) > SAME else "as much work"
-    noun = "calls" if amount.unit == "calls" else "work"
-    return f"{times(amount.ratio)} × the {noun}" + (
-        f", {times(rate)} × as fast per unit" if abs(log(rate)) > SAME else ""
-    )
+    if amount.unit == "calls":  # of many operators and calls: a mean ratio is no number of calls
+        return f"{counts(*map(float, node.count))} calls"
+    per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > SAME else ""
+    return f"{times(amount.ratio)} × the work{per_unit}"
 
 
 UNKNOWN = "amount of work unknown"
