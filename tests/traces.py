@@ -18,6 +18,9 @@ HERE = Path(__file__).resolve().parent
 SHARED = HERE.parents[1] / "shared" / "traces"
 FOLDER = Path(os.environ.get("TRACEDIFF_TRACES") or (SHARED if SHARED.is_dir() else HERE / "data"))
 
+PAIRS_FOLDER = Path(os.environ.get("TRACEDIFF_PAIRS") or SHARED.with_name("pairs"))
+"""Pairs of traces between whose sides somebody changed one thing (tests/pair_stories.py); absent in most checkouts."""
+
 FILES: list[Path] = sorted(p for p in FOLDER.rglob("*") if p.name.endswith((".json", ".json.gz")))
 """All trace files (41 of them), in order of path; empty where the folder is absent."""
 

@@ -1,0 +1,431 @@
+"""What is true of real pairs: what an explanation must say of each, and what it must never say.
+
+Somebody changed one thing between the sides of each pair, and the truth is from plain scripts on the raw JSON. A claim
+is a sentence and a predicate on a `Told`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from traces import FOLDER, PAIRS_FOLDER
+
+from tracediff.diff.comparison import Comparison
+from tracediff.explain.explanation import Cause
+from tracediff.explain.leaves import GPU
+from tracediff.explain.wording import exposure_label
+from tracediff.report.text import headline
+
+FIRST = 3
+"""Lines that are read first."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a comparison says, as its screens say it."""
+
+    comparison: Comparison
+
+    @property
+    def facts(self) -> set[str]:
+        return {fact.code for fact in self.comparison.explanation.facts}
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        return self.comparison.explanation.causes
+
+    @property
+    def fact_texts(self) -> str:
+        return "; ".join(fact.text for fact in self.comparison.explanation.facts)
+
+    @property
+    def cautions(self) -> set[str]:
+        return {reason.code for reason in self.comparison.comparability.reasons}
+
+    @property
+    def verdict(self) -> str:
+        return headline(self.comparison)
+
+    @property
+    def text(self) -> str:
+        """Every sentence about the comparison."""
+        found = self.comparison.explanation
+        moved = exposure_label(found.exposure_us, abs(found.change_us))
+        return "\n".join([self.verdict, self.fact_texts, *map(told_of, self.causes), moved])
+
+    def first(self, word: str, sign: int = 0, among: int = FIRST) -> bool:
+        """Whether one of the first lines is about ``word``, with a change of that ``sign``."""
+        return any(word in told_of(cause) and sign * cause.delta_us >= 0 for cause in self.causes[:among])
+
+    def on_gpu(self, cause: Cause) -> bool:
+        return (*cause.trail, cause.label)[0] == GPU
+
+    def reasons(self, word: str = "") -> set[str]:
+        """Codes of the reasons of lines about ``word``."""
+        return {reason.code for cause in self.causes if word in told_of(cause) for reason in cause.reasons}
+
+
+def told_of(cause: Cause) -> str:
+    """All that a line says, and the labels around it."""
+    return " | ".join((*cause.trail, cause.label, cause.what, *(reason.text for reason in cause.reasons)))
+
+
+Claim = tuple[str, Callable[[Told], bool]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """One pair.
+
+    Attributes:
+        control, test: names of the sides in their folder. must, never: claims. broken: sentence of a claim that fails
+            today → why. unsound: why there is no explanation at all.
+    """
+
+    control: str
+    test: str
+    must: tuple[Claim, ...] = ()
+    never: tuple[Claim, ...] = ()
+    broken: dict[str, str] = field(default_factory=dict)
+    unsound: str = ""
+    folder: Path = PAIRS_FOLDER
+
+    @property
+    def name(self) -> str:
+        return f"{self.control}-{self.test}".replace("/", ".")
+
+    @property
+    def paths(self) -> list[str]:
+        return [str(self.folder / name) for name in (self.control, self.test)]
+
+
+def of_pair(name: str, control: str, test: str, **claims: object) -> Story:
+    return Story(control=f"{name}/{control}", test=f"{name}/{test}", **claims)  # type: ignore[arg-type]
+
+
+def of_traces(control: str, test: str, **claims: object) -> Story:
+    return Story(control=control, test=test, folder=FOLDER, **claims)  # type: ignore[arg-type]
+
+
+NORM_IS_ATTENTION = "families: FlashInfer's fused add and RMSNorm is taken for attention, so aiter's has no partner"
+AVERAGE_PARTNER = "singles: the partner of a first launch is an average launch, although that side has a first one, too"
+UNSEEN_WAIT = "level0 has no calls of CANN: an operator has the time that level1 charges to what it waits for"
+LARGEST_COPY = "reasons: the largest kind of copy of each side, also of other directions"
+VENDORS_NAME = "singles: named by the vendor's call that follows, so that it has no partner"
+
+NO_ADVICE_ON_KERNELS = (
+    "gemm kernels were replaced, or have another dtype or layout",
+    lambda told: bool(told.reasons("gemm") & {"other-kernels", "dtype", "layout", "tensor-cores"}),
+)
+GPU_CAUSE = ("a change of kernels is a cause", lambda told: any(map(told.on_gpu, told.causes)))
+OTHER_PROGRAM = ("it is another program", lambda told: "other-program" in told.facts)
+
+STORIES = (
+    of_pair(
+        "deepseek_decode",
+        "b300",
+        "mi300",
+        must=(
+            ("GPU work is slower, before all else", lambda t: t.on_gpu(t.causes[0]) and t.causes[0].delta_us > 0),
+            (
+                "gemm and attention are the first two lines",
+                lambda t: t.first("gemm", 1, 2) and t.first("attention", 1, 2),
+            ),
+            ("gemm and attention are among the first lines", lambda t: t.first("gemm", 1) and t.first("attention", 1)),
+        ),
+        never=(
+            ("host work fell, as the first cause", lambda t: t.causes[0].delta_us < 0),
+            ("part of the GPU time does not reach the step", lambda t: "reaches" in t.text or "shortens" in t.text),
+            ("RMSNorm was added", lambda t: any("norm" in c.label and c.what == "added" for c in t.causes)),
+        ),
+        broken={
+            "gemm and attention are the first two lines": NORM_IS_ATTENTION,
+            "RMSNorm was added": NORM_IS_ATTENTION,
+        },
+    ),
+    of_pair(
+        "flux_versions",
+        "v26.6",
+        "v26.7",
+        must=(
+            ("the work differs", lambda t: "work-differs" in t.facts),
+            ("it is 1/16 of the work", lambda t: "0.0625 ×" in t.fact_texts),
+            ("the times do not compare", lambda t: "ifferent work" in t.verdict),
+        ),
+        never=(NO_ADVICE_ON_KERNELS, ("gemm was replaced", lambda t: "replaced" in t.text)),
+        broken={"the times do not compare": "the verdict's sentence does not read the facts yet"},
+    ),
+    of_pair(
+        "flux_attention",
+        "fmha",
+        "sage",
+        must=(
+            ("the capture of the CUDA graph is first", lambda t: t.first("CUDAGraphNode.record", 1, 1)),
+            ("it accounts for nearly all", lambda t: abs(t.causes[0].delta_us - 315_300) < 500),
+            ("it is no steady state", lambda t: "not-steady" in t.facts),
+        ),
+        never=(
+            ("a compiled region is the cause", lambda t: "Torch-Compiled Region" in t.text),
+            ("sage_quant is called more often", lambda t: "sage_quant" in t.text or "629" in t.text),
+        ),
+    ),
+    of_pair(
+        "particle_batch",
+        "bs16",
+        "bs512",
+        must=(
+            ("the work differs", lambda t: "work-differs" in t.facts),
+            (
+                "one launch of a convolution is first, with its part",
+                lambda t: (
+                    "one LaunchKernel in aten::cudnn_convolution" in t.causes[0].label.replace("cuda", "")
+                    and abs(t.causes[0].delta_us - 626_300) < 200
+                ),
+            ),
+            (
+                "the gap before delta_r2 is next, with its part",
+                lambda t: t.causes[1].label.endswith("before delta_r2") and abs(t.causes[1].delta_us - 292_300) < 200,
+            ),
+            ("GPU work has its part", lambda t: t.first("GPU work", 1)),
+        ),
+        never=(
+            ("launch fewer kernels", lambda t: "fewer" in t.text),
+            ("launches are slower as a rate", lambda t: "as fast per unit" in told_of(t.causes[0])),
+        ),
+    ),
+    of_pair(
+        "particle_train_eval",
+        "train",
+        "eval",
+        must=(
+            ("the operators of dropout are gone", lambda t: t.first("aten::bernoulli_", -1)),
+            (
+                "bernoulli_ is removed, with its time",
+                lambda t: any(
+                    "bernoulli_" in c.label and c.what == "removed" and abs(c.control_us - 711_000) < 2000
+                    for c in t.causes
+                ),
+            ),
+        ),
+        never=(
+            ("native_batch_norm was replaced", lambda t: "replaced" in t.text and "native_batch_norm" in t.text),
+            ("bernoulli_ is called 272 times", lambda t: "272" in t.text),
+        ),
+        unsound="wording: the label of the rest of all operators has no label above it",
+    ),
+    of_pair(
+        "switch_batch",
+        "b4x128",
+        "b8x1024",
+        must=(
+            ("the work differs", lambda t: "work-differs" in t.facts),
+            ("it is 16 times the tokens", lambda t: "16 ×" in t.fact_texts),
+            ("GPU work is first, all of it", lambda t: t.causes[0].label == GPU and t.causes[0].test_us > 560_000),
+            ("a first launch takes less", lambda t: any("one " in c.label and c.delta_us < -170_000 for c in t.causes)),
+        ),
+        never=(
+            NO_ADVICE_ON_KERNELS,
+            ("9.8 % of the work has other shapes", lambda t: "9.8 %" in t.text),
+            ("GPU work takes 8.4 ms", lambda t: any(8_000 < c.control_us < 9_000 for c in t.causes if t.on_gpu(c))),
+            ("aten::linear is called more often", lambda t: any("calls" in c.what for c in t.causes)),
+        ),
+        broken={"aten::linear is called more often": "amounts: calls of other operators below a node are one amount"},
+    ),
+    of_pair(
+        "llama_tp2",
+        "dim256",
+        "dim1024",
+        must=(
+            ("it is another model", lambda t: bool(t.facts & {"work-differs", "other-program"})),
+            ("rank 0 is compared with rank 0", lambda t: list(t.comparison.control.ranks) == [0]),
+            (
+                "one AllGather is first, with its time",
+                lambda t: (
+                    "one " in t.causes[0].label
+                    and "AllGather" in t.causes[0].label
+                    and abs(t.causes[0].delta_us + 440_400) < 200
+                ),
+            ),
+            (
+                "the other collectives take longer",
+                lambda t: any("communication" in c.label and c.delta_us > 0 for c in t.causes),
+            ),
+        ),
+        never=(
+            NO_ADVICE_ON_KERNELS,
+            ("cudaFree is gone", lambda t: "cudaFree" in t.text),
+            ("launches of aten::silu are fewer", lambda t: "done less often" in t.text),
+        ),
+        broken={"launches of aten::silu are fewer": AVERAGE_PARTNER},
+    ),
+    of_pair(
+        "ascend_levels",
+        "level0",
+        "level1",
+        must=(
+            (
+                "the profiler's level differs",
+                lambda t: "profiler" in t.fact_texts or bool({"profiler-flags"} & t.cautions),
+            ),
+            ("communication is first", lambda t: t.first("communication", 1, 1)),
+        ),
+        never=(
+            ("HcclAllreduce was added", lambda t: any("Allreduce" in c.label and c.what == "added" for c in t.causes)),
+            ("there is no GPU time", lambda t: not t.comparison.gpu_time.groups),
+            ("work starts later", lambda t: "starts later" in t.text),
+            (
+                "an operator takes less, which waited unseen",
+                lambda t: any("_local_scalar_dense" in c.label for c in t.causes),
+            ),
+        ),
+        broken={"an operator takes less, which waited unseen": UNSEEN_WAIT},
+    ),
+    of_pair(
+        "unit_attn_fused",
+        "control",
+        "test",
+        must=(("one kernel stands against three", lambda t: paired_kernels(t) == [(1, 3)]),),
+        never=(("anything of the GPU changed the step", lambda t: any(map(t.on_gpu, t.causes))),),
+        broken={"one kernel stands against three": "matching: no family and no operator in common but `attention`"},
+    ),
+    of_pair(
+        "unit_moe_fused",
+        "control",
+        "test",
+        must=(("four kernels stand against one", lambda t: paired_kernels(t) == [(4, 1)]),),
+        never=(("anything of the GPU changed the step", lambda t: any(map(t.on_gpu, t.causes))),),
+    ),
+    of_pair(
+        "unit_gemm_identical",
+        "control",
+        "test",
+        must=(
+            ("nothing changed", lambda t: not t.causes),
+            ("one stands against one", lambda t: paired_kernels(t) == [(1, 1)]),
+        ),
+    ),
+    of_pair(
+        "unit_mm_linear",
+        "control",
+        "test",
+        must=(("the product is named", lambda t: "aten::mm" in t.text and "aten::addmm" in t.text),),
+        never=(OTHER_PROGRAM,),
+        broken={"it is another program": "facts: one operator of one is 0 % in common"},
+    ),
+    of_traces(
+        "resnet50_workers0",
+        "resnet50_workers4",
+        must=(
+            (
+                "waiting for data is first, and most",
+                lambda t: t.first("loading data", -1, 1) and t.causes[0].delta_us < -50_000,
+            ),
+        ),
+        never=(GPU_CAUSE, OTHER_PROGRAM),
+    ),
+    of_traces(
+        "resnet50_workers0",
+        "resnet50_workers0_repeat",
+        must=(("significance is unknown", lambda t: "significance unknown" in t.verdict),),
+        never=(GPU_CAUSE, OTHER_PROGRAM, ("the work differs", lambda t: "work-differs" in t.facts)),
+    ),
+    of_traces(
+        "transformer_h100_run1",
+        "transformer_h100_run2",
+        must=(("significance is unknown", lambda t: "significance unknown" in t.verdict),),
+        never=(GPU_CAUSE, OTHER_PROGRAM, ("the work differs", lambda t: "work-differs" in t.facts)),
+    ),
+    of_traces(
+        "tinylm_compile",
+        "tinylm_cudagraph",
+        must=(("it takes as long", lambda t: "as long" in t.verdict),),
+        never=(
+            OTHER_PROGRAM,
+            ("it is faster", lambda t: "faster per step" in t.verdict),
+            ("a line is of a tenth of the step", lambda t: any(abs(c.delta_us) > 2_000 for c in t.causes)),
+        ),
+    ),
+    of_traces(
+        "hta_control",
+        "hta_test",
+        must=(
+            ("the machines are other ones", lambda t: {"gpu", "world-size"} <= t.cautions),
+            ("GPU work is first", lambda t: t.on_gpu(t.causes[0]) and t.causes[0].delta_us > 0),
+            ("copies are done more often", lambda t: t.first("copy", 1)),
+        ),
+        never=(
+            (
+                "the same copies use other memory",
+                lambda t: "memory" in t.reasons(),
+            ),
+        ),
+        broken={"the same copies use other memory": LARGEST_COPY},
+    ),
+    of_traces(
+        "bertsmall_h100",
+        "bertsmall_mi300",
+        must=(
+            ("it is faster", lambda t: "9.5 % faster" in t.verdict),
+            ("the host is first", lambda t: not t.on_gpu(t.causes[0]) and t.causes[0].delta_us < 0),
+            ("GPU work takes longer", lambda t: gpu_time(t)[1] > 1.2 * gpu_time(t)[0]),
+        ),
+        never=(
+            GPU_CAUSE,
+            OTHER_PROGRAM,
+            ("Python before a synchronisation is gone", lambda t: "before cudaDeviceSynchronize" in t.text),
+        ),
+        broken={"Python before a synchronisation is gone": VENDORS_NAME},
+    ),
+    of_traces(
+        "falconsai_h100",
+        "falconsai_mi300",
+        must=(
+            ("it is faster", lambda t: "5.6 % faster" in t.verdict),
+            ("the host is first", lambda t: not t.on_gpu(t.causes[0]) and t.causes[0].delta_us < 0),
+            ("GPU work takes longer", lambda t: gpu_time(t)[1] > 1.2 * gpu_time(t)[0]),
+        ),
+        never=(
+            GPU_CAUSE,
+            OTHER_PROGRAM,
+            ("Python before a synchronisation is gone", lambda t: "before cudaDeviceSynchronize" in t.text),
+        ),
+        broken={"Python before a synchronisation is gone": VENDORS_NAME},
+    ),
+    of_traces(
+        "timesformer_h100",
+        "timesformer_mi300",
+        must=(
+            ("it is slower", lambda t: "2.1 % slower" in t.verdict),
+            ("the host is first", lambda t: not t.on_gpu(t.causes[0]) and t.causes[0].delta_us > 0),
+            (
+                "the softmax is faster",
+                lambda t: any("softmax" in c.label.lower() and c.delta_us < -20_000 for c in t.causes),
+            ),
+        ),
+        never=(
+            OTHER_PROGRAM,
+            ("copies use other memory", lambda t: "memory" in t.reasons()),
+        ),
+        broken={"copies use other memory": "reasons: ROCm does not say whether the host's memory is pageable"},
+    ),
+    of_traces("dlrm_8ranks", "dlrm_8ranks", must=(("nothing changed", lambda t: not t.causes and not t.facts),)),
+    of_traces("hta_tiny/base.json.gz", "hta_tiny/test.json.gz"),
+)
+
+
+def paired_kernels(told: Told) -> list[tuple[int, int]]:
+    """(kernels of control, of test) of the groups of work that both sides have."""
+    comparison = told.comparison
+    return [
+        (round(comparison.number(g.control_count)), round(comparison.number(g.test_count)))
+        for g in comparison.gpu_time.groups
+        if g.control and g.test
+    ]
+
+
+def gpu_time(told: Told) -> tuple[float, float]:
+    """All time of the GPU in the period, of control and test."""
+    control, test = told.comparison.explanation.root.children[GPU].total
+    return float(control), float(test)
