@@ -5,17 +5,19 @@ They are tracked, so that the repository shows them, too: the build compares, `m
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from examples import runs, write_traces
+import numpy as np
+from examples import EFFECT_STEPS, Part, runs, write_traces
 
 from tracediff.charts.theme import FONT, PALETTES
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import read_context
+from tracediff.explain.effects import EFFECTS, split
 from tracediff.formatting import signed_percent, time
 from tracediff.ingest.source import TraceFile
 from tracediff.profile.context import Context
@@ -57,6 +59,8 @@ def drawings() -> Iterator[tuple[str, str]]:
         "2 runs": (0.08, 0.02, 2),
     }
     yield "verdict", _intervals([(label, *runs(*case, seed=4)) for label, case in cases.items()], band=0.05)
+    for name, sides in EFFECT_STEPS.items():
+        yield f"effect-{name}", _effects(sides)
     yield "calibration", _intervals([("", *runs(0, 0.02, 5, seed)) for seed in range(40)], band=0)
 
 
@@ -124,6 +128,45 @@ def _intervals(samples: list[tuple[str, list[float], list[float]]], band: float)
         if label:
             parts.append(_text(2, y - 6, f"{label}: {signed_percent(low)} to {signed_percent(high)}: {result}"))
     return _svg(height, parts)
+
+
+def _effects(sides: Mapping[str, list[Part]]) -> str:
+    """One step of each side, bright where it waits for a part, and the effects of each as the product splits it."""
+    left, lane = 72, BAR + 3
+    scale = (WIDTH - left) / max(part.end for side in sides.values() for part in side)
+    parts, y = [], 2
+    for name, side in sides.items():
+        end = max(part.end for part in side)
+        parts.append(_text(1, y + 12, name))
+        parts.append(_text(1, y + 32, f"step {end} µs", 'class="muted"'))
+        parts.append(
+            f'<path class="line" stroke-dasharray="3 3" d="M{left + end * scale - 0.5:.1f} {y}V{y + 2 * lane}"/>'
+        )
+        for part in side:
+            row = y + lane * part.kind.startswith("gpu")
+            for start, stop, waited in part.pieces():
+                size = (
+                    f'x="{left + start * scale:.1f}" y="{row}" width="{(stop - start) * scale - 1:.1f}" height="{BAR}"'
+                )
+                parts.append(f'<rect {size} rx="2" fill="{COLOURS[part.kind]}" opacity="{1 if waited else 0.35}"/>')
+            shown = f"{part.label} {part.total} µs"
+            shown = shown if len(shown) * CHARACTER < part.total * scale else part.label
+            parts.append(_text(left + 3 + part.start * scale, row + 12, shown, 'class="in"' if part.path else ""))
+        y += 2 * lane + 10
+    for label in dict.fromkeys(part.label for side in sides.values() for part in side):
+        found = [next((part for part in side if part.label == label), None) for side in sides.values()]
+        path, total = (np.array([[getattr(part, name, 0)] for part in found], float) for name in ("on_path", "total"))
+        amounts = [part.amount if part else 0 for part in found]
+        ratio = np.array([amounts[1] / amounts[0] if all(amounts) else math.nan])
+        effects = split(path, total, ratio, np.array([""], object))
+        found_us = {name: float(getattr(effects, name)[0]) for name in EFFECTS}
+        if any(found_us.values()):
+            words = ", ".join(
+                f"{name} {us:+.0f} µs".replace("-", "−") for name, us in found_us.items() if abs(us) >= 0.5
+            )
+            parts.append(_text(1, y + 8, f"{label}: {words}"))
+            y += 16
+    return _svg(y, parts)
 
 
 def _text(x: float, y: float, text: str, attributes: str = "") -> str:

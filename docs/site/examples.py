@@ -3,6 +3,9 @@
 import math
 import random
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
@@ -105,6 +108,65 @@ TRACES = {
     "matching-control": _control,
     "matching-test": _test,
 }
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a step in µs: what is done, of which `amount` (0: not recorded), and when the step waits for it."""
+
+    label: str
+    kind: str
+    start: int
+    end: int
+    path: tuple[tuple[int, int], ...]
+    amount: int = 1
+
+    @property
+    def total(self) -> int:
+        return self.end - self.start
+
+    @property
+    def on_path(self) -> int:
+        return sum(stop - start for start, stop in self.path)
+
+    def pieces(self) -> Iterator[tuple[int, int, bool]]:
+        """(start, end, whether the step waits for it)."""
+        cuts = sorted({self.start, self.end, *(at for span in self.path for at in span)})
+        for start, stop in pairwise(cuts):
+            yield start, stop, any(a <= start and stop <= b for a, b in self.path)
+
+
+def _host(end: int, waited: int) -> Part:
+    return Part("host", "op", 0, end, ((0, waited),))
+
+
+def _gpu(label: str, start: int, end: int, amount: int = 1, kind: str = "gpu_compute") -> Part:
+    return Part(label, kind, start, end, ((start, end),), amount)
+
+
+EFFECT_STEPS = {
+    "presence": {
+        "control": [_host(20, 20), _gpu("mm", 20, 60)],
+        "test": [_host(20, 20), _gpu("mm", 20, 60), _gpu("copy", 60, 80, kind="gpu_copy")],
+    },
+    "amount": {
+        "control": [_host(20, 20), _gpu("mm", 20, 60)],
+        "test": [_host(20, 20), _gpu("mm", 20, 100, amount=2)],
+    },
+    "speed": {
+        "control": [_host(20, 20), _gpu("mm", 20, 80)],
+        "test": [_host(20, 20), _gpu("mm", 20, 50)],
+    },
+    "time": {
+        "control": [_host(20, 20), _gpu("all_reduce", 20, 60, amount=0, kind="gpu_comm")],
+        "test": [_host(20, 20), _gpu("all_reduce", 20, 90, amount=0, kind="gpu_comm")],
+    },
+    "exposure": {
+        "control": [_host(90, 90), Part("mm", "gpu_compute", 20, 70, ())],
+        "test": [_host(20, 20), _gpu("mm", 20, 70)],
+    },
+}
+"""Steps of control and test that differ by one effect each."""
 
 
 def write_traces(folder: Path) -> dict[str, Path]:
