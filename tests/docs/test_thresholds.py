@@ -16,6 +16,7 @@ from tracediff.diff import preflight, preflight_work, results, typical_steps, ve
 from tracediff.diff.findings import same_work
 from tracediff.diff.gate import config, figures, judge, limits, sample_size, waivers
 from tracediff.diff.statistics import many, runs
+from tracediff.explain import amounts, effects, facts, lines, singles
 from tracediff.history import change_points, explain
 
 ROOT = Path(__file__).parents[2]
@@ -23,10 +24,15 @@ DOCS = ROOT / "docs"
 DECIDING = (preflight, preflight_work, verdict, many, runs, config, figures, judge, limits, sample_size, waivers)
 """Modules whose every number a page states, or `UNSTATED` gives the reason."""
 MODULES = {module.__name__.rpartition(".")[2]: module for module in DECIDING} | {
+    "amounts": amounts,
     "change_points": change_points,
+    "effects": effects,
     "explain": explain,
+    "facts": facts,
+    "lines": lines,
     "results": results,
     "same_work": same_work,
+    "singles": singles,
     "typical_steps": typical_steps,
 }
 UNSTATED = {
