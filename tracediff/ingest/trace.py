@@ -127,9 +127,12 @@ class Trace:
         """The name of each of the events at ``rows``."""
         return [self.names[code] for code in self.name[rows].tolist()]
 
-    def named(self, matches: Callable[[str], object]) -> NDArray[np.bool_]:
-        """bool[n]: whether ``matches`` is true for each event's name; it is called once per name."""
-        return np.array([bool(matches(name)) for name in self.names], bool)[self.name]
+    def named(self, matches: Callable[[str], object], rows: Int64 | None = None) -> NDArray[np.bool_]:
+        """bool[n]: whether ``matches`` is true for each event's name, or bool[m] for the m events at ``rows``; it is
+        called once per name.
+        """
+        codes = self.name if rows is None else self.name[rows]
+        return np.array([bool(matches(name)) for name in self.names], bool)[codes]
 
     def named_among(self, rows: Int64, matches: Callable[[str], object]) -> NDArray[np.bool_]:
         """bool[m]: the same for the m events at ``rows``; faster if these are few."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -18,9 +19,11 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.analyses.critical_path_gpu import Device, device_of, recorded_syncs, waiting_calls
+from tracediff.profile.arrays.intervals import Intervals, union
+from tracediff.profile.context import Context
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.innermost import ALWAYS, NOTHING, Painting, Pieces, overlaid, painted, pieces
-from tracediff.profile.placement.nesting import Lane, thread_number, threads_of
+from tracediff.profile.placement.innermost import ALWAYS, NOTHING, Painting, cut, overlaid, painted, pieces
+from tracediff.profile.placement.nesting import Lane, part_of, thread_number, threads_of
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import CALL_WAITS
@@ -39,7 +42,9 @@ class CriticalPath:
         owner: int64[p] position in `GpuEvents` of the event, or of the event that waits in its queue; of the host the
             thread's code or WHOLE; −1 where unknown.
         start, end: int64[p] ns.
-        paintings: thread, or WHOLE → what the host did.
+        on_host: the spans on the host by what it did in them.
+        outside_ops: what the host as one did while no operator or call was open: a Python function or an annotation;
+            while one was, the outermost.
         queued: int64[g] since when each GPU event waited in its queue.
     """
 
@@ -48,25 +53,49 @@ class CriticalPath:
     owner: Int64
     start: Int64
     end: Int64
-    paintings: dict[int, Painting]
+    on_host: HostParts
+    outside_ops: Painting
     queued: Int64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class HostParts:
+    """Parts of the path's spans on the host, m of them.
+
+    Attributes:
+        span: int64[m] position in the path. row: int64[m] of the trace: the innermost scope, −1 for none.
+        begin, ns: int64[m] ns.
+    """
+
+    span: Int64
+    row: Int64
+    begin: Int64
+    ns: Int64
+
+
+@dataclass(frozen=True, kw_only=True)
 class Host:
     """The host side of a walk.
 
     Attributes:
-        paintings: thread → its operators and calls; WHOLE → what the host as one does.
-        thread: int64[n] code by position in the ops lane. root: int64[n] start of the outermost scope.
+        lanes: see `Context`. layers: threads that the host as one is made of, those that come first first; the last is
+            the one of the steps.
+        root: int64[n] start of the outermost scope by position in the ops lane.
         returns: thread, or WHOLE → (times in ascending order, the GPU event (of `Device`) that ended then and that a
             call of the thread waited for).
     """
 
-    paintings: dict[int, Painting]
-    thread: list[int]
-    root: list[int]
-    returns: dict[int, tuple[list[int], list[int]]]
+    lanes: dict[str, Lane]
+    layers: list[int]
+    root: Int64
+    returns: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+
+    @cached_property
+    def outermost(self) -> dict[int, Int64]:
+        """Thread of `layers` → positions of its outermost operators and calls that have a duration."""
+        ops = self.lanes["ops"]
+        some = np.flatnonzero((ops.depth == 0) & (ops.end > ops.start))
+        return {thread: some[ops.thread[some] == thread] for thread in self.layers}
 
     def awaited(self, thread: int, time: int) -> tuple[int, int]:
         """(when, which): the last GPU event that a call waited for and that ended at ``time`` or before."""
@@ -74,75 +103,135 @@ class Host:
         position = bisect_right(times, time) - 1
         return (times[position], events[position]) if position >= 0 else (0, -1)
 
+    def shown(self, times: Int64) -> Int64:
+        """int64[m]: the thread in whose operator or call the host as one is just before each of ``times``, −1 for
+        none.
+        """
+        out = np.full(len(times), -1, np.int64)
+        for thread in reversed(self.layers):
+            start, end = (getattr(self.lanes["ops"], name)[self.outermost[thread]] for name in ("start", "end"))
+            position = np.searchsorted(start, times, side="left") - 1
+            inside = np.flatnonzero(position >= 0)
+            out[inside[end[position[inside]] >= times[inside]]] = thread
+        return out
+
+    def outside_ops(self) -> Painting:
+        """See `CriticalPath`."""
+        ops = self.lanes["ops"]
+        return self._layered([_outlines(ops, self.outermost[thread]) for thread in self.layers])
+
+    def painting(self, thread: int, during: Intervals) -> Painting:
+        """What a thread, or the host as one for WHOLE, does at each instant of ``during``, and anything elsewhere."""
+        ops = part_of(self.lanes["ops"], during.start, during.end)
+        if thread != WHOLE:
+            return _of_thread(ops, thread)
+        return self._layered([_of_thread(ops, layer) for layer in self.layers])
+
+    def _layered(self, operators: list[Painting]) -> Painting:
+        """``operators`` of each of `layers`; where they are nothing, what is beneath."""
+        whole = NOTHING
+        for layer in operators:
+            whole = overlaid(whole, layer)
+        return overlaid(whole, self._beneath)
+
+    @cached_property
+    def _beneath(self) -> Painting:
+        """Python on the thread of the steps, and where it is nothing its annotations."""
+        python, annotations = (_of_thread(self.lanes[name], self.layers[-1]) for name in ("python", "annotations"))
+        return overlaid(python, annotations)
+
 
 @dataclass
 class _Path:
     """The walk so far.
 
     Attributes:
-        events: (step, GPU event, what it waited for or −1, time at which the walk came to it).
-        host: (step, thread or WHOLE, start, end). unknown: (step, start, end).
+        events: GPU events, chain after chain, each followed by what it waited for.
+        chains: (place of its first in ``events``, step, time at which the walk came to it, what its last waited for or
+            −1). host: (step, thread or WHOLE, start, end). unknown: (step, start, end).
     """
 
-    events: list[tuple[int, int, int, int]] = field(default_factory=list)
+    events: list[int] = field(default_factory=list)
+    chains: list[tuple[int, int, int, int]] = field(default_factory=list)
     host: list[tuple[int, int, int, int]] = field(default_factory=list)
     unknown: list[tuple[int, int, int]] = field(default_factory=list)
 
 
-def critical_path(
-    trace: Trace, steps: Steps, completions: Int64, *, gpu: GpuEvents, lanes: dict[str, Lane], of_ops: Pieces
-) -> CriticalPath:
-    """The path of every step of a file; ``of_ops`` are the `pieces` of its operators and calls."""
-    ops = lanes["ops"]
-    rank = _thread_rank(trace, lanes)
-    codes = np.array(sorted(rank), np.int64)
-    device = device_of(
-        trace, gpu, ops, np.array([rank[c] for c in codes.tolist()], np.int64)[np.searchsorted(codes, ops.thread)]
-    )
-    host = _host(trace, steps, lanes, of_ops=of_ops, rank=rank, gpu=gpu, device=device)
-    ends: dict[
-        tuple[int, int], int
-    ] = {}  # (step, end) → the event of that step that ends then, of several the last in order
-    for k, s in enumerate(gpu.step[device.event].tolist()):
-        ends[0 if steps.whole_file else s, device.end[k]] = k
+def critical_path(context: Context) -> CriticalPath:
+    """The path of every step of a file."""
+    trace, gpu, ops, steps = context.trace, context.gpu, context.lanes["ops"], context.steps
+    rank = _thread_rank(trace, context.lanes)
+    device = device_of(trace, gpu, ops, context.calls.position, rank)
+    host = _host(trace, steps, context.lanes, rank, device)
     path = _Path()
-    for step, (low, high) in enumerate(pairwise(completions.tolist())):
-        _walk(path, step=step, low=low, time=high, k=ends.get((step, high), -1), device=device, host=host)
-    return _spans(path, completions, device, host)
+    columns = [column.tolist() for column in (device.start, device.end, device.cause, device.crossed)]
+    for step, (low, high) in enumerate(pairwise(context.completions.tolist())):
+        k = _completing(steps, gpu, device, step, high)
+        _walk(path, step=step, low=low, time=high, k=k, device=device, columns=columns, host=host)
+    return _spans(path, context.completions, device, host)
 
 
-def _walk(path: _Path, *, step: int, low: int, time: int, k: int, device: Device, host: Host) -> None:
+def _completing(steps: Steps, gpu: GpuEvents, device: Device, step: int, time: int) -> int:
+    """The event of ``step`` that ends at ``time``, of several the last in order; −1 for none."""
+    first, last = (int(np.searchsorted(device.end, time, side=side)) for side in ("left", "right"))
+    is_of_step = steps.whole_file | (gpu.step[device.event[first:last]] == step)
+    mine = np.flatnonzero(is_of_step)
+    return first + int(mine[-1]) if len(mine) else -1
+
+
+def _walk(
+    path: _Path, *, step: int, low: int, time: int, k: int, device: Device, columns: list[list[int]], host: Host
+) -> None:
     """Walk back from ``time``, at the GPU event ``k`` or where that is −1 on the host, to the start ``low`` of the
-    period.
+    period; ``columns`` are start, end, cause and crossed of the device.
     """
     launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
-    start, cause, crossed = device.start, device.cause, device.crossed
+    start, end, cause, crossed = columns
+    threads, append = host.lanes["ops"].thread, path.events.append
     while time > low:
         if k < 0:
-            thread, until = (host.thread[launch], min(host.root[launch], time)) if launch != WHOLE else (WHOLE, low)
+            thread, until = WHOLE, low
+            if launch != WHOLE:
+                thread, until = int(threads[launch]), min(int(host.root[launch]), time)
             when, which = host.awaited(thread, time)
             if which >= 0 and when > until:
                 until, k = when, which
             path.host.append((step, thread, until, time))
             time, launch = until, WHOLE
-        while k >= 0 and time > low:
+        if k < 0 or time <= low:
+            continue
+        chain = len(path.events), step, time
+        while True:
             before = device.waited_for(k) if crossed[k] else cause[k]
-            path.events.append((step, k, before, time))
+            append(k)
             time = start[k]
-            if before >= 0:
-                time = min(device.end[before], time)
-            elif time > low and device.launch[k] >= 0:
-                time, launch = device.returned[k], device.launch[k]
-            elif time > low:
-                path.unknown.append((step, low, time))
-                time = low
+            if before < 0:
+                break
+            time = min(end[before], time)
+            if time <= low:
+                break
             k = before
+        path.chains.append((*chain, before))
+        if before < 0 and time > low:
+            launch = int(device.launch[k])
+            if launch >= 0:
+                time = int(device.returned[k])
+            else:
+                path.unknown.append((step, low, time))
+                time, launch = low, WHOLE
+        k = -1
 
 
 def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> CriticalPath:
     """The spans of a walk, clipped to their periods."""
-    step, k, before, left = np.array(path.events, np.int64).reshape(-1, 4).T
-    start, end, returned = (np.array(c, np.int64) for c in (device.start, device.end, device.returned))
+    start, end, returned = device.start, device.end, device.returned
+    k = np.array(path.events, np.int64)
+    first, step, came, last = np.array(path.chains, np.int64).reshape(-1, 4).T
+    step = np.repeat(step, np.diff(first, append=len(k)))
+    before, left = np.append(k[1:], -1)[: len(k)], end[k]
+    left[1:] = np.minimum(left[1:], start[k[:-1]])
+    left[first] = came
+    before[np.append(first[1:], len(k))[: len(first)] - 1] = last
     ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k])) if len(k) else k
     event = device.event[k]
     host_step, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
@@ -157,19 +246,34 @@ def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> Criti
         np.concatenate([np.broadcast_to(part[i], len(part[0])) for part in parts]) for i in range(5)
     )
     begin = np.maximum(begin, completions[steps])
-    lasting = stop > begin
-    last = np.array([end[b] if b >= 0 else s for b, s in zip(device.before, device.start, strict=True)], np.int64)
+    lasting = np.flatnonzero(stop > begin)
+    what, owner, begin, stop = what[lasting], owner[lasting], begin[lasting], stop[lasting]
+    free = np.where(device.before >= 0, end[device.before], start) if len(start) else start
     queued = np.empty(len(start), np.int64)
-    queued[device.event] = np.where(returned == ALWAYS, last, returned)
+    queued[device.event] = np.where(returned == ALWAYS, free, returned)
     return CriticalPath(
         step=steps[lasting],
-        what=what[lasting],
-        owner=owner[lasting],
-        start=begin[lasting],
-        end=stop[lasting],
-        paintings=host.paintings,
+        what=what,
+        owner=owner,
+        start=begin,
+        end=stop,
+        on_host=_on_host(host, what, owner, begin, stop),
+        outside_ops=host.outside_ops(),
         queued=queued,
     )
+
+
+def _on_host(host: Host, what: Int64, owner: Int64, start: Int64, end: Int64) -> HostParts:
+    """See `CriticalPath`; the arguments are its columns."""
+    spans = np.flatnonzero(what == HOST)
+    parts = []
+    for thread in np.unique(owner[spans]).tolist():
+        mine = spans[owner[spans] == thread]
+        painting = host.painting(thread, union(start[mine], end[mine]))
+        span, held, ns = cut(start[mine], end[mine], painting.times)
+        parts.append((mine[span], painting.rows[held], np.maximum(start[mine][span], painting.times[held]), ns))
+    columns = [np.concatenate(c) for c in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 4
+    return HostParts(**dict(zip(("span", "row", "begin", "ns"), columns, strict=True)))
 
 
 def _thread_rank(trace: Trace, lanes: dict[str, Lane]) -> dict[int, int]:
@@ -185,59 +289,20 @@ def _thread_rank(trace: Trace, lanes: dict[str, Lane]) -> dict[int, int]:
     return {code: i for i, code in enumerate(sorted(codes, key=place))}
 
 
-def _host(
-    trace: Trace,
-    steps: Steps,
-    lanes: dict[str, Lane],
-    *,
-    of_ops: Pieces,
-    rank: dict[int, int],
-    gpu: GpuEvents,
-    device: Device,
-) -> Host:
+def _host(trace: Trace, steps: Steps, lanes: dict[str, Lane], rank: dict[int, int], device: Device) -> Host:
     ops = lanes["ops"]
-    start, end, position = of_ops
-    thread = ops.thread[position]
-    outermost = ops.depth == 0
-    launching = set(ops.thread[[k for k in device.launch if k >= 0]].tolist())
-    engine = {
-        int(t)
-        for t in np.unique(
-            ops.thread[outermost & trace.named(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)]
-        )
-    }
+    roots = np.flatnonzero(ops.depth == 0)
+    roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
+    engine = set(np.unique(ops.thread[roots[trace.named(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
     main = _step_thread(trace, steps, ops, rank, engine)
-    helpers = sorted(engine - {main}, key=rank.__getitem__)
-    paintings = {
-        int(t): painted(start[pieces_of_thread], end[pieces_of_thread], ops.rows[position[pieces_of_thread]])
-        for t in {*launching, *helpers, main}
-        for pieces_of_thread in [np.flatnonzero(thread == t)]
-    }
-    layers = (
-        [paintings[t] for t in helpers]
-        + [paintings[main]]
-        + [_of_thread(lanes[name], main) for name in ("python", "annotations")]
-    )
-    whole = NOTHING
-    for layer in layers:
-        whole = overlaid(whole, layer)
-    root = (
-        ops.start[np.maximum.accumulate(np.where(outermost, np.arange(len(ops.rows)), 0))]
-        if len(ops.rows)
-        else ops.start
-    )
-    host = Host({**paintings, WHOLE: whole}, ops.thread.tolist(), root.tolist(), {})
-    for time, k, call in sorted(_awaited(trace, ops, gpu, device)):
-        code = host.thread[call]
-        shown = int(
-            whole.rows[np.searchsorted(whole.times, ops.end[call], side="left") - 1]
-        )  # what the host as one did when the call returned
-        is_in_whole = (
-            shown >= 0
-            and trace.category[shown] in cat.OPS
-            and int(trace.pid[shown]) * (len(trace.ids) + 1) + int(trace.tid[shown]) == code
-        )
-        for key in (code, WHOLE) if is_in_whole else (code,):
+    layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
+    outer = np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))
+    host = Host(lanes=lanes, layers=layers, root=ops.start[outer])
+    awaited = sorted(_awaited(trace, ops, device))
+    calls = np.array([call for _, _, call in awaited], np.int64)
+    shown = host.shown(ops.end[calls]).tolist()  # what the host as one did when the call returned
+    for (time, k, _), code, seen in zip(awaited, ops.thread[calls].tolist(), shown, strict=True):
+        for key in (code, WHOLE) if seen == code else (code,):
             times, events = host.returns.setdefault(key, ([], []))
             times.append(time)
             events.append(k)
@@ -245,9 +310,15 @@ def _host(
 
 
 def _of_thread(lane: Lane, thread: int) -> Painting:
+    """The innermost scope of ``lane`` on a thread."""
     start, end, position = pieces(lane)
-    on_thread = lane.thread[position] == thread
+    on_thread = np.flatnonzero(lane.thread[position] == thread)
     return painted(start[on_thread], end[on_thread], lane.rows[position[on_thread]])
+
+
+def _outlines(lane: Lane, outermost: Int64) -> Painting:
+    """The outermost scopes at ``outermost`` of ``lane``, without what is in them."""
+    return painted(lane.start[outermost], lane.end[outermost], lane.rows[outermost])
 
 
 def _step_thread(trace: Trace, steps: Steps, ops: Lane, rank: dict[int, int], engine: set[int]) -> int:
@@ -268,7 +339,7 @@ def _step_thread(trace: Trace, steps: Steps, ops: Lane, rank: dict[int, int], en
     return min(busy, key=lambda t: (t in engine, -busy[t], rank[t])) if busy else -1
 
 
-def _awaited(trace: Trace, ops: Lane, gpu: GpuEvents, device: Device) -> list[tuple[int, int, int]]:
+def _awaited(trace: Trace, ops: Lane, device: Device) -> list[tuple[int, int, int]]:
     """(when, GPU event, position in the ops lane of the call that waited for it until then) of every call that waited
     for one.
     """
@@ -280,25 +351,24 @@ def _awaited_own(ops: Lane, device: Device) -> list[tuple[int, int, int]]:
     source is free, until they return.
     """
     last: dict[int, tuple[int, int]] = {}
-    for k in np.flatnonzero(device.own_wait).tolist():
-        call = device.launch[k]
-        if device.start[k] < device.end[k] and device.start[k] < int(ops.end[call]):
-            last[call] = max(last.get(call, (ALWAYS, -1)), (min(device.end[k], int(ops.end[call])), k))
+    own = np.flatnonzero(device.own_wait & (device.start < device.end))
+    until = np.minimum(device.end[own], ops.end[device.launch[own]])
+    waited = np.flatnonzero(device.start[own] < ops.end[device.launch[own]])
+    for k, call, when in zip(*(c[waited].tolist() for c in (own, device.launch[own], until)), strict=True):
+        last[call] = max(last.get(call, (ALWAYS, -1)), (when, k))
     return [(when, k, call) for call, (when, k) in last.items()]
 
 
 def _awaited_others(trace: Trace, ops: Lane, device: Device) -> list[tuple[int, int, int]]:
     """Of synchronising calls that launch nothing: the event that ended last within them."""
-    launches = set(device.launch)
     syncs = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS, device.streams)}
+    calls = waiting_calls(trace, ops)
     found = []
-    for call in np.flatnonzero(waiting_calls(trace, ops)).tolist():
-        if call in launches:
-            continue
+    for call in calls[~np.isin(calls, device.launch)].tolist():
         start, sync = int(ops.start[call]), syncs.get(int(ops.rows[call]))
         for k in device.ended(start, int(ops.end[call])):
             if device.launched[k] < start and (sync is None or device.awaited_by(sync, k)):
-                found.append((device.end[k], k, call))
+                found.append((int(device.end[k]), k, call))
                 break
     return found
 
@@ -307,10 +377,10 @@ def _awaited_room(ops: Lane, device: Device) -> list[tuple[int, int, int]]:
     """Of launches into a full queue: the event of the queue that ended last within them."""
     found = []
     for k in np.flatnonzero(device.full).tolist():
-        call = device.launch[k]
+        call = int(device.launch[k])
         start = int(ops.start[call])
         for other in device.ended(start, int(ops.end[call])):
             if device.stream[other] == device.stream[k] and device.launched[other] < start:
-                found.append((device.end[other], other, call))
+                found.append((int(device.end[other]), other, call))
                 break
     return found

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -86,94 +86,92 @@ class Device:
         cause: what it waited for last, judged by its own stream and its launch: ``before``, or −1.
         crossed: whether an event ended while it waited: on another stream, and perhaps what it waited for.
         wait_call: time of the last call between the launch of ``before`` and its own that makes a stream wait for
-            another; None for none.
+            another, ALWAYS for none; None where no event has one.
         shared: whether its launch started several events, like a graph launch.
         lasting, lasting_end: the events with a duration, and their ends; nothing waits for an event of 0 ns.
-        waits: stream → its waits in order of time, if recorded; then every ``wait_call`` is None.
+        waits: stream → its waits in order of time, if recorded; then ``wait_call`` is None.
         streams: (device, stream) → its code.
     """
 
     event: Int64
-    start: list[int]
-    end: list[int]
-    stream: list[int]
-    launch: list[int]
-    launched: list[int]
-    returned: list[int]
-    own_wait: list[bool]
-    full: list[bool]
-    before: list[int]
-    cause: list[int]
-    crossed: list[bool]
-    wait_call: list[int | None]
-    shared: list[bool]
-    lasting: list[int]
-    lasting_end: list[int]
+    start: Int64
+    end: Int64
+    stream: Int64
+    launch: Int64
+    launched: Int64
+    returned: Int64
+    own_wait: NDArray[np.bool_]
+    full: NDArray[np.bool_]
+    before: Int64
+    cause: Int64
+    crossed: NDArray[np.bool_]
+    wait_call: Int64 | None
+    shared: NDArray[np.bool_]
+    lasting: Int64
+    lasting_end: Int64
     waits: dict[int, list[StreamWait]]
     streams: dict[tuple[int, int], int]
 
     def waited_for(self, k: int) -> int:
         """The event that ``k`` waited for last; −1 where its launch came later, or nothing is known."""
-        before = self.before[k]
         if self.crossed[k] and self.launch[k] >= 0:
-            for other in self.ended(max(self.end[before] if before >= 0 else ALWAYS, self.returned[k]), self.start[k]):
+            for other in self.ended(self._ready(k), int(self.start[k])):
                 if self._held_back(k, other):
                     return other
-        return self.cause[k]
+        return int(self.cause[k])
+
+    def _ready(self, k: int) -> int:
+        """ns from which ``k`` could begin, by its own stream and its launch."""
+        before = self.before[k]
+        return max(int(self.end[before]) if before >= 0 else ALWAYS, int(self.returned[k]))
 
     def _held_back(self, k: int, other: int) -> bool:
         """Whether ``k`` may not begin before ``other``, of another stream, has ended."""
         if self.shared[k] or self.shared[other]:
-            return self.launched[other] <= self.launched[k]
+            return bool(self.launched[other] <= self.launched[k])
         return self._recorded_wait(k, other) or self._follows_at_once(k, other)
 
     def _recorded_wait(self, k: int, other: int) -> bool:
-        wait_call = self.wait_call[k]
-        if wait_call is not None:
-            return self.launched[other] < wait_call
-        waits = self.waits.get(self.stream[k], [])
-        since = self.launched[self.before[k]] if self.before[k] >= 0 else ALWAYS
-        low, high = (bisect_left(waits, time, key=lambda w: w.time) for time in (since, self.launched[k]))
+        if self.wait_call is not None and self.wait_call[k] != ALWAYS:
+            return bool(self.launched[other] < self.wait_call[k])
+        waits = self.waits.get(int(self.stream[k]), [])
+        since = int(self.launched[self.before[k]]) if self.before[k] >= 0 else ALWAYS
+        low, high = (bisect_left(waits, time, key=lambda w: w.time) for time in (since, int(self.launched[k])))
         return any(w.target == self.stream[other] and self.launched[other] < w.recorded for w in waits[low:high])
 
     def _follows_at_once(self, k: int, other: int) -> bool:
-        before = self.before[k]
-        ready = max(self.end[before] if before >= 0 else ALWAYS, self.returned[k])
-        if self.start[k] - ready <= UNEXPLAINED or self.start[k] - self.end[other] > SOON:
+        start = int(self.start[k])
+        if start - self._ready(k) <= UNEXPLAINED or start - int(self.end[other]) > SOON:
             return False
-        return self.launched[other] <= self.launched[k]
+        return bool(self.launched[other] <= self.launched[k])
 
     def ended(self, after: int, time: int) -> Iterator[int]:
         """The events that have a duration and end in (``after``, ``time``], the last first."""
-        j = bisect_right(self.lasting_end, time) - 1
+        j = int(np.searchsorted(self.lasting_end, time, side="right")) - 1
         while j >= 0 and self.lasting_end[j] > after:
-            yield self.lasting[j]
+            yield int(self.lasting[j])
             j -= 1
 
     def awaited_by(self, sync: Sync, k: int) -> bool:
         """Whether a call that waits for one stream, or for one CUDA event, waits for ``k``."""
         stream = sync.stream if sync.target == MISSING else sync.target
-        return self.stream[k] == self.streams.get((sync.device, stream)) and (
-            sync.recorded is None or self.launched[k] < sync.recorded
-        )
+        if self.stream[k] != self.streams.get((sync.device, stream)):
+            return False
+        return sync.recorded is None or bool(self.launched[k] < sync.recorded)
 
 
-def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> Device:
+def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, position: Int64, rank: dict[int, int]) -> Device:
     """The device side of a walk.
 
     Args:
-        thread_rank: int64[n] of each scope of ``ops`` an order of its thread that does not depend on the order of the
-            file.
+        position: int64[n] of each event of the trace, see `Calls`.
+        rank: thread → its place in an order that does not depend on that of the file.
     """
-    position = np.full(len(trace) + 1, -1, np.int64)
-    position[ops.rows] = np.arange(len(ops.rows))
-    launch = position[gpu.launch]
-    known = launch >= 0
+    launch = np.where(gpu.launch >= 0, position[gpu.launch], -1)
     number = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
-    by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[gpu.rows]] if len(gpu.rows) else launch
-    rank = np.where(known, thread_rank[launch], -1) if len(ops.rows) else launch
-    order = np.lexsort((launch, rank, by_name, number, gpu.device, gpu.start, gpu.end))
-    start, end, launch, known = gpu.start[order], gpu.end[order], launch[order], known[order]
+    order = _order(trace, gpu, ops, launch, number, rank)
+    start, end, launch = gpu.start[order], gpu.end[order], launch[order]
+    known = launch >= 0
     launched, returned = np.full(len(order), ALWAYS, np.int64), np.full(len(order), ALWAYS, np.int64)
     launched[known] = ops.start[launch[known]]
     stream, first = combined(
@@ -184,60 +182,64 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, thread_rank: Int64) -> De
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
     lasting = np.flatnonzero(end > start)
     latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
-    own_wait = known & (trace.named(is_awaited_copy)[gpu.rows[order]] | waiting_calls(trace, ops)[launch])
+    own_wait = known & (trace.named(is_awaited_copy, gpu.rows[order]) | _waits(trace, ops, launch))
     held = own_wait & (start - np.maximum(freed, latest) <= SOON)
     returned[known] = ops.end[launch[known]]
     returned[held] = launched[held] + SUBMITTED
     returned[own_wait & ~held] = start[own_wait & ~held]
     returned = np.minimum(returned, start)
     waits = _recorded_waits(trace, streams)
-    columns = (
-        start,
-        end,
-        stream,
-        launch,
-        launched,
-        returned,
-        own_wait,
-        before,
-        np.where(freed >= returned, before, -1),
-        lasting,
-        end[lasting],
-    )
-    starts, ends, stream_codes, launches, launch_times, return_times, own, prior, cause, long, long_end = (
-        c.tolist() for c in columns
-    )
-    crossed = (latest > np.maximum(freed, returned)).tolist()
-    wait_call: list[int | None] = [None] * len(order)
-    if not waits:
-        wait_call = _last_wait_calls(trace, launched, before)
-    shared = (np.bincount(launch[known], minlength=1)[np.maximum(launch, 0)] > 1).tolist()
+    shared = np.bincount(launch[known], minlength=1)[np.maximum(launch, 0)] > 1
     return Device(
         event=order,
-        start=starts,
-        end=ends,
-        stream=stream_codes,
-        launch=launches,
-        launched=launch_times,
-        returned=return_times,
-        own_wait=own,
-        full=_finds_full_queue(start, launch, launched, stream).tolist(),
-        before=prior,
-        cause=cause,
-        crossed=crossed,
-        wait_call=wait_call,
+        start=start,
+        end=end,
+        stream=stream,
+        launch=launch,
+        launched=launched,
+        returned=returned,
+        own_wait=own_wait,
+        full=_finds_full_queue(start, launch, launched, stream, shared),
+        before=before,
+        cause=np.where(freed >= returned, before, -1),
+        crossed=latest > np.maximum(freed, returned),
+        wait_call=None if waits else _last_wait_calls(trace, launched, before),
         shared=shared,
-        lasting=long,
-        lasting_end=long_end,
+        lasting=lasting,
+        lasting_end=end[lasting],
         waits=waits,
         streams=streams,
     )
 
 
-def waiting_calls(trace: Trace, ops: Lane) -> NDArray[np.bool_]:
-    """bool[n + 1] by position in the ops lane: calls in which the host always waits; the last is for no call."""
-    waits = np.isin(trace.category, cat.CALLS) & trace.named(is_synchronising)
-    return np.append(waits[ops.rows], False)
+def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, number: Int64, rank: dict[int, int]) -> Int64:
+    """int64[g]: the positions of GPU events in the order of `Device`; ``number`` is that of the stream."""
+    order = np.argsort(gpu.end, kind="stable")
+    same = np.diff(gpu.end[order]) == 0
+    ties = np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(order) else order
+    if len(ties):
+        some = order[ties]
+        by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[gpu.rows[some]]]
+        place = launch[some].copy()
+        place[place >= 0] = [rank[thread] for thread in ops.thread[place[place >= 0]].tolist()]
+        keys = (launch[some], place, by_name, number[some], gpu.device[some], gpu.start[some], gpu.end[some])
+        order[ties] = some[np.lexsort(keys)]
+    return order
+
+
+def _waits(trace: Trace, ops: Lane, launch: Int64) -> NDArray[np.bool_]:
+    """bool[g]: whether the calls at ``launch`` (positions, −1 for none) are ones in which the host always waits."""
+    known = np.flatnonzero(launch >= 0)
+    rows = ops.rows[launch[known]]
+    out = np.zeros(len(launch), bool)
+    out[known] = np.isin(trace.category[rows], cat.CALLS) & trace.named(is_synchronising, rows)
+    return out
+
+
+def waiting_calls(trace: Trace, ops: Lane) -> Int64:
+    """Positions in the ops lane of the calls in which the host always waits."""
+    calls = np.flatnonzero(np.isin(trace.category[ops.rows], cat.CALLS))
+    return calls[trace.named(is_synchronising, ops.rows[calls])]
 
 
 def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
@@ -261,11 +263,16 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     return out
 
 
-def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int64) -> NDArray[np.bool_]:
+def _finds_full_queue(
+    start: Int64, launch: Int64, launched: Int64, stream: Int64, shared: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """bool[g]: see `Device.full`; the events of one launch count once, from the start of their first."""
     full = np.zeros(len(start), bool)
     known = np.flatnonzero(launch >= 0)
-    known = known[np.lexsort((start[known], launch[known], stream[known]))]
+    if len(known) <= FULL_QUEUE:
+        return full
+    keys = (start[known], launch[known], stream[known]) if shared[known].any() else (stream[known],)
+    known = known[np.lexsort(keys)]
     first = known[np.diff(stream[known] * (int(launch.max(initial=0)) + 1) + launch[known], prepend=-1) != 0]
     for mine in group_rows(stream[first], first):
         issued = np.searchsorted(np.sort(launched[mine]), launched[mine], side="left")
@@ -274,15 +281,16 @@ def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int6
     return full
 
 
-def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> list[int | None]:
-    """Per event the time of the last stream wait between the launch of ``before`` and its own, None for none."""
-    calls = np.sort(trace.ts[trace.named(is_stream_wait) & np.isin(trace.category, cat.CALLS)])
+def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | None:
+    """See `Device.wait_call`."""
+    rows = np.flatnonzero(np.isin(trace.category, cat.CALLS))
+    calls = np.sort(trace.ts[rows[trace.named(is_stream_wait, rows)]])
     if not len(calls):
-        return [None] * len(launched)
+        return None
     position = np.searchsorted(calls, launched, side="left") - 1
     since = np.where(before >= 0, launched[before], ALWAYS)
     found = (position >= 0) & (calls[np.maximum(position, 0)] >= since)
-    return [int(calls[i]) if is_found else None for i, is_found in zip(position.tolist(), found.tolist(), strict=True)]
+    return np.where(found, calls[np.maximum(position, 0)], ALWAYS)
 
 
 def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[StreamWait]]:
@@ -309,12 +317,8 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     categories = tuple(trace.categories.index(name) for name in SYNC_CATEGORIES if name in trace.categories)
     if not categories:
         return []
-    among = np.isin(trace.category, categories)
-    rows = np.concatenate([np.flatnonzero(among & trace.named(name.__eq__)) for name in names])
-    calls: dict[int, int] = {}
-    for kind in cat.CALLS:
-        call_rows, number = trace.integer(kind, ARGUMENT.correlation)
-        calls |= dict(zip(number.tolist(), call_rows.tolist(), strict=True))
+    among = np.flatnonzero(np.isin(trace.category, categories))
+    rows = np.concatenate([among[trace.named(name.__eq__, among)] for name in names])
     wanted = (
         ARGUMENT.correlation,
         ARGUMENT.device,
@@ -322,9 +326,17 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
         ARGUMENT.awaited_stream,
         ARGUMENT.awaited_record,
     )
-    columns = [trace.integer_column(argument, categories)[rows].tolist() for argument in wanted]
+    columns = [trace.integer_column(argument, categories)[rows] for argument in wanted]
+    named = np.concatenate((columns[0], columns[-1]))
+    calls: dict[int, int] = {}
+    for kind in cat.CALLS:
+        call_rows, number = trace.integer(kind, ARGUMENT.correlation)
+        some = np.flatnonzero(np.isin(number, named))
+        calls |= dict(zip(number[some].tolist(), call_rows[some].tolist(), strict=True))
     out = []
-    for row, correlation, device, stream, target, record in zip(rows.tolist(), *columns, strict=True):
+    for row, correlation, device, stream, target, record in zip(
+        rows.tolist(), *(column.tolist() for column in columns), strict=True
+    ):
         call, recording = calls.get(correlation, -1), calls.get(record) if record != MISSING else None
         out.append(
             Sync(

@@ -8,17 +8,50 @@ import numpy as np
 
 from tracediff.ingest.times import Int64
 
+MOST_EMPTY, LEAST = 4, 1 << 12
+"""Values per row, or in all, up to which codes are looked up in a table of all values instead of sorted."""
+LARGEST = 1 << 62
+"""Combinations that are packed into 64 bits."""
+
 
 def combined(*columns: Int64) -> tuple[Int64, Int64]:
-    """(int64[n] code of each row's combination of values ≥ −1, int64[k] first row of each code)."""
-    packed = np.zeros(len(columns[0]), np.int64)
+    """(int64[n] code of each row's combination of values ≥ −1, in their order, int64[k] first row of each code)."""
+    rows = len(columns[0])
+    packed, values = np.zeros(rows, np.int64), 1
+    most = max(MOST_EMPTY * rows, LEAST)
     for column in columns:
-        size = int(column.max()) + 2 if len(column) else 1
-        if len(packed) and int(packed.max()) >= (1 << 62) // size:
-            packed = np.unique(packed, return_inverse=True)[1].astype(np.int64)
+        size = int(column.max()) + 2 if rows else 1
+        if values * size > (most if values <= most else LARGEST):  # fewer are used than there are
+            packed, values = _dense(packed, values, most)
         packed = packed * size + column + 1
-    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
-    return inverse.astype(np.int64), first.astype(np.int64)
+        values *= size
+    packed, distinct = _dense(packed, values, most)
+    first = np.empty(distinct, np.int64)
+    first[packed[::-1]] = np.arange(rows)[::-1]
+    return packed, first
+
+
+def _dense(packed: Int64, values: int, most: int) -> tuple[Int64, int]:
+    """(``packed``, all below ``values``, as codes in the same order, their number)."""
+    if values > most:
+        return _sorted(packed, values)
+    present = np.zeros(values, bool)
+    present[packed] = True
+    code = np.cumsum(present, dtype=np.int32)
+    return code[packed] - np.int64(1), int(code[-1])
+
+
+def _sorted(packed: Int64, values: int) -> tuple[Int64, int]:
+    bits = len(packed).bit_length()
+    if values << bits > LARGEST:
+        used, code = np.unique(packed, return_inverse=True)
+        return code.astype(np.int64), len(used)
+    placed = np.sort(packed << bits | np.arange(len(packed)))  # numbers alone are sorted faster than their places
+    ordered = placed >> bits
+    new = np.append(True, ordered[1:] != ordered[:-1])
+    code = np.empty(len(packed), np.int64)
+    code[placed & ((1 << bits) - 1)] = np.cumsum(new) - 1
+    return code, int(new.sum())
 
 
 def numbered_texts(texts: Iterable[str]) -> tuple[Int64, list[str]]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
+from tracediff.profile.arrays.factorize import combined
 from tracediff.profile.arrays.intervals import union
 from tracediff.profile.context import Context
 from tracediff.profile.placement.calls import operators_around
@@ -65,79 +66,89 @@ class Sources:
         """After the last of all."""
         return self.scope + len(self.scopes[1])
 
-    @cached_property
-    def is_op(self) -> NDArray[np.bool_]:
-        """bool[end]: operators and calls."""
-        out = np.zeros(self.end, bool)
-        out[self.context.lanes["ops"].rows] = True
+    def is_op(self, sources: Int64) -> NDArray[np.bool_]:
+        """bool[m]: which of ``sources`` are operators and calls."""
+        out = sources < self.nothing
+        out[out] = self.context.calls.position[sources[out]] >= 0
         return out
 
     @cached_property
     def waits(self) -> NDArray[np.bool_]:
-        """bool[end]: calls that may wait for the GPU."""
+        """bool[n] by position in the ops lane: calls that may wait for the GPU."""
         trace, rows = self.context.trace, self.context.lanes["ops"].rows
-        out = np.zeros(self.end, bool)
-        out[rows] = (trace.named(may_wait)[rows]) & (trace.category[rows] != cat.CPU_OP)
-        return out
+        return trace.named(may_wait, rows) & (trace.category[rows] != cat.CPU_OP)
 
     @cached_property
     def scopes(self) -> tuple[Painting, Int64, Int64]:
-        """(painting, kind, code of the name) of the scopes that hold whatever happens in them: where a DataLoader loads,
-        and where torch.compile works, by its outermost scope and the capture of a graph.
+        """(painting, kind, code of the name) of the scopes that hold whatever happens in them: where a DataLoader
+        loads, and where torch.compile works, by its outermost scope and the capture of a graph.
         """
         return _scopes(self.context.trace, self.scope)
 
-    def keys(self, sources: Int64, work: WorkKeys) -> dict[str, Int64]:
-        """The columns of the keys of ``sources``.
+    def keys(self, others: Int64, work: WorkKeys) -> tuple[Int64, dict[str, Int64]]:
+        """(leaf of each source, of those that have one; columns of the keys of the leaves, in their order).
 
         Args:
-            work: of the GPU events or, without a GPU, of the operators by their position in the lane.
+            others: sources beside operators, calls and GPU events. work: of the GPU events or, without a GPU, of the
+                operators by their position in the lane.
         """
-        context, trace = self.context, self.context.trace
-        out = {name: np.full(len(sources), -1, np.int64) for name in COLUMNS}
-        events = np.flatnonzero((sources >= self.event) & (sources < self.queue))
-        queues = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
-        scopes = np.flatnonzero(sources >= self.scope)
-        rows = np.flatnonzero(sources <= self.nothing)
-        for name, column in work.columns(sources[events] - self.event).items() if len(events) else ():
-            out[name][events] = column
-        launch = context.gpu.launch[sources[queues] - self.queue]
-        _, kind, name = self.scopes
-        out["kind"][events], out["kind"][queues], out["kind"][sources == self.unknown] = GPU, QUEUE, UNKNOWN
-        out["name"][queues] = np.where(launch >= 0, trace.name[launch], -1)
-        out["kind"][scopes], out["name"][scopes] = (c[sources[scopes] - self.scope] for c in (kind, name))
-        for name, column in self._of_rows(sources[rows], work).items():
-            out[name][rows] = column
+        gpu, ops = self.context.gpu, self.context.lanes["ops"]
+        events = np.arange(len(gpu.rows))
+        kinds = [
+            (ops.rows, self._of_operators(work)),
+            (self.event + events, {"kind": np.full(len(events), GPU), **work.columns(events)} if len(events) else {}),
+            (others, self._of_others(others)),
+        ]
+        leaf_of, found, columns = np.zeros(self.end, np.int64), 0, []
+        for sources, own in kinds:
+            if len(sources):
+                code, first = combined(*own.values())
+                leaf_of[sources] = found + code
+                found += len(first)
+                columns.append({name: own[name][first] if name in own else np.full(len(first), -1) for name in COLUMNS})
+        keys = {name: np.concatenate([c[name] for c in columns] or [np.zeros(0, np.int64)]) for name in COLUMNS}
+        code, first = combined(*keys.values())
+        return code[leaf_of] if len(code) else leaf_of, {name: column[first] for name, column in keys.items()}
+
+    def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
+        """The columns of operators and calls, by their position in the lane."""
+        trace, ops, operator = self.context.trace, self.context.lanes["ops"], self.context.calls.operator
+        name = trace.name[ops.rows].astype(np.int64)
+        is_call = np.isin(trace.category[ops.rows], cat.CALLS)
+        kind = np.where(is_call, np.where(trace.named(is_synchronising, ops.rows), SYNC, CALL), OP)
+        around = (np.append(name, -1)[found] for found in operators_around(ops, operator))
+        out = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
+        if not len(self.context.gpu.rows):
+            here = np.flatnonzero(operator)
+            for column, values in work.columns(here).items():
+                out[column] = out[column] if column in out else np.full(len(name), -1)
+                out[column][here] = values
         return out
 
-    def _of_rows(self, row: Int64, work: WorkKeys) -> dict[str, Int64]:
-        """The columns of what the host does in each of ``row``; rows of no operator or call are Python."""
-        context, trace, ops = self.context, self.context.trace, self.context.lanes["ops"]
-        out = {name: np.full(len(row), -1, np.int64) for name in COLUMNS}
-        out["kind"][:] = PYTHON
-        caller = outside_torch(context.trace, context.lanes["python"])[row]
-        out["name"] = np.where(caller >= 0, trace.name[caller], -1)
-        position = np.append(context.calls.position, -1)[row]
-        here = np.flatnonzero(position >= 0)
-        position, row = position[here], row[here]
-        is_call = np.isin(trace.category[row], cat.CALLS)
-        out["kind"][here] = np.where(is_call, np.where(trace.named(is_synchronising)[row], SYNC, CALL), OP)
-        out["name"][here] = trace.name[row]
-        for name, around in zip(("op", "root"), operators_around(ops, context.calls.operator), strict=True):
-            found = around[position]
-            out[name][here] = np.where(found >= 0, trace.name[ops.rows[found]], -1)
-        if not len(context.gpu.rows):
-            counted = context.calls.operator[position]
-            for name, column in work.columns(position[counted]).items():
-                out[name][here[counted]] = column
-        return out
+    def _of_others(self, sources: Int64) -> dict[str, Int64]:
+        """The columns of queues, scopes and time of which nothing is known; all else is Python."""
+        context, trace = self.context, self.context.trace
+        kind, name = np.full(len(sources), PYTHON), np.full(len(sources), -1, np.int64)
+        rows = np.flatnonzero(sources <= self.nothing)
+        if len(rows) and len(context.lanes["python"].rows):
+            caller = outside_torch(trace, context.lanes["python"])[sources[rows]]
+            name[rows] = np.where(caller >= 0, trace.name[caller], -1)
+        queues = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
+        if len(queues):
+            launch = context.gpu.launch[sources[queues] - self.queue]
+            kind[queues], name[queues] = QUEUE, np.where(launch >= 0, trace.name[launch], -1)
+        scopes = np.flatnonzero(sources >= self.scope)
+        kind[scopes], name[scopes] = (column[sources[scopes] - self.scope] for column in self.scopes[1:])
+        kind[sources == self.unknown] = UNKNOWN
+        return {"kind": kind, "name": name}
 
 
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
-    rows = np.flatnonzero(np.isin(trace.category, cat.HOST) & (trace.dur > 0))
-    compiles = trace.named(lambda name: COMPILER in name)[rows]
-    captures = compiles & trace.named(lambda name: CAPTURE in name)[rows]
-    loads = trace.named(lambda name: LOADER in name)[rows] & (trace.category[rows] == cat.ANNOTATION)
+    rows = np.flatnonzero(trace.named(lambda name: COMPILER in name or LOADER in name))
+    rows = rows[np.isin(trace.category[rows], cat.HOST) & (trace.dur[rows] > 0)]
+    compiles = trace.named(lambda name: COMPILER in name, rows)
+    captures = compiles & trace.named(lambda name: CAPTURE in name, rows)
+    loads = trace.named(lambda name: LOADER in name, rows) & (trace.category[rows] == cat.ANNOTATION)
     painting, kinds, names = NOTHING, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]

@@ -2,113 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracediff.ingest.times import Int64
-from tracediff.profile.analyses.critical_path import EVENT, HOST, QUEUED, UNKNOWN, WHOLE, CriticalPath
+from tracediff.profile.analyses.critical_path import EVENT, QUEUED, UNKNOWN, CriticalPath
 from tracediff.profile.leaves.keys import Sources
-from tracediff.profile.placement.innermost import Painting, Pieces, cut, overlaid
+from tracediff.profile.placement.innermost import ALWAYS, cut, overlaid, pieces
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
-    """Parts of periods, m of them.
+class PathParts:
+    """Parts of the critical path, m of them.
 
     Attributes:
-        step: int64[m] position. source: int64[m], see `Sources`.
-        path, total: int64[m] ns on the path, and in the period. count: int64[m] 1 where an instance begins, else 0.
-        instance: int64[m] what a part on the path belongs to: a GPU event, or a row of the trace; Python code between
-            two outermost operators or calls is one, −1 − its number. begin: int64[m] ns.
+        step: int64[m] position. source: int64[m], see `Sources`. begin, ns: int64[m] ns.
+        instance: int64[m] what a part belongs to: a GPU event, or a row of the trace; Python code between two outermost
+            operators or calls is one, −1 − its number. whole: number of first parts that are an instance each.
     """
 
     step: Int64
     source: Int64
-    path: Int64
-    total: Int64
-    count: Int64
-    instance: Int64
     begin: Int64
+    ns: Int64
+    instance: Int64
+    whole: int
 
 
-def all_parts(sources: Sources, path: CriticalPath, of_ops: Pieces) -> Parts:
-    """The parts of every period of a file, on the path and off it."""
-    parts = [*_on_gpu(sources, path), *_on_path(sources, path), *_on_host(sources, path, of_ops)]
-    return Parts(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Parts)})
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """Time of sources in periods, on the path or off it, m rows.
+
+    Attributes:
+        step: int64[m] position. source: int64[m], see `Sources`. ns: int64[m]. count: int8[m] 1 where an instance
+            begins, else 0.
+    """
+
+    step: Int64
+    source: Int64
+    ns: Int64
+    count: NDArray[np.int8]
 
 
-def _parts(step: Int64, source: Int64, begin: Int64, **values: Int64) -> Parts:
-    """Those of ``values`` that are not given are 0."""
-    return Parts(
-        step=step,
-        source=source,
-        begin=begin,
-        **{name: np.zeros(len(step), np.int64) for name in UNSET - values.keys()},
-        **values,
-    )
-
-
-UNSET = {"path", "total", "count", "instance"}
-
-
-def _on_gpu(sources: Sources, path: CriticalPath) -> Iterator[Parts]:
-    """GPU events, and on the path their time in queues; a queue is no work, so all of it counts as on the path."""
-    gpu, edges = sources.context.gpu, sources.context.completions
-    yield from _in_period(gpu.start, gpu.end, sources.event + np.arange(len(gpu.rows)), edges, counted=True)
-    ns = path.end - path.start
+def on_path(sources: Sources, path: CriticalPath) -> tuple[PathParts, list[Totals]]:
+    """(the parts of the path, the time of what is no work of its own: all of it counts as on the path)."""
+    columns, totals = [], []
     for what, first in ((EVENT, sources.event), (QUEUED, sources.queue), (UNKNOWN, sources.unknown)):
         some = np.flatnonzero(path.what == what)
         owner = np.maximum(path.owner[some], 0)
-        waited = {} if what == EVENT else {"total": ns[some], "count": np.ones(len(some), np.int64)}
-        yield _parts(path.step[some], first + owner, path.start[some], path=ns[some], instance=owner, **waited)
+        ns, step = path.end[some] - path.start[some], path.step[some]
+        columns.append((step, first + owner, path.start[some], ns, owner))
+        if what != EVENT:
+            totals.append(Totals(step=step, source=first + owner, ns=ns, count=np.ones(len(some), np.int8)))
+    whole = sum(len(step) for step, *_ in columns)
+    step, source, begin, ns, instance, waits = _on_host(sources, path)
+    columns.append((step, source, begin, ns, instance))
+    waiting = np.flatnonzero(waits)
+    totals.append(
+        Totals(step=step[waiting], source=source[waiting], ns=ns[waiting], count=np.zeros(len(waiting), np.int8))
+    )
+    step, source, begin, ns, instance = (np.concatenate(c) for c in zip(*columns, strict=True))
+    return PathParts(step=step, source=source, begin=begin, ns=ns, instance=instance, whole=whole), totals
 
 
-def _on_path(sources: Sources, path: CriticalPath) -> Iterator[Parts]:
-    """The host on the path."""
-    ops = sources.context.lanes["ops"]
+def _on_host(sources: Sources, path: CriticalPath) -> tuple[Int64, Int64, Int64, Int64, Int64, NDArray[np.bool_]]:
+    """(step, source, begin, ns, instance, whether it is a call that may wait) of the parts on the host."""
+    context, parts, scopes = sources.context, path.on_host, sources.scopes[0]
+    ops, nothing = context.lanes["ops"], sources.nothing
+    step, begin, ns = path.step[parts.span], parts.begin, parts.ns
+    source = np.where(parts.row >= 0, parts.row, nothing)
+    if len(scopes.times) > 1:
+        part, held, ns = cut(begin, begin + ns, scopes.times)
+        step, begin = step[part], np.maximum(begin[part], scopes.times[held])
+        source = np.where(scopes.rows[held] >= 0, scopes.rows[held], source[part])
+    is_op = sources.is_op(source)
     roots = np.sort(ops.start[ops.depth == 0])
-    for thread, painting in path.paintings.items():
-        shown = overlaid(sources.scopes[0], painting)
-        some = np.flatnonzero((path.what == HOST) & (path.owner == thread))
-        span, held, ns = cut(path.start[some], path.end[some], shown.times)
-        source = _or_nothing(shown, sources)[held]
-        begin = np.maximum(path.start[some][span], shown.times[held])
-        gap = -1 - np.searchsorted(roots, begin, side="right")
-        instance = np.where(sources.is_op[source], source, gap)
-        waits = np.where(sources.waits[source], ns, 0)
-        yield _parts(path.step[some][span], source, begin, path=ns, instance=instance, total=waits)
+    instance = np.where(is_op, source, -1 - np.searchsorted(roots, begin, side="right"))
+    waits = np.zeros(len(source), bool)
+    waits[is_op] = sources.waits[context.calls.position[source[is_op]]]
+    return step, source, begin, ns, instance, waits
 
 
-def _on_host(sources: Sources, path: CriticalPath, of_ops: Pieces) -> Iterator[Parts]:
-    """All that the host did: operators and calls of every thread by their self time, without those that wait for the
-    GPU, which is no work; Python and scopes of the host as one thread.
+def in_period(sources: Sources, path: CriticalPath) -> list[Totals]:
+    """All that ran, on the path or off it: GPU events; operators and calls of every thread by their self time, without
+    those that wait for the GPU, which is no work; Python and scopes of the host as one thread.
     """
-    context = sources.context
-    ops, edges = context.lanes["ops"], context.completions
-    scopes = sources.scopes[0]
-    whole = overlaid(scopes, path.paintings[WHOLE])
-    ends = np.append(whole.times[1:], max(int(edges[-1]), int(whole.times[-1])))
-    source = _or_nothing(whole, sources)
-    aside = np.flatnonzero(~sources.is_op[source])
-    yield from _in_period(np.maximum(whole.times, edges[0])[aside], ends[aside], source[aside], edges, counted=True)
-    start, end, position = of_ops
-    working = np.flatnonzero(~sources.waits[ops.rows[position]] & (scopes.rows_at(start) < 0))
-    yield from _in_period(start[working], end[working], ops.rows[position[working]], edges)
-    begun = np.flatnonzero((ops.start >= edges[0]) & (ops.start < edges[-1]) & (scopes.rows_at(ops.start) < 0))
-    step = np.searchsorted(edges, ops.start[begun], side="right") - 1
-    yield _parts(step, ops.rows[begun], ops.start[begun], count=np.ones(len(begun), np.int64))
+    gpu, edges = sources.context.gpu, sources.context.completions
+    events = sources.event + np.arange(len(gpu.rows))
+    whole = overlaid(sources.scopes[0], path.outside_ops)
+    begins = np.append(True, (np.diff(whole.rows) != 0) | (whole.rows[1:] < sources.scope))  # a scope counts once
+    times, source = whole.times[begins], np.where(whole.rows >= 0, whole.rows, sources.nothing)[begins]
+    aside = np.flatnonzero(~sources.is_op(source))
+    ends = np.append(times[1:], max(int(edges[-1]), int(times[-1])))
+    return [
+        _cut(gpu.start, gpu.end, events, edges, counted=True),
+        _cut(np.maximum(times, edges[0])[aside], ends[aside], source[aside], edges, counted=True),
+        *_of_operators(sources),
+    ]
 
 
-def _in_period(start: Int64, end: Int64, source: Int64, edges: Int64, *, counted: bool = False) -> Iterator[Parts]:
+def _of_operators(sources: Sources) -> tuple[Totals, Totals]:
+    """Of operators and calls outside of `scopes`, where they begin; and of those that a border of a period or scope
+    divides.
+    """
+    ops, edges, scopes = sources.context.lanes["ops"], sources.context.completions, sources.scopes[0]
+    borders = np.concatenate(([ALWAYS], np.unique(np.concatenate((edges, scopes.times[1:])))))
+    step = np.searchsorted(edges, borders, side="right") - 1
+    counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
+    first = np.searchsorted(borders, ops.start, side="right") - 1
+    divided = first != np.searchsorted(borders, ops.end, side="left") - 1
+    begun = np.flatnonzero(counts[first])
+    within = Totals(
+        step=step[first[begun]],
+        source=ops.rows[begun],
+        ns=np.where(divided | sources.waits, 0, ops.self_ns)[begun],
+        count=np.ones(len(begun), np.int8),
+    )
+    start, end, position = pieces(ops, divided & ~sources.waits)
+    outside = np.flatnonzero(scopes.rows_at(start) < 0)
+    return within, _cut(start[outside], end[outside], ops.rows[position[outside]], edges)
+
+
+def _cut(start: Int64, end: Int64, source: Int64, edges: Int64, *, counted: bool = False) -> Totals:
     """Spans cut into periods; parts outside every period are left out, and a span counts where it begins."""
     span, step, ns = cut(start, end, edges)
     inside = np.flatnonzero((step >= 0) & (step < len(edges) - 1))
     span, step = span[inside], step[inside]
     count = (start[span] >= edges[step]) & counted
-    yield _parts(step, source[span], start[span], total=ns[inside], count=count.astype(np.int64))
-
-
-def _or_nothing(painting: Painting, sources: Sources) -> Int64:
-    return np.where(painting.rows >= 0, painting.rows, sources.nothing)
+    return Totals(step=step, source=source[span], ns=ns[inside], count=count.astype(np.int8))

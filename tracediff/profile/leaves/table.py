@@ -9,82 +9,94 @@ from tracediff.profile.analyses.critical_path import critical_path
 from tracediff.profile.arrays.factorize import combined
 from tracediff.profile.context import Context
 from tracediff.profile.leaves.keys import Sources
-from tracediff.profile.leaves.parts import Parts, all_parts
+from tracediff.profile.leaves.parts import PathParts, in_period, on_path
 from tracediff.profile.model import LeafTable
-from tracediff.profile.placement.innermost import pieces
 from tracediff.profile.work import WorkKeys
 
 MOST_EMPTY = 4
 """Cells of (step, leaf) per part up to which sums are kept for all of them, so that nothing is sorted."""
+LARGEST = np.iinfo(np.int64).max
 
 
 def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     """The leaves of every step; ``work`` are the keys of its GPU events or, without a GPU, of its operators by their
     position in the lane.
     """
-    of_ops = pieces(context.lanes["ops"])
-    path = critical_path(
-        context.trace, context.steps, context.completions, gpu=context.gpu, lanes=context.lanes, of_ops=of_ops
-    )
-    sources = Sources(context)
-    parts = all_parts(sources, path, of_ops)
-    present = np.zeros(sources.end, bool)
-    present[parts.source] = True
-    used = np.flatnonzero(present)
-    keys = sources.keys(used, work)
-    code, first = combined(*keys.values())
-    leaf_of = np.zeros(sources.end, np.int64)
-    leaf_of[used] = code
-    cell = parts.step * len(first) + leaf_of[parts.source]
-    cells = np.arange(len(context.steps) * len(first))
-    if len(cells) > MOST_EMPTY * len(cell):  # many steps with leaves of their own
-        cells, cell = np.unique(cell, return_inverse=True)
-    sums = {name: _added(cell, getattr(parts, name), len(cells)) for name in ("path", "total", "count")}
-    rows = np.flatnonzero((sums["path"] > 0) | (sums["total"] > 0))
-    step, of_leaf = np.divmod(cells[rows], max(len(first), 1))
-    on_path, total, count = (column[rows] for column in sums.values())
-    longest = _longest(parts, cell, rows)
+    path, sources = critical_path(context), Sources(context)
+    parts, waiting = on_path(sources, path)
+    totals = [*waiting, *in_period(sources, path)]
+    leaf_of, keys = sources.keys(_others(sources, [parts.source, *(t.source for t in totals)]), work)
+    leaves = len(keys["kind"])
+    cell_of = [step * leaves + leaf_of[source] for step, source in ((p.step, p.source) for p in (parts, *totals))]
+    cells = np.arange(len(context.steps) * leaves)
+    if len(cells) > MOST_EMPTY * sum(map(len, cell_of)):  # many steps with leaves of their own
+        cells = np.unique(np.concatenate(cell_of))
+        cell_of = [np.searchsorted(cells, cell) for cell in cell_of]
+    cell = cell_of[0]
+    on, total, count = (np.zeros(len(cells), np.int64) for _ in range(3))
+    np.add.at(on, cell, parts.ns)
+    for mine, some in zip(cell_of[1:], totals, strict=True):
+        np.add.at(total, mine, some.ns)
+        np.add.at(count, mine, some.count)
+    rows = np.flatnonzero((on > 0) | (total > 0))
+    step, leaf = np.divmod(cells[rows], max(leaves, 1))
+    longest = _longest(parts, cell, len(cells))
     return LeafTable(
         step=step,
-        **{name: column[first][of_leaf] for name, column in keys.items()},
-        path_ns=on_path,
-        total_ns=np.maximum(total, on_path),
-        count=count,
-        longest_ns=longest[0],
-        longest_at=longest[1],
-        following=_following(context, longest[2]),
+        **{name: column[leaf] for name, column in keys.items()},
+        path_ns=on[rows],
+        total_ns=np.maximum(total, on)[rows],
+        count=count[rows],
+        longest_ns=longest[0][rows],
+        longest_at=longest[1][rows],
+        following=_following(context, longest[2][rows]),
     )
 
 
-def _added(cell: Int64, values: Int64, cells: int) -> Int64:
-    """int64[cells]: sums of ``values`` by ``cell``."""
-    out = np.zeros(cells, np.int64)
-    some = np.flatnonzero(values)
-    np.add.at(out, cell[some], values[some])
-    return out
+def _others(sources: Sources, columns: list[Int64]) -> Int64:
+    """Those of the sources in ``columns`` that are no operators, calls or GPU events."""
+    present = np.zeros(sources.end, bool)
+    for column in columns:
+        present[column] = True
+    present[sources.context.lanes["ops"].rows] = False
+    present[sources.event : sources.queue] = False
+    return np.flatnonzero(present)
 
 
-def _longest(parts: Parts, cell: Int64, rows: Int64) -> tuple[Int64, Int64, Int64]:
-    """(time on the path in ns, begin in ns, the instance) of the longest instance on the path in each cell of ``rows``
-    (ascending), 0 where none is.
+def _longest(parts: PathParts, cell: Int64, cells: int) -> tuple[Int64, Int64, Int64]:
+    """(time on the path in ns, begin in ns, the instance) of the longest instance on the path in each cell; of several
+    the first to begin. 0 where none is.
     """
-    some = np.flatnonzero(parts.path > 0)
-    some = some[np.lexsort((parts.begin[some], parts.instance[some], cell[some]))]
-    of_cell, instance = cell[some], parts.instance[some]
-    first = np.flatnonzero(np.append(True, (np.diff(of_cell) != 0) | (np.diff(instance) != 0))[: len(some)])
-    ns = np.add.reduceat(parts.path[some], first) if len(first) else np.zeros(0, np.int64)
-    of_cell, instance, begin = of_cell[first], instance[first], parts.begin[some][first]
-    order = np.lexsort((-begin, ns, of_cell))
-    last = order[np.append(np.diff(of_cell[order]) != 0, True)[: len(order)]]
-    out = tuple(np.zeros(len(rows), np.int64) for _ in range(3))
-    place = np.searchsorted(rows, of_cell[last])
-    for column, values in zip(out, (ns, begin, instance), strict=True):
-        column[place] = values[last]
-    return out[0], out[1], out[2]
+    host = slice(parts.whole, None)
+    low = int(parts.instance[host].min(initial=0))
+    code, first = combined(cell[host], parts.instance[host] - low)
+    added, since = np.zeros(len(first), np.int64), np.full(len(first), LARGEST)
+    np.add.at(added, code, parts.ns[host])
+    np.minimum.at(since, code, parts.begin[host])
+    where, ns, begin, instance = (
+        np.concatenate((whole[: parts.whole], of_host))
+        for whole, of_host in (
+            (cell, cell[host][first]),
+            (parts.ns, added),
+            (parts.begin, since),
+            (parts.instance, parts.instance[host][first]),
+        )
+    )
+    longest = np.zeros(cells, np.int64)
+    np.maximum.at(longest, where, ns)
+    some = np.flatnonzero(ns == longest[where])
+    earliest = np.full(cells, LARGEST)
+    np.minimum.at(earliest, where[some], begin[some])
+    some = some[begin[some] == earliest[where[some]]]
+    chosen = np.full(cells, -LARGEST)
+    np.maximum.at(chosen, where[some], instance[some])
+    none = longest == 0
+    earliest[none] = chosen[none] = 0
+    return longest, earliest, chosen
 
 
 def _following(context: Context, instance: Int64) -> Int64:
-    """int64[r] code of the name of the outermost operator or call that follows each stretch of Python; −1 for others."""
+    """int64[r] code of the name of the outermost operator or call after each stretch of Python; −1 for others."""
     ops = context.lanes["ops"]
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[np.argsort(ops.start[roots], kind="stable")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracediff.ingest.times import Int64
 from tracediff.profile.placement.nesting import Lane
@@ -36,12 +37,14 @@ class Painting:
 NOTHING = Painting(np.array([ALWAYS], np.int64), np.array([-1], np.int64))
 
 
-def pieces(lane: Lane) -> Pieces:
-    """(start, end, position) of the parts of each scope of ``lane`` that lie in none of its children: per scope they
-    add up to its self time.
+def pieces(lane: Lane, chosen: NDArray[np.bool_] | None = None) -> Pieces:
+    """(start, end, position) of the parts of each scope of ``lane``, or of those ``chosen`` (bool[n]), that lie in none
+    of its children: per scope they add up to its self time.
     """
-    n = len(lane.rows)
     inner = np.flatnonzero(lane.parent >= 0)
+    of = np.arange(len(lane.rows))
+    if chosen is not None:
+        inner, of = inner[chosen[lane.parent[inner]]], np.flatnonzero(chosen)
     siblings = inner[np.argsort(lane.parent[inner], kind="stable")]
     parent = lane.parent[siblings]
     first = np.ones(len(siblings), bool)
@@ -51,9 +54,9 @@ def pieces(lane: Lane) -> Pieces:
     since[first] = lane.start[parent[first]]
     tail = lane.start.copy()
     np.maximum.at(tail, lane.parent[inner], lane.end[inner])
-    start, end = np.concatenate((since, tail)), np.concatenate((lane.start[siblings], lane.end))
-    lasting = end > start
-    return start[lasting], end[lasting], np.concatenate((parent, np.arange(n)))[lasting]
+    start, end = np.concatenate((since, tail[of])), np.concatenate((lane.start[siblings], lane.end[of]))
+    lasting = np.flatnonzero(end > start)
+    return start[lasting], end[lasting], np.concatenate((parent, of))[lasting]
 
 
 def painted(start: Int64, end: Int64, rows: Int64) -> Painting:

@@ -6,7 +6,7 @@ lanes may overlap in part.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -92,10 +92,25 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     return Lane(rows=rows, thread=thread, start=start, end=end, parent=parent, depth=depth, self_ns=self_ns)
 
 
+def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
+    """The scopes of ``lane`` that are open at some time within the intervals from ``start`` to ``end`` (ns, ascending
+    and disjoint); what they hold at other times is missing.
+    """
+    following = np.searchsorted(end, lane.start, side="right")
+    chosen = np.append(start, np.iinfo(np.int64).max)[following] < lane.end
+    if chosen.all():
+        return lane
+    place = np.cumsum(chosen) - 1
+    columns = {f.name: getattr(lane, f.name)[chosen] for f in fields(Lane)}
+    parent = columns.pop("parent")
+    return Lane(**columns, parent=np.where(parent >= 0, place[parent], -1))
+
+
 def by_depth(lane: Lane) -> list[Int64]:
     """The positions in ``lane`` at each depth, from the roots on."""
-    order = np.argsort(lane.depth, kind="stable")
-    return group_rows(lane.depth[order], order)
+    depth = lane.depth.astype(np.int16)  # below MOST_DEPTH; narrow numbers are sorted in linear time
+    order = np.argsort(depth, kind="stable")
+    return group_rows(depth[order], order)
 
 
 def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64]:

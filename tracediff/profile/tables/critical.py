@@ -10,7 +10,7 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.analyses.critical_path import EVENT, HOST, QUEUED, UNKNOWN, WHOLE, CriticalPath, critical_path
+from tracediff.profile.analyses.critical_path import EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.arrays.intervals import union
 from tracediff.profile.context import Context
@@ -64,9 +64,7 @@ class Labels:
 def table(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
     of_ops = pieces(context.lanes["ops"])
-    path = critical_path(
-        context.trace, context.steps, context.completions, gpu=context.gpu, lanes=context.lanes, of_ops=of_ops
-    )
+    path = critical_path(context)
     texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
     labels = _labels(context.trace, context.gpu, texts)
     critical, total = list(_on_path(path, labels)), list(_in_period(path, context, of_ops, labels))
@@ -104,16 +102,13 @@ def _kinds(trace: Trace) -> Int64:
 
 
 def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
-    """The spans of the path; spans on the host are cut where the innermost scope changes."""
+    """The spans of the path, those on the host by what it did."""
     ns = path.end - path.start
     for what, label in ((EVENT, labels.events), (QUEUED, labels.queues)):
         spans = np.flatnonzero(path.what == what)
         yield path.step[spans], label[path.owner[spans]], ns[spans]
     yield _unexplained(path, labels)
-    for thread, painting in path.paintings.items():
-        spans = np.flatnonzero((path.what == HOST) & (path.owner == thread))
-        span, held, part = cut(path.start[spans], path.end[spans], painting.times)
-        yield path.step[spans[span]], labels.rows[painting.rows[held]], part
+    yield path.step[path.on_host.span], labels.rows[path.on_host.row], path.on_host.ns
 
 
 def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Labels) -> Iterator[Parts]:
@@ -121,7 +116,7 @@ def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Lab
     operators and calls on every thread; Python time of the host taken as one thread.
     """
     gpu, ops, edges = context.gpu, context.lanes["ops"], context.completions
-    whole = path.paintings[WHOLE]
+    whole = path.outside_ops
     idle = np.flatnonzero(~np.isin(context.trace.category[whole.rows], cat.OPS) | (whole.rows < 0))
     start, end, position = of_ops
     yield _by_step(gpu.start, gpu.end, labels.events, edges)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import numbered_texts
+from tracediff.profile.arrays.factorize import combined, numbered_texts
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model import TableRows
@@ -62,10 +62,10 @@ def table(context: Context) -> TableRows:
 
 def _named(context: Context, row: Int64) -> tuple[Int64, list[str]]:
     """Codes of the names of the rows ``row`` (−1: no name), and what they stand for."""
-    used, name = np.unique(np.where(row >= 0, context.trace.name[row].astype(np.int64), -1), return_inverse=True)
-    names = ["" if code < 0 else match_name(context.trace.names[code]) for code in used.tolist()]
-    place, texts = numbered_texts(names)
-    return place[name], texts
+    name = np.where(row >= 0, context.trace.name[row].astype(np.int64), -1)
+    code, first = combined(name)
+    place, texts = numbered_texts("" if n < 0 else match_name(context.trace.names[n]) for n in name[first].tolist())
+    return place[code], texts
 
 
 def _on_thread(context: Context, thread: int) -> Chosen:
