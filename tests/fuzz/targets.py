@@ -30,6 +30,7 @@ from tracediff.explain.compare import compare_sets
 from tracediff.ingest.manifest import read_manifest
 from tracediff.ingest.native import SWITCH
 from tracediff.ingest.read import read_trace
+from tracediff.ingest.readers import database_process
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.trace import Trace
 from tracediff.profile.kernels.families import read_rules
@@ -308,11 +309,11 @@ def use_database(content: bytes, folder: Path, _random: Random) -> None:
     """Load an export of Nsight Systems with all its ranks; the process that reads it takes bounded time and memory."""
     path = folder / "export.sqlite"
     path.write_bytes(content)
-    before, *_ = of_children()
+    before, *_ = of_children(database_process.__name__)
     try:
         load_sets([str(path)])
     finally:
-        after, peak, _ = of_children()
+        after, peak, _ = of_children(database_process.__name__)
         require(after - before < DATABASE_SECONDS, f"{after - before:.1f} s for {len(content):,} bytes")
         require(peak < DATABASE_MEMORY, f"{peak:,} bytes of memory for {len(content):,}")
 

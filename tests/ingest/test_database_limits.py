@@ -55,11 +55,11 @@ def no_hang():
 def test_a_small_file_without_end_is_a_line_within_bounds(name, tmp_path):
     path = tmp_path / "bomb.sqlite"
     path.write_bytes(BOMBS[name]())
-    before, *_ = of_children()
+    before, *_ = of_children(database_process.__name__)
     with pytest.raises(TracediffError, match=r"bomb\.sqlite: ") as refused:
         read_trace(str(path))
     assert "\n" not in str(refused.value)
-    after, peak, _ = of_children()
+    after, peak, _ = of_children(database_process.__name__)
     assert after - before < SECONDS
     assert peak < MEMORY
     assert os.listdir(tmp_path) == ["bomb.sqlite"]
@@ -215,10 +215,10 @@ def test_one_process_reads_all_databases_of_a_thread(tmp_path):
     read_trace(str(path))
     whole = write_nsys(tmp_path / "one.sqlite", EVENTS)
     read_trace(str(whole))
-    *_, before = of_children()
+    *_, before = of_children(database_process.__name__)
     for _ in range(3):
         assert len(read_trace(str(whole))) == len(EVENTS)
-    assert of_children()[2] == before
+    assert of_children(database_process.__name__)[2] == before
     database_process._idle.reader._process.kill()
     database_process._idle.reader._process.wait()
     assert len(read_trace(str(whole))) == len(EVENTS)
