@@ -34,6 +34,8 @@ def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: 
     """Give every leaf its ratio and unit, where they are known."""
     for i, group in enumerate(leaves.groups):
         amount = None
+        if i in leaves.single:  # its time is no rate
+            continue
         if group >= 0:
             amount = amount_of(groups[group], trees, same_vendor)
         elif leaves.kinds[i] in COUNTED and leaves.count[:, i].all():

@@ -17,8 +17,8 @@ from tracediff.explain.explanation import Amount, Cause, Explanation, Significan
 from tracediff.explain.facts import facts_of
 from tracediff.explain.leaves import Leaves, pair
 from tracediff.explain.lines import Line, lines_of
-from tracediff.explain.reasons import Work, of_single, reasons_of
-from tracediff.explain.singles import take_out
+from tracediff.explain.reasons import Work, largest_parts, of_single, reasons_of
+from tracediff.explain.singles import name_singles
 from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.explain.wording import SAME, label_of, what_happened
 
@@ -48,7 +48,7 @@ class Compared:
 def explain(compared: Compared) -> Explanation:
     """Why the step of the test side takes longer or shorter."""
     leaves = pair(compared.leaves, compared.groups, compared.on_gpu, compared.family_of)
-    leaves = take_out(leaves, float(leaves.path[1].sum() - leaves.path[0].sum()))
+    name_singles(leaves, float(leaves.path[1].sum() - leaves.path[0].sum()))
     measure(leaves, compared.groups, compared.trees, compared.same_vendor)
     root = build(leaves)
     lines = lines_of(root)
@@ -60,6 +60,7 @@ def explain(compared: Compared) -> Explanation:
         ),
         exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
         rest_us=lines.rest / 1000,
+        scale_us=lines.scale / 1000,
         root=root,
     )
 
@@ -74,6 +75,8 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     reasons = [r for r in reasons_of(work) if r.code != "other-kernels" or ARROW not in label]
     if single and node.note == SINGLE:
         reasons.append(of_single(single))
+    elif parts := largest_parts(node):
+        reasons.append(parts)
     return Cause(
         label=label,
         trail=line.trail,

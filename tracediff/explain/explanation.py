@@ -68,14 +68,15 @@ class Explanation:
         causes: the lines, those in the direction of the step's change first, the largest first.
         exposure_us: first label → the same work, now on the critical path or off it.
         rest_us: what is in no line; causes, exposure and rest add up to the step's change.
+        scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
         root: the whole tree.
-        compared: what was compared, where it is not all: ranks that only one side has are left out.
     """
 
     facts: tuple[Fact, ...]
     causes: tuple[Cause, ...]
     exposure_us: dict[str, float]
     rest_us: float
+    scale_us: float
     root: Node
 
     @property

@@ -30,6 +30,8 @@ WIDESPREAD = 1 / 3
 """Part of the work of known amount whose amount must differ."""
 SAME_PROGRAM = 0.8
 """Part of all calls of outermost operators that both sides make in one program."""
+FEW_CALLS = 10
+"""Calls of outermost operators below which they tell no programs apart."""
 NO_STEADY_STATE = 0.01
 """Part of a step in which torch.compile works from which it is no steady state."""
 NO_MEASURE = ("calls", "events", "")
@@ -118,7 +120,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
         pairs = [(factor * sides[0].get(n, 0.0), sides[1].get(n, 0.0)) for n in names]
         return sum(map(min, pairs)) / max(sum(map(max, pairs)), 1e-9)
 
-    if common(1) >= SAME_PROGRAM:
+    if common(1) >= SAME_PROGRAM or max(sum(side.values()) for side in sides) < FEW_CALLS:
         return []
     ratios = sorted(sides[1][n] / sides[0][n] for n in names if sides[0].get(n) and sides[1].get(n))
     calls = [sum(side.values()) for side in sides]

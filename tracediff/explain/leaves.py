@@ -40,12 +40,17 @@ PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
 
 @dataclass(frozen=True)
 class Single:
-    """One event that is a leaf of its own: the side on which it is longest, the event there, and how many others of its
-    name that side has per run, with the ns of all of them.
+    """One event that dominates its leaf.
+
+    Attributes:
+        side: on which it is longest. longest: the event there.
+        events: how many events its leaf has there per run. others, others_ns: how many of its name there are beside it,
+            in all leaves, and their time in ns.
     """
 
     side: int
     longest: Longest
+    events: float
     others: float
     others_ns: float
 
@@ -61,7 +66,7 @@ class Leaves:
         ratio: float64[l] how many times as much work test has; NaN where unknown. unit: what it is counted in.
         longest: of each side, (run, leaf) → its longest instance. names: of each side, of each leaf; empty where
             it has none.
-        single: leaf → which one it is, of those that are one event.
+        single: leaf → the event that dominates it.
     """
 
     chains: list[Chain]

@@ -11,7 +11,9 @@ from tracediff.explain.tree import ROOT, Node
 GROSS = 0.2
 """Part of all movement that is the least scale of a line: where changes cancel, the step's own change is none."""
 TOLD = 0.6
-"""Part of a node's effects from which one is what happened to it."""
+"""Part of a node's effects from which one is what happened to it, and of its children's changes from which one child is
+named.
+"""
 CANCELS = 1.3
 """Times its change that the changes of a node's children may add up to, without regard to sign, if it is to stand for
 them.
@@ -94,19 +96,20 @@ def _stands_for(node: Node, counting: list[Node]) -> bool:
     effect, share = node.main_effect
     if effect == "amount" and share >= TOLD and movement <= CANCELS * abs(node.work):
         return True
-    if node.depth == 1 and node.label in (GPU, OPERATORS):
+    largest = max(abs(child.work) for child in children)
+    if (node.depth == 1 and node.label in (GPU, OPERATORS)) or largest >= TOLD * movement:
         return False
     if node.total.all() and len(counting) > 1:
         predicted = node.work / float(node.total.sum())
         off = sum(abs(child.work - predicted * float(child.total.sum())) for child in children)
         if off <= UNIFORM * movement:
             return True
-    return max(abs(child.work) for child in children) < THIRD * movement
+    return largest < THIRD * movement
 
 
 def _together(nodes: list[Node], parent: Node) -> Node:
     """One node for what is too small for lines of its own."""
-    label = f"rest of {parent.label}" if parent.depth else "rest"
+    label = f"other {SINGLES}" if parent.label == SINGLES else f"rest of {parent.label}" if parent.depth else "rest"
     out = Node(label, parent.depth + 1)
     for node in nodes:
         out.leaves += node.leaves

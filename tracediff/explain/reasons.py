@@ -12,15 +12,18 @@ from itertools import zip_longest
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
 from tracediff.explain.leaves import Single
+from tracediff.explain.tree import Node
 from tracediff.formatting import count as counted
 from tracediff.formatting import counts, percents, time
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated, match_name
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
-from tracediff.runtimes import KERNEL, MEMCPY
+from tracediff.runtimes import KERNEL, MEMCPY, call_role
 
 MOSTLY = 0.5
 """Part of the node's time, on either side, that a reason must concern."""
+NAMED = 2
+"""Parts of a node that are named."""
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
 """Types of inputs that are no tensors."""
 MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
@@ -60,9 +63,27 @@ def reasons_of(work: Work) -> tuple[Reason, ...]:
 
 
 def of_single(single: Single) -> Reason:
-    """What one event is an exception of."""
-    others = f"{counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"
-    return Reason("single", f"the {others}")
+    """How much of its leaf one event is, and what it is an exception of."""
+    took = f"takes {time(single.longest.ns / 1000)}"
+    if single.longest.following:
+        return Reason(
+            "single", f"one of {counted(single.events)} stretches, before {call_role(single.longest.following)}, {took}"
+        )
+    if single.events > 1:
+        return Reason("single", f"one of {counted(single.events)} {took}")
+    return Reason(
+        "single", f"the {counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"
+    )
+
+
+def largest_parts(node: Node) -> Reason | None:
+    """Which of a node's parts changed most in its direction; None where it stands for one thing."""
+    sign = 1 if node.work >= 0 else -1
+    parts = [child for step, child in node.children.items() if isinstance(step, str) and sign * child.work > 0]
+    if len(node.children) < 2 or not parts:
+        return None
+    parts.sort(key=lambda child: (-sign * child.work, child.label))
+    return Reason("largest", f"largest: {', '.join(child.label for child in parts[:NAMED])}")
 
 
 def _fusion(work: Work) -> Reason | None:
@@ -179,7 +200,7 @@ def _counts(work: Work) -> Reason | None:
     if work.part(g for g in work.groups if g.level == "fusion") >= MOSTLY:
         return None
     scale = _scale(work)
-    number = [sum(g.control_count for g in work.groups) / scale, sum(g.test_count for g in work.groups) / scale]
+    number = [sum(of_side) / scale for of_side in zip(*(g.counts for g in work.groups), strict=True)]
     if number[0] == number[1] or not all(number):
         return None
     return Reason("count", f"{counts(*number)} per step")

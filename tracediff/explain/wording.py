@@ -67,7 +67,7 @@ def what_happened(line: Line, amount: Amount | None) -> str:
     control, test = node.total
     effect, share = node.main_effect
     if node.note == SINGLE:
-        return "once" if min(control, test) < SAME * max(control, test) else "one event on each side"
+        return ""
     if node.note == REPLACED:
         return "replaced"
     if effect == "presence" and share >= TOLD:

@@ -45,7 +45,7 @@ def explanation(found: Explanation, width: int, *, is_tested: bool) -> list[Rend
                 Padding(Group(label, Padding(reason, (0, 0, 0, 2))) if reason else label, (0, 0, 0, 2)), *figures
             )
     exposure = sum(found.exposure_us.values())
-    for text, us in ((exposure_label(found.exposure_us, abs(found.change_us)), exposure), ("rest", found.rest_us)):
+    for text, us in ((exposure_label(found.exposure_us, found.scale_us), exposure), ("rest", found.rest_us)):
         if unit.signed(us).strip("+−0.,"):
             table.add_row(f"  {text}", "", unit.signed(us))
     closing = [Text(CLOSED, style="dim")] if beside else []
