@@ -4,86 +4,53 @@ from __future__ import annotations
 
 import gzip
 import json
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from pair_stories import STORIES, Story, Told
+from pair_stories import STORIES, Claim, Story, Told
 
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.leaves import GPU
-from tracediff.explain.tree import SINGLE
+from tracediff.explain.tree import SINGLE, Node
 
+Check = Callable[[Story], None]
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
-WHOLE_FILES = ("deepseek_decode", "flux_attention", "particle_batch", "switch_batch")
+WHOLE_FILES = ("deepseek_decode", "particle_batch", "switch_batch")
 """Pairs of one file per side that is one step, so that all its GPU events are the step's."""
-SMALL = ("deepseek", "particle_batch", "switch", "llama", "ascend", "unit", "transformer", "tinylm", "hta_tiny", "bert")
-"""Pairs that are read in no time."""
+LARGE = ("flux",)
+"""Pairs that take seconds."""
+
+
+@lru_cache(maxsize=1)
+def sets(control: str, test: str) -> list[TraceSet]:
+    return load_sets([control, test])
+
+
+@lru_cache(maxsize=1)
+def compared(control: str, test: str) -> Told:
+    return Told(compare_sets(*sets(control, test), force=True))
 
 
 def told(story: Story) -> Told:
-    """The comparison of a pair."""
+    """The comparison of a pair; the tests of one pair follow each other, so that it is made once."""
     return compared(*story.paths)
 
 
-@cache
-def compared(control: str, test: str) -> Told:
-    """Once per process."""
-    return Told(compare_sets(*load_sets([control, test]), force=True))
-
-
-@cache
-def events(side: str) -> list[dict[str, object]]:
+@lru_cache(maxsize=2)
+def events(side: str) -> list[dict[str, Any]]:
     """The complete events of the only file of a folder, without any reader of the product."""
     (path,) = (p for p in Path(side).rglob("*.json*") if p.name != "manifest.json")
     with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as file:
         return [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
 
 
-def absent(story: Story) -> list[pytest.MarkDecorator]:
-    missing = next((path for path in story.paths if not Path(path).exists()), None)
-    marks = [pytest.mark.traces, pytest.mark.slow]
-    return [*marks, pytest.mark.skip(reason=f"{missing} is not here: set TRACEDIFF_PAIRS")] if missing else marks
-
-
-def pairs(*names: str) -> list[object]:
-    """Parameters of the pairs, of those that ``names`` begins, if any."""
-    chosen = [s for s in STORIES if not names or s.control.startswith(names)]
-    return [pytest.param(s, id=s.name, marks=absent(s)) for s in chosen]
-
-
-def broken(story: Story, sentence: str) -> list[pytest.MarkDecorator]:
-    reason = story.broken.get(sentence)
-    return [pytest.mark.xfail(reason=reason, raises=AssertionError, strict=True)] if reason else []
-
-
-def claims(kind: str) -> list[object]:
-    return [
-        pytest.param(s, holds, id=f"{s.name}: {sentence}", marks=[*absent(s), *broken(s, sentence)])
-        for s in STORIES
-        for sentence, holds in getattr(s, kind)
-    ]
-
-
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_what_is_known_to_fail_is_a_claim(story):
-    assert story.broken.keys() <= {sentence for sentence, _ in (*story.must, *story.never)}
-
-
-@pytest.mark.parametrize(("story", "holds"), claims("must"))
-def test_what_must_be_said_is_said(story, holds):
-    assert holds(told(story)), told(story).text
-
-
-@pytest.mark.parametrize(("story", "holds"), claims("never"))
-def test_what_must_never_be_said_is_not_said(story, holds):
-    assert not holds(told(story)), told(story).text
-
-
-@pytest.mark.parametrize("story", pairs())
-def test_lines_exposure_and_rest_add_up_to_the_change_of_the_step(story):
+def lines_exposure_and_rest_add_up_to_the_change_of_the_step(story: Story) -> None:
     comparison = told(story).comparison
     found = comparison.explanation
     parts = sum(cause.delta_us for cause in found.causes) + sum(found.exposure_us.values()) + found.rest_us
@@ -91,8 +58,7 @@ def test_lines_exposure_and_rest_add_up_to_the_change_of_the_step(story):
     assert found.change_us == pytest.approx(comparison.verdict.delta_us, abs=1e-3)
 
 
-@pytest.mark.parametrize("story", pairs())
-def test_every_node_is_the_sum_of_its_children_and_of_its_effects(story):
+def every_node_is_the_sum_of_its_children_and_of_its_effects(story: Story) -> None:
     for node in told(story).comparison.explanation.root.walk():
         assert node.effects.sum() == pytest.approx(node.change, abs=1)
         if node.children:
@@ -101,22 +67,20 @@ def test_every_node_is_the_sum_of_its_children_and_of_its_effects(story):
                 assert getattr(node, name) == pytest.approx(whole, abs=1), (node.label, name)
 
 
-@pytest.mark.parametrize("story", pairs())
-def test_no_line_claims_where_nothing_changed(story):
+def no_line_claims_where_nothing_changed(story: Story) -> None:
     for cause in told(story).causes:
         assert cause.delta_us, cause.label
         assert (cause.delta_us > 0) == (cause.test_us > cause.control_us), cause.label
 
 
-@pytest.mark.parametrize("story", pairs(*SMALL))
-def test_the_same_side_twice_has_no_line_and_no_fact_of_other_work(story):
-    found = compared(*story.paths[:1] * 2).comparison.explanation
+def a_side_and_itself_have_no_line_and_do_the_same_work(story: Story) -> None:
+    control, _ = sets(*story.paths)
+    found = compare_sets(control, control, force=True).explanation
     assert found.causes == ()
     assert found.works_alike
 
 
-@pytest.mark.parametrize("story", pairs(*WHOLE_FILES))
-def test_gpu_work_is_all_of_the_gpu_events_of_the_files(story):
+def gpu_work_is_all_of_the_gpu_events_of_the_files(story: Story) -> None:
     node = told(story).comparison.explanation.root.children[GPU]
     for k, side in enumerate(story.paths):
         on_gpu = [event for event in events(side) if event.get("cat") in ON_GPU]
@@ -124,35 +88,79 @@ def test_gpu_work_is_all_of_the_gpu_events_of_the_files(story):
         assert node.count[k] == len(on_gpu)
 
 
-@pytest.mark.parametrize("story", pairs(*WHOLE_FILES))
-def test_a_single_event_is_an_event_of_the_file(story):
+def a_single_event_is_an_event_of_the_file(story: Story) -> None:
     for cause in told(story).causes:
         if cause.node.note != SINGLE or "stretch of Python" in cause.label:
             continue
         k = int(cause.test_us > cause.control_us)
-        named = cause.label.removeprefix("one ").split(" in ")[0]
+        named = cause.label.removeprefix("one ").split(" in ")[0].removeprefix("cuda")
         on_gpu = told(story).on_gpu(cause)
-        found = [
-            e["dur"]
-            for e in events(story.paths[k])
-            if (e.get("cat") in ON_GPU if on_gpu else named.removeprefix("cuda") in str(e["name"]))
-        ]
+        found = [e["dur"] for e in events(story.paths[k]) if (e.get("cat") in ON_GPU if on_gpu else named in e["name"])]
         assert np.isclose(found, max(cause.control_us, cause.test_us), atol=0.01).any(), cause.label
 
 
-@pytest.mark.parametrize("story", pairs(*WHOLE_FILES))
-def test_lines_of_the_gpu_take_no_longer_than_the_events_of_their_names(story):
+def lines_of_the_gpu_take_no_longer_than_the_events_of_their_names(story: Story) -> None:
     comparison = told(story).comparison
     for cause in filter(told(story).on_gpu, told(story).causes):
         if any(node.note == SINGLE for node in cause.node.walk()):
             continue  # an event apart from its group
-        groups = [comparison.work.groups[step] for step in steps_below(cause.node)]
+        groups = [comparison.work.groups[step] for step in groups_below(cause.node)]
         for k, side in enumerate(story.paths):
             names = {member.name for group in groups for member in group.sides[k]}
             longest = sum(e["dur"] for e in events(side) if e.get("cat") in ON_GPU and e["name"] in names)
             assert (cause.control_us, cause.test_us)[k] <= longest + 0.01, cause.label
 
 
-def steps_below(node) -> list[int]:
-    """Indices of the groups of work below a node."""
+def groups_below(node: Node) -> list[int]:
     return [step for child in node.walk() for step in child.children if isinstance(step, int)]
+
+
+OF_ALL: tuple[Check, ...] = (
+    lines_exposure_and_rest_add_up_to_the_change_of_the_step,
+    every_node_is_the_sum_of_its_children_and_of_its_effects,
+    no_line_claims_where_nothing_changed,
+)
+OF_WHOLE_FILES: tuple[Check, ...] = (
+    gpu_work_is_all_of_the_gpu_events_of_the_files,
+    a_single_event_is_an_event_of_the_file,
+    lines_of_the_gpu_take_no_longer_than_the_events_of_their_names,
+)
+
+
+def claimed(claim: Claim, expected: bool) -> Check:
+    def check(story: Story) -> None:
+        assert claim[1](told(story)) == expected, told(story).text
+
+    return check
+
+
+def checks(story: Story) -> Iterator[tuple[str, Check]]:
+    """What is checked of one pair, and how it is called."""
+    yield from ((f"must: {claim[0]}", claimed(claim, True)) for claim in story.must)
+    yield from ((f"never: {claim[0]}", claimed(claim, False)) for claim in story.never)
+    of_small = () if story.control.startswith(LARGE) else (a_side_and_itself_have_no_line_and_do_the_same_work,)
+    of_whole = OF_WHOLE_FILES if story.control.startswith(WHOLE_FILES) else ()
+    for check in (*OF_ALL, *of_small, *of_whole):
+        yield check.__name__.replace("_", " "), check
+
+
+def parameters() -> Iterator[object]:
+    for story in STORIES:
+        missing = next((path for path in story.paths if not Path(path).exists()), None)
+        marks = [pytest.mark.skip(reason=f"{missing} is not here: set TRACEDIFF_PAIRS")] if missing else []
+        for name, check in checks(story):
+            reason = story.broken.get(name.partition(": ")[2])
+            broken = [pytest.mark.xfail(reason=reason, raises=AssertionError, strict=True)] if reason else []
+            yield pytest.param(story, check, id=f"{story.name}: {name}", marks=[*marks, *broken])
+
+
+@pytest.mark.slow
+@pytest.mark.traces
+@pytest.mark.parametrize(("story", "check"), list(parameters()))
+def test_of_a_pair(story, check):
+    check(story)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_what_is_known_to_fail_is_a_claim(story):
+    assert story.broken.keys() <= {sentence for sentence, _ in (*story.must, *story.never)}
