@@ -22,8 +22,8 @@ from tracediff.runtimes import KERNEL, MEMCPY, call_role
 
 MOSTLY = 0.5
 """Part of the node's time, on either side, that a reason must concern."""
-NAMED = 2
-"""Parts of a node that are named."""
+NAMED, LONGEST_NAME = 2, 60
+"""Parts of a node that are named; characters of a name, which kernels of both sides exceed."""
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
 """Types of inputs that are no tensors."""
 MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
@@ -79,7 +79,11 @@ def of_single(single: Single) -> Reason:
 def largest_parts(node: Node) -> Reason | None:
     """Which of a node's parts changed most in its direction; None where it stands for one thing."""
     sign = 1 if node.work >= 0 else -1
-    parts = [child for step, child in node.children.items() if isinstance(step, str) and sign * child.work > 0]
+    parts = [
+        child
+        for step, child in node.children.items()
+        if isinstance(step, str) and sign * child.work > 0 and len(child.label) <= LONGEST_NAME
+    ]
     if len(node.children) < 2 or not parts:
         return None
     parts.sort(key=lambda child: (-sign * child.work, child.label))
