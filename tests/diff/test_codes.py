@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from tracediff.diff.findings import kinds
+from tracediff.diff.findings.kinds_table import with_table
 from tracediff_dashboards.filters import TABS
 from tracediff_dashboards.pages import PAGES
 
-from tracediff.diff.findings import kinds
-from tracediff.diff.findings.kinds_table import with_table
 from tracediff.report.page.html_sections import SECTIONS
 
 ROOT = Path(__file__).parents[2]

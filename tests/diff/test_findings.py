@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import traces
 from build_trace import annotation, call, document, event, kernel, memcpy, op, step, write
+from tracediff.diff.reach import reach
 
 from tracediff.analysis.analyze import analyze_set
-from tracediff.diff.reach import reach
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.report.text import context

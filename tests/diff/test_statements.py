@@ -3,10 +3,10 @@
 import pytest
 import traces
 from build_trace import annotation, call, document, kernel, memcpy, op, step, write
+from tracediff.report.findings_terminal import findings as terminal
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.report.findings_terminal import findings as terminal
 from tracediff.report.next_command import next_command
 
 

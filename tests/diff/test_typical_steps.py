@@ -1,9 +1,9 @@
 """Outlier steps, and the step account without them."""
 
 import pytest
+from tracediff.diff.typical_steps import outliers, typical_steps
 
 from tracediff.aggregate.averages import UsedStep
-from tracediff.diff.typical_steps import outliers, typical_steps
 
 
 def runs(*periods_us, name="run1"):

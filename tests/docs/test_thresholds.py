@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 import pytest
+from tracediff.diff.findings import same_work
 from tracediff_cli.group import cli
 
 import tracediff
 from tracediff.diff import preflight, preflight_work, results, typical_steps, verdict
-from tracediff.diff.findings import same_work
 from tracediff.diff.gate import config, figures, judge, limits, sample_size, waivers
 from tracediff.diff.statistics import many, runs
 from tracediff.explain import amounts, effects, facts, lines, singles

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from math import ceil
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.table import Table
@@ -19,13 +19,13 @@ from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.report import sections
 from tracediff.report.bars import Bars, bars
-from tracediff.report.findings_terminal import findings
+from tracediff.report.explanation_terminal import explanation
 from tracediff.report.next_command import next_command
 from tracediff.report.plain_table import no_rows_shown
 from tracediff.report.sections import ALL_MODULES, Row
 from tracediff.report.table import comparison_tables
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.text import asides, facts, headline, is_of_different_work
+from tracediff.report.text import asides, facts, headline, is_tested
 from tracediff.report.work_terminal import WorkTable
 
 BESIDE_NAMES = 64
@@ -55,12 +55,12 @@ class Screen:
         device: gpu for matched work, cpu for self time on the host, all for both; None for matched work, and both if
             ``verbose``.
         sort: one of `sections.SORTS`.
-        top: rows of each table of changes, and findings; None for five findings and ``rows``.
+        top: rows of each table of changes; None for ``rows``.
         small_family: families of operators below this fraction of the step share a row.
         view: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
         modules: how the view by module sums them.
         tables: instead of the tables of changes the further tables that were loaded.
-        verbose: every finding with its evidence, every caution and note in full.
+        verbose: every caution and note in full.
     """
 
     device: str | None = None
@@ -92,7 +92,7 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     brief = not (screen.verbose or comparison.was_refused)
     unlike = any(r.is_unlike for r in sections.cautions(comparison))
     cautions = _caution_line(comparison, unlike) if brief else []
-    style = "" if is_of_different_work(comparison) else "bold"  # its percentages are not to be relied on
+    style = "" if comparison.verdict.other_work else "bold"  # its percentages are not to be relied on
     verdict = Padding(Text(printable(headline(comparison)), style=style), (0, 2))
     parts += [*cautions, verdict] if unlike else [verdict, *cautions]
     if (screen.view or screen.tables) and not comparison.was_refused:
@@ -100,7 +100,7 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
     parts += [*_health_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
     if not comparison.was_refused:
-        parts += findings(comparison, screen.top, screen.verbose)
+        parts.append(Why(comparison))
         parts.append(_step_table(comparison, SMALL_STATE if brief else sections.SMALL_STATE, screen.small_family))
         parts += _work(comparison, screen)
     if not brief:
@@ -140,11 +140,8 @@ def _caution_line(comparison: Comparison, unlike: bool) -> list[RenderableType]:
 
 
 def _health_line(comparison: Comparison) -> list[RenderableType]:
-    """The health notes that no finding repeats."""
-    found = {finding.code for finding in comparison.findings}
-    notes = [note for note in sections.health(comparison) if note[0] not in found]
     sums: dict[str, tuple[int, int]] = {}
-    for _, message, a, b in notes:
+    for _, message, a, b in sections.health(comparison):
         short = SHORT.split(message)[0]
         sums[short] = a + sums.get(short, (0, 0))[0], b + sums.get(short, (0, 0))[1]
     return _in_a_line("Health", [f"{a:,} → {b:,} {short}" for short, (a, b) in sums.items()])
@@ -158,6 +155,19 @@ def _in_a_line(title: str, texts: list[str]) -> list[RenderableType]:
 def _cautions(comparison: Comparison) -> list[RenderableType]:
     title = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
     return _remarks(title, sections.caution_lines(comparison))
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why the step changed, as wide as there is room."""
+
+    comparison: Comparison
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """The facts and lines, for rich."""
+        if self.comparison.explanation is not None:
+            tested = is_tested(self.comparison)
+            yield from explanation(self.comparison.explanation, options.max_width, is_tested=tested)
 
 
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
