@@ -59,7 +59,7 @@ def test_json_on_standard_output_is_the_document_alone():
     assert found["schema"] == "tracediff.diff/1"
     keys = (
         "schema control test comparability verdict unprofiled step_time gpu_time host_time ops common_change families "
-        "tables findings coverage health"
+        "tables explanation findings health"
     )
     assert list(found) == keys.split()
     assert found["verdict"]["result"] == "inconclusive"
