@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.groups import Group
 
-OF_FACTS = {OTHER_PROGRAM: "operators", WORK_DIFFERS: "workload", AS_OFTEN: "workload"}
-"""Code of a fact → code of the caution that it is."""
+OF_FACTS = {
+    OTHER_PROGRAM: ("operators", "another program, or rewritten code"),
+    WORK_DIFFERS: ("workload", "other amounts of work: compare equal workloads, or times per sample"),
+    AS_OFTEN: ("workload", "the same work more or less often: compare equal numbers of iterations"),
+}
+"""Code of a fact → code and message of the caution that it is; the fact has the figures."""
 MOSTLY_OUTSIDE = 0.5
 """Part of the GPU time that is launched outside every step from which it is a caution."""
 USUALLY, AS_LONG = 0.8, 0.005
@@ -40,7 +44,7 @@ REPLACED = 0.1
 
 def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
     """The cautions operators, workload, missing-work, dtype, outside-steps and slowest-rank."""
-    differing = [Reason(OF_FACTS[f.code], f.text, f.control, f.test) for f in facts if f.code in OF_FACTS]
+    differing = [Reason(*OF_FACTS[f.code], f.control, f.test) for f in facts if f.code in OF_FACTS]
     return [
         *differing,
         *([] if any(reason.code == "workload" for reason in differing) else _missing(comparison)),

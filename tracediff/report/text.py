@@ -81,6 +81,12 @@ def is_tested(comparison: Comparison) -> bool:
     return min(comparison.control.runs, comparison.test.runs) >= TESTED_RUNS
 
 
+def different_work(comparison: Comparison) -> str:
+    """How the work differs, as a sentence before the headline where no explanation is below it; may be empty."""
+    other = comparison.verdict.other_work
+    return f"Different work: {other}. " if other else ""
+
+
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
     return [text for text in (same_gpu_work(comparison), other_step_time(comparison)) if text]

@@ -76,7 +76,7 @@ def _explanation(comparison: Comparison) -> list[str]:
     facts_ = [f"- {escaped(fact)}" for fact in found.facts]
     head = [f"| {why} | {its_time} ({found.unit}) | {step} ({found.unit}) | |", "|:--|--:|--:|:--|"]
     rows = [_row(line) for line in (*found.lines, found.total)]
-    return [*facts_, *([""] if facts_ else []), *head, *rows, ""]
+    return ["### Why", "", *facts_, *([""] if facts_ else []), *head, *rows, ""]
 
 
 def _row(line: ExplanationLine) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -25,7 +26,7 @@ from tracediff.report.plain_table import no_rows_shown
 from tracediff.report.sections import ALL_MODULES, Row
 from tracediff.report.table import comparison_tables
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.text import asides, facts, headline, is_tested
+from tracediff.report.text import asides, different_work, facts, headline, is_tested
 from tracediff.report.work_terminal import WorkTable
 
 BESIDE_NAMES = 64
@@ -57,6 +58,7 @@ class Screen:
         sort: one of `sections.SORTS`.
         top: rows of each table of changes; None for ``rows``.
         small_family: families of operators below this fraction of the step share a row.
+        states: whether the table of states is shown.
         view: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
         modules: how the view by module sums them.
         tables: instead of the tables of changes the further tables that were loaded.
@@ -68,6 +70,7 @@ class Screen:
     top: int | None = None
     rows: int = ROWS
     small_family: float = sections.SMALL_FAMILY
+    states: bool = True
     view: str | None = None
     modules: Modules = ALL_MODULES
     tables: bool = False
@@ -76,7 +79,7 @@ class Screen:
     @property
     def is_usual(self) -> bool:
         """Whether nothing but the usual screen is asked for."""
-        return replace(self, sort="change", rows=ROWS, small_family=sections.SMALL_FAMILY) == USUAL
+        return replace(self, sort="change", rows=ROWS, small_family=sections.SMALL_FAMILY, states=True) == USUAL
 
 
 USUAL = Screen()
@@ -93,15 +96,18 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     unlike = any(r.is_unlike for r in sections.cautions(comparison))
     cautions = _caution_line(comparison, unlike) if brief else []
     style = "" if comparison.verdict.other_work else "bold"  # its percentages are not to be relied on
-    verdict = Padding(Text(printable(headline(comparison)), style=style), (0, 2))
+    asked = (screen.view or screen.tables) and not comparison.was_refused
+    answer = headline(comparison) if not asked else different_work(comparison) + headline(comparison)
+    verdict = Padding(Text(printable(answer), style=style), (0, 2))
     parts += [*cautions, verdict] if unlike else [verdict, *cautions]
-    if (screen.view or screen.tables) and not comparison.was_refused:
+    if asked:
         return Group(*parts, Text(), *_work(comparison, screen))
     parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
     parts += [*_health_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
     if not comparison.was_refused:
         parts.append(Why(comparison))
-        parts.append(_step_table(comparison, SMALL_STATE if brief else sections.SMALL_STATE, screen.small_family))
+        small = SMALL_STATE if brief else sections.SMALL_STATE
+        parts += [_step_table(comparison, small, screen.small_family)] if screen.states else []
         parts += _work(comparison, screen)
     if not brief:
         parts += _remarks("Health of the traces", sections.health_lines(comparison))
@@ -120,18 +126,22 @@ def show(
     last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
     room = SCREEN - ceil(len(last.rstrip()) / console.width)
     answer = render(comparison, screen)
-    while usual and screen.rows > LEAST_ROWS and len(console.render_lines(answer)) > room:
-        screen = _shorter(screen)
-        answer = render(comparison, screen)
+    for shorter in _shorter(screen) if usual else ():
+        if len(console.render_lines(answer)) <= room:
+            break
+        answer = render(comparison, shorter)
     print_screen(console, answer)
     console.file.write(last)
 
 
-def _shorter(screen: Screen) -> Screen:
-    """``screen`` with a row of changes less; when few are left, first with more families of operators in one row."""
-    if screen.rows > FEW_ROWS or screen.small_family == SMALL_FAMILY:
-        return replace(screen, rows=screen.rows - 1)
-    return replace(screen, small_family=SMALL_FAMILY)
+def _shorter(screen: Screen) -> Iterator[Screen]:
+    """``screen`` with ever fewer rows of changes; when few are left, with more families of operators in one row; at last
+    without the states, which are a second account.
+    """
+    yield from (replace(screen, rows=rows) for rows in range(screen.rows - 1, FEW_ROWS - 1, -1))
+    merged = replace(screen, small_family=SMALL_FAMILY)
+    yield from (replace(merged, rows=rows) for rows in range(FEW_ROWS, LEAST_ROWS - 1, -1))
+    yield from (replace(screen, states=False, rows=rows) for rows in range(FEW_ROWS, LEAST_ROWS - 1, -1))
 
 
 def _caution_line(comparison: Comparison, unlike: bool) -> list[RenderableType]:
