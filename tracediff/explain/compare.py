@@ -139,7 +139,6 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
         families=compare_families(by_family, judging.noise_floor),
         common_change=common,
         idle=compare_table(control.idle, test.idle, scale),
-        copies=compare_table(control.copies, test.copies, scale),
         tables=compare_tables(control.tables, test.tables, scale),
     )
 

@@ -135,8 +135,8 @@ def show(
 
 
 def _shorter(screen: Screen) -> Iterator[Screen]:
-    """``screen`` with ever fewer rows of changes; when few are left, with more families of operators in one row; at last
-    without the states, which are a second account.
+    """``screen`` with ever fewer rows of changes; when few are left, with more families of operators in one row; at
+    last without the states, which are a second account.
     """
     yield from (replace(screen, rows=rows) for rows in range(screen.rows - 1, FEW_ROWS - 1, -1))
     merged = replace(screen, small_family=SMALL_FAMILY)
