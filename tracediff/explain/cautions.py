@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.groups import Group
 
-OF_FACTS = {
-    OTHER_PROGRAM: ("operators", "another program, or rewritten code"),
-    WORK_DIFFERS: ("workload", "other amounts of work: compare equal workloads, or times per sample"),
-    AS_OFTEN: ("workload", "the same work more or less often: compare equal numbers of iterations"),
-}
-"""Code of a fact → code and message of the caution that it is; the fact has the figures."""
 MOSTLY_OUTSIDE = 0.5
 """Part of the GPU time that is launched outside every step from which it is a caution."""
 USUALLY, AS_LONG = 0.8, 0.005
@@ -44,7 +38,7 @@ REPLACED = 0.1
 
 def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
     """The cautions operators, workload, missing-work, dtype, outside-steps and slowest-rank."""
-    differing = [Reason(*OF_FACTS[f.code], f.control, f.test) for f in facts if f.code in OF_FACTS]
+    differing = [reason for fact in facts if (reason := _of_fact(fact))]
     return [
         *differing,
         *([] if any(reason.code == "workload" for reason in differing) else _missing(comparison)),
@@ -52,6 +46,18 @@ def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
         *_outside(comparison),
         *_slowest_rank(comparison),
     ]
+
+
+def _of_fact(fact: Fact) -> Reason | None:
+    """The caution that a fact is; the fact itself has the figures."""
+    values = fact.control, fact.test
+    if fact.code == OTHER_PROGRAM:
+        return Reason("operators", "another program, or rewritten code", *values)
+    if fact.code == WORK_DIFFERS:
+        return Reason("workload", "other amounts of work: compare equal workloads, or times per sample", *values)
+    if fact.code == AS_OFTEN:
+        return Reason("workload", "the same work more or less often: compare equal numbers of iterations", *values)
+    return None
 
 
 def _missing(comparison: Comparison) -> list[Reason]:
