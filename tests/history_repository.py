@@ -57,6 +57,8 @@ def write_set(
             ]
             events.append(kernel("gemm_kernel", start + 60, gemm_us * scale, 2 * k))
             events.append(kernel("add_kernel", start + 60 + gemm_us * scale, 900 * scale, 2 * k + 1))
+            ready, done = start + (80 + added) * scale, start + 60 + (gemm_us + 900) * scale
+            events.append(call("cudaDeviceSynchronize", ready, done - ready + 1))
         write(folder / f"run{run}" / "rank0.pt.trace.json", document(events))
     if contended is not None:
         facts = [{"run": run, "contended": contended, "peak_memory_bytes": {}} for run in range(1, runs + 1)]

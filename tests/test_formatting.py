@@ -96,12 +96,6 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     assert column["valueFormatter"]["function"] == f"number(params.value, {decimals})"
 
 
-@pytest.mark.parametrize("ns", READ)
-def test_a_finding_reads_like_the_tables(ns, tmp_path):
-    (finding,) = [f for f in compared(tmp_path, 2 * ns, ns).findings if f.code == "data-loading"]
-    assert f"(−{READ[ns]})" in finding.detail
-
-
 def test_one_unit_for_all_numbers_of_a_table():
     unit = time_unit([175_512, -42_700, 12.5])
     assert [unit.plain(us) for us in (175_512, 12.5, 0, -4)] == ["175.5", "0.0", "0.0", "0.0"]

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from tracediff.api.set_analysis import SetAnalysis as SetAnalysis
     from tracediff.collect.record import on_trace_ready as on_trace_ready
     from tracediff.collect.record import record_steps as record_steps
-    from tracediff.diff.findings.finding import Finding as Finding
     from tracediff.diff.verdict import Verdict as Verdict
     from tracediff.errors import NotATrace as NotATrace
     from tracediff.errors import TracediffError as TracediffError
+    from tracediff.explain.findings import Finding as Finding
 
 __version__ = VERSION
 _HOMES = {
     "Check": "tracediff.api.results",
     "Diff": "tracediff.api.diff",
-    "Finding": "tracediff.diff.findings.finding",
+    "Finding": "tracediff.explain.findings",
     "Matrix": "tracediff.api.results",
     "NotATrace": "tracediff.errors",
     "SetAnalysis": "tracediff.api.set_analysis",

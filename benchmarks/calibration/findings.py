@@ -12,9 +12,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.diff.findings.finding import Finding
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
+from tracediff.explain.findings import Finding
 
 
 def main() -> None:

@@ -18,9 +18,9 @@ from late_rank import late_rank
 from plant import PLANTS, Event, Planted
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.diff.findings.finding import Finding
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
+from tracediff.explain.findings import Finding
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACES = Path(os.environ.get("TRACEDIFF_TRACES") or ROOT.parent / "shared" / "traces")

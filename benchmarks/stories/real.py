@@ -11,9 +11,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tracediff.diff.findings.finding import Finding
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
+from tracediff.explain.findings import Finding
 
 HERE = Path(__file__).resolve().parent
 TRACES = Path(os.environ.get("TRACEDIFF_TRACES") or HERE.parents[2] / "shared" / "traces")

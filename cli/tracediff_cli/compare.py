@@ -78,7 +78,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     type=click.Choice(["cpu", "gpu", "all"]),
     help="Show matched work (gpu; operators where there is no GPU), self time on the host (cpu), or both.",
 )
-@option("-v", "--verbose", is_flag=True, help="Show every finding with its evidence, every caution and health note.")
+@option("-v", "--verbose", is_flag=True, help="Show every caution and health note in full, and the host's operators.")
 @option(
     "--html",
     "html_file",

@@ -33,7 +33,7 @@ TOKEN_VARIABLE = "TRACEDIFF_TOKEN"
 @click.argument("wheres", metavar="CONTROL TEST | FOLDER", nargs=-1, required=True)
 @load_options(
     sides=SIDES,
-    table_help='Compute this table for the findings that need it, such as rates (repeatable; "all" for every table).',
+    table_help='Compute this table, such as rates (repeatable; "all" for every table).',
 )
 @judging_options
 @option(

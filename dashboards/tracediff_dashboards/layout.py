@@ -16,7 +16,7 @@ from tracediff_dashboards.uploads import MOST_BYTES, PREFIX
 
 POLL_MS = 400
 UNFILTERED = (
-    "Device, phase, family and module filter the changes and the tree. The verdict, the step time, findings, timeline, "
+    "Device, phase, family and module filter the changes and the tree. The verdict, why, the step time, timeline, "
     "ranks, memory and health always cover all work."
 )
 LIST_PX = 420

@@ -67,7 +67,7 @@ def find_row(comparison: Comparison, tab: str, key: str) -> TableRow | None:
 
 
 def row_named(comparison: Comparison, name: str) -> tuple[str, str] | None:
-    """(tab, key) of the operator, kernel or matched call that a finding names, None if it has no row."""
+    """(tab, key) of the operator, kernel or matched call with a name, None if it has no row."""
     for op in comparison.ops:
         if name in (op.name, op.raw_name):
             return _tab(op), _key((op.category, op.raw_name))

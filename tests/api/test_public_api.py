@@ -49,9 +49,11 @@ def test_findings_are_objects(diff):
         assert finding.title
 
 
-def test_coverage_is_that_of_the_document(diff):
-    document = json.loads(diff.to_json())["coverage"]
-    assert {name: getattr(diff.coverage, name) for name in document} == document
+def test_the_explanation_is_that_of_the_document(diff):
+    document = json.loads(diff.to_json())["explanation"]
+    found = diff.explanation
+    assert [line["label"] for line in document["lines"]] == [cause.label for cause in found.causes]
+    assert (document["rest_us"], document["change_us"]) == (found.rest_us, found.change_us)
 
 
 def test_groups_name_operators_shapes_and_kernels_of_both_sides(diff):

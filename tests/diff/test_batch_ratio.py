@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from fractions import Fraction
 
 import pytest
 from build_trace import call, document, kernel, op, step, write
@@ -10,7 +9,7 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff.aggregate.summary import summarise
-from tracediff.diff.matching.batch_ratio import compared_shapes, size_ratio
+from tracediff.diff.matching.batch_ratio import compared_shapes
 
 
 def doubled(dims, least):
@@ -64,28 +63,3 @@ def test_a_shape_that_no_ratio_explains_keeps_its_operator_apart(tmp_path):
     control = shapes_of(tmp_path, "a.json", [("aten::mm", [[4, 3], [3, 5]]), ("aten::add", [[4, 8]])])
     test = shapes_of(tmp_path, "b.json", [("aten::mm", [[8, 3], [3, 5]]), ("aten::add", [[8, 9]])])
     assert list(compared_shapes(control, test)[1]) == ["aten::mm"]
-
-
-@pytest.mark.parametrize(
-    ("batch", "width", "is_batch"), [(8, 256, True), (4, 384, False), (8, 512, False), (2, 256, True)]
-)
-def test_a_wider_model_is_no_other_batch(tmp_path, batch, width, is_batch):
-    """A linear layer with its gradients and its optimizer, of 4 rows of 256 against others."""
-
-    def layer(name, n, d):
-        weight = [4 * d, d]
-        calls = [("aten::addmm", [[4 * d], [n, d], [d, 4 * d]]), ("aten::gelu", [[n, 4 * d]])]
-        calls += [("aten::gelu_backward", [[n, 4 * d], [n, 4 * d]]), ("aten::mm", [[n, 4 * d], weight])]
-        calls += [("aten::mm", [[4 * d, n], [n, d]]), ("aten::sum", [[n, 4 * d]]), ("aten::relu", [[n, d]])]
-        calls += [("aten::mul_", [weight]), ("aten::addcdiv_", [weight, weight, weight])]
-        calls += [("aten::native_layer_norm", [[n, d]]), ("aten::cat", [[n, d]]), ("aten::add", [[n, d], [n, d]])]
-        return shapes_of(tmp_path, name, calls)
-
-    ratio, found = size_ratio(layer("a.json", 4, 256), layer("b.json", batch, width))
-    assert found is is_batch
-    assert ratio in (Fraction(batch, 4), Fraction(width, 256))
-
-
-def test_equal_shapes_have_no_ratio(tmp_path):
-    trees = [shapes_of(tmp_path, name, [("aten::mm", [[4, 3], [3, 5]])]) for name in ("a.json", "b.json")]
-    assert size_ratio(*trees) is None

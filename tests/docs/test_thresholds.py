@@ -12,16 +12,15 @@ import pytest
 from tracediff_cli.group import cli
 
 import tracediff
-from tracediff.diff import preflight, preflight_work, results, typical_steps, verdict
-from tracediff.diff.findings import same_work
+from tracediff.diff import preflight, results, verdict
 from tracediff.diff.gate import config, figures, judge, limits, sample_size, waivers
 from tracediff.diff.statistics import many, runs
-from tracediff.explain import amounts, effects, facts, lines, singles
+from tracediff.explain import amounts, cautions, effects, facts, lines, singles
 from tracediff.history import change_points, explain
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-DECIDING = (preflight, preflight_work, verdict, many, runs, config, figures, judge, limits, sample_size, waivers)
+DECIDING = (preflight, cautions, verdict, many, runs, config, figures, judge, limits, sample_size, waivers)
 """Modules whose every number a page states, or `UNSTATED` gives the reason."""
 MODULES = {module.__name__.rpartition(".")[2]: module for module in DECIDING} | {
     "amounts": amounts,
@@ -31,15 +30,12 @@ MODULES = {module.__name__.rpartition(".")[2]: module for module in DECIDING} | 
     "facts": facts,
     "lines": lines,
     "results": results,
-    "same_work": same_work,
     "singles": singles,
-    "typical_steps": typical_steps,
 }
 UNSTATED = {
     "preflight.LONGEST_VALUES": "characters of a line",
     "figures.LONGEST": "characters of an error",
-    "preflight_work.FEW_OPERATORS": "toy examples, which no page is about",
-    "preflight_work.USUALLY": "the page says: nearly all steps",
+    "cautions.USUALLY": "the page says: nearly all steps",
     "verdict.SAME_SENTENCE": "the sentence states it",
     "verdict.TOO_NOISY": "the sentence states it",
     "runs.BATCHES": "within one run, which no verdict rests on",

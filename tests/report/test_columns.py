@@ -83,9 +83,6 @@ COLUMNS = {
         "title": {JSON, CSV},
         "detail": {JSON, CSV},
         "delta_us": {JSON, CSV},
-        "step_us": {JSON, CSV},
-        "part_of": {CSV},  # in the JSON parts are in their finding
-        "parts": {JSON},
         "evidence": {JSON},
     },
     "tree": {  # of which the page has a flame graph
@@ -112,7 +109,11 @@ SHOWN = {
     "groups": ["name", "match level", "family", "module", "count", "control", "test", "change"],
 }
 """Headings of the page's tables."""
-HEADINGS = [["state", "control", "test", "change"], ["name", "count", "control", "test", "change"]]
+HEADINGS = [
+    ["Why", "its time", "the step"],
+    ["state", "control", "test", "change"],
+    ["name", "count", "control", "test", "change"],
+]
 """Of the page's short tables."""
 TABLES = ["idle", "critical", "rates"]
 

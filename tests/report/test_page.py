@@ -33,7 +33,7 @@ HOSTILE = (
 )
 SECTIONS = (
     "answer",
-    "findings",
+    "why",
     "flame",
     "step",
     "changes",
@@ -131,7 +131,9 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
     assert order == sorted(order)
     for expected in (
         "24 % faster per step: mean 175.5 → 132.8 ms",
-        "waiting for the DataLoader fell",
+        "loading data",
+        "67.1 → 0.8",
+        "−55.9",
         "−56.2",
         "The states add up to the step: 0 ns unexplained",
         "steps 6–10 (recorded: 5–10)",
@@ -147,7 +149,7 @@ def test_without_javascript_the_page_says_so_and_leaves_no_gaps(browser, resnet)
     page = context.new_page()
     page.goto(resnet.as_uri())
     assert "shows no charts" in page.inner_text("main")
-    assert "waiting for the DataLoader fell" in page.inner_text("#findings")
+    assert "loading data" in page.inner_text("#why")
     assert not any(place.is_visible() for place in page.query_selector_all(".chart, input, #theme"))
     context.close()
 
@@ -174,24 +176,24 @@ def test_tables_sort_and_search(visit, resnet):
 
 
 @needs_traces
-def test_a_finding_opens_its_work_and_an_operator_its_partners(visit, bertsmall):
+def test_a_line_of_the_explanation_opens_its_work_and_an_operator_its_partners(visit, bertsmall):
     visited = visit(bertsmall)
     page = visited.page
-    page.click("article[data-code=algorithm-swap] li a >> nth=0")
-    assert page.input_value("#groups input[type=search]").startswith("aten::_flash_attention_forward([1,141,8,64]")
-    assert "attn_fwd" in page.inner_text("#groups .details")
+    link = "#why a[data-table=groups] >> nth=0"
+    named = page.get_attribute(link, "data-find")
+    page.click(link)
+    assert page.input_value("#groups input[type=search]") == named
+    assert page.is_visible("#groups .details .sides")
     assert page.evaluate("document.querySelector('#groups').getBoundingClientRect().top") < 300
     page.click("#groups .details li button >> nth=0")
     assert "Matched groups".lower() in page.inner_text("#ops .details").lower()
     page.click("#ops .details li button >> nth=0")
     assert page.is_visible("#groups .details .sides")
-    page.click("article[data-code=launch-bound] .see a")
-    page.wait_for_function("() => Math.abs(document.querySelector('#timeline').getBoundingClientRect().top) < 120")
     assert not visited.complaints
 
 
 @needs_traces
-@pytest.mark.parametrize("link", ["article[data-code=data-loading] li a >> nth=3", "#changes .changes a >> nth=12"])
+@pytest.mark.parametrize("link", ["#why a[data-table=ops] >> nth=0", "#changes .changes a >> nth=12"])
 def test_back_returns_to_the_link_that_was_followed(visit, resnet, link):
     visited = visit(resnet)
     page = visited.page

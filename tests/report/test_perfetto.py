@@ -21,6 +21,7 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.times import MISSING
 from tracediff.report import perfetto_step
+from tracediff.report.explanation_lines import explanation_table
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 PAIRS = [
@@ -175,9 +176,10 @@ def check_all(comparison, doc, path):
         assert doc["otherData"][side]["file"] == typical.file.name
         (period,) = [e for e in doc["traceEvents"] if e.get("cat") == "step" and e["tid"] == 100_001 + (side == "test")]
         assert (period["ts"], period["dur"]) == (0, typical.timeline.end - typical.timeline.start)
-    marks = [e for e in doc["traceEvents"] if e.get("cat") == "finding"]
-    assert [(e["args"]["code"], e["args"]["title"], e["args"]["detail"]) for e in marks] == [
-        (f.code, f.title, f.detail) for f in comparison.findings
+    marks = [e for e in doc["traceEvents"] if e.get("cat") == "explanation"]
+    found = explanation_table(comparison.explanation)
+    assert [(e["name"], e["args"].get("delta_us")) for e in marks] == [(fact, None) for fact in found.facts] + [
+        (f"{line.step} {found.unit}  {line.label}", line.delta_us) for line in found.lines
     ]
     assert all(e["ts"] == 0 and e["ph"] == "i" for e in marks)
     tracediff.load(path)

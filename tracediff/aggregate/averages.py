@@ -184,12 +184,6 @@ def op_average(traces: TraceSet) -> OpAverage:
     return average
 
 
-def host_us(traces: TraceSet) -> float:
-    """Mean duration of the used steps on the host, in µs."""
-    steps = [ns for p in traces.profiles for ns in p.host_ns[traces.selection.used(p)].tolist()]
-    return sum(steps) / len(steps) / 1000 if steps else 0.0
-
-
 def communication_us(traces: TraceSet) -> dict[int, float]:
     """Rank → time of its communication kernels per used step, without a GPU of the host's collectives, in µs; empty
     where no rank has any.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracediff.aggregate.averages import UsedStep, communication_us, host_us, rank_states
+from tracediff.aggregate.averages import UsedStep, communication_us, rank_states
 from tracediff.aggregate.representative_step import TypicalStep, typical_step
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.health import Note
@@ -23,7 +23,6 @@ class Side:
         devices: names of the GPUs in the metadata, which need not have any event. torch: version, where recorded.
         steps: run name → its used steps.
         notes: health notes.
-        host_us: mean duration of a used step on the host, in µs.
         rank_states: rank → state → µs per used step of that rank.
         typical: the step that a timeline shows, None for a snapshot.
         communication_us: rank → communication kernels per used step, in µs.
@@ -42,7 +41,6 @@ class Side:
     has_gpu: bool
     steps: dict[str, list[UsedStep]]
     notes: tuple[Note, ...]
-    host_us: float
     communication_us: dict[int, float]
     rank_states: dict[int, dict[str, float]]
     typical: TypicalStep | None
@@ -91,7 +89,6 @@ def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
         has_gpu=traces.has_gpu,
         steps=steps,
         notes=traces.notes,
-        host_us=host_us(traces),
         communication_us=communication_us(traces),
         rank_states=rank_states(traces),
         typical=typical_step(traces, steps),

@@ -30,7 +30,7 @@ class SetSummary:
     Attributes:
         traces: the set. side: what it was made of.
         steps, kernels, ops: the step account, what accompanies the kernel account, the operations.
-        idle: what the host does while no GPU works. copies: what was copied.
+        idle: what the host does while no GPU works.
         tables: name → table, those that the set was loaded with.
     """
 
@@ -40,14 +40,13 @@ class SetSummary:
     kernels: KernelAverage
     ops: OpAverage
     idle: SetTable
-    copies: SetTable
     tables: dict[str, SetTable]
 
     @property
     def denominators(self) -> tuple[int, ...]:
         """Of all accounts: whatever puts them on one scale needs a common multiple."""
         accounts = self.steps.denominator, self.kernels.denominator, self.ops.denominator
-        tables = (self.idle, self.copies, *self.tables.values())
+        tables = (self.idle, *self.tables.values())
         return *accounts, *(table.denominator for table in tables)
 
     def tree(self, gpu: bool) -> CallTree:
@@ -75,6 +74,5 @@ def summarise(traces: TraceSet) -> SetSummary:
         kernels=kernel_average(traces),
         ops=op_average(traces),
         idle=SetTable(table_schema("idle"), *table_average(traces, "idle")),
-        copies=SetTable(table_schema("copies"), *table_average(traces, "copies")),
         tables=tables,
     )

@@ -10,11 +10,12 @@ from tracediff.api.charted import Charted
 from tracediff.api.frames import frame_of, known_view, table_frame, written
 from tracediff.charts.accessor import Charts
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.finding import Coverage, Finding
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import VIEWS, Modules, Sum, summed, summed_by
 from tracediff.diff.work_changes import WorkChange
+from tracediff.explain.explanation import Explanation
+from tracediff.explain.findings import Finding
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report.explain import explain
 from tracediff.report.to_csv import (
@@ -186,16 +187,18 @@ class Diff(Charted):
         return frame_of(health_rows(self._document), HEALTH_COLUMNS)
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What explains the change, the most important first: code, title, detail, delta_us (µs per step), evidence."""
-        return self.comparison.findings
+    def explanation(self) -> Explanation | None:
+        """Why the step changed: facts; causes, exposure_us and rest_us, which add up to change_us (µs per step); and
+        the tree root. None if the comparison was refused.
+        """
+        return self.comparison.explanation
 
     @property
-    def coverage(self) -> Coverage | None:
-        """What the findings account for together, in µs per step: found_us of change_us, rest_us, largest, largest_us;
-        None where they have no time.
+    def findings(self) -> tuple[Finding, ...]:
+        """Facts and causes of the explanation as a list: code, title, detail, delta_us (µs per step), evidence. It goes
+        with the next version.
         """
-        return self.comparison.coverage
+        return self.comparison.findings
 
     @property
     def charts(self) -> Charts:
@@ -237,7 +240,7 @@ class Diff(Charted):
         return written(to_html(self.comparison), path)
 
     def summary_html(self) -> str:
-        """The verdict, the findings and the step's table as HTML without a script, for an e-mail or another page."""
+        """The verdict, the explanation and the step's table as HTML without a script, for an e-mail or another page."""
         from tracediff.report.page.notebook import to_summary
 
         return to_summary(self.comparison)

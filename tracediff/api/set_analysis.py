@@ -11,7 +11,7 @@ from tracediff.analysis.analysis import Analysis
 from tracediff.api.charted import Charted
 from tracediff.api.frames import frame_of, known_view, table_frame, written
 from tracediff.charts.accessor import Charts
-from tracediff.diff.findings.finding import Finding
+from tracediff.explain.findings import Finding
 from tracediff.formatting import time
 from tracediff.report.analysis.to_json import document as analysis_document
 from tracediff.report.analysis.to_json import to_json as analysis_json

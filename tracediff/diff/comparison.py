@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.side import Side
 from tracediff.diff.family_tests import TestedFamily
-from tracediff.diff.findings.finding import Coverage, Finding
 from tracediff.diff.gpu_time import GpuTime
 from tracediff.diff.groups import WorkTime
 from tracediff.diff.matching.call_pairs import Pairing
@@ -17,13 +16,13 @@ from tracediff.diff.ops import Op
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.step_time import StepTime
 from tracediff.diff.table_changes import TableDiff
-from tracediff.diff.typical_steps import TypicalSteps
 from tracediff.diff.unprofiled import Unprofiled
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.work_changes import WorkChange, work_changes
 
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Explanation
+    from tracediff.explain.findings import Finding
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,10 @@ class Comparison:
         host_time: the self time of operators in groups if neither side has a GPU; else empty.
         trees, pairing: the call trees of both sides, and which calls are the same.
         families: the significance of the change of each family of work.
-        idle: what the host does while no GPU works, per state. copies: time, number and bytes of the copies.
-        typical: the step account without outlier steps.
+        idle: what the host does while no GPU works, per state.
         unprofiled: the test of the steps without the profiler, where both sides have them.
         explanation: why the step changed; None if the comparison was refused.
-        findings: the causes of the change, the largest first. coverage: how much of it they account for together.
+        findings: facts and causes of the explanation as a list.
         tables: the further tables with which both sets were loaded.
         common_change: median relative change of all tested operators, 0 if none was tested.
     """
@@ -62,12 +60,9 @@ class Comparison:
     families: tuple[TestedFamily, ...]
     common_change: float
     idle: TableDiff
-    copies: TableDiff
-    typical: TypicalSteps
     unprofiled: Unprofiled | None = None
     explanation: Explanation | None = None
     findings: tuple[Finding, ...] = ()
-    coverage: Coverage | None = None
     tables: tuple[TableDiff, ...] = ()
 
     def us(self, numerator: int) -> float:

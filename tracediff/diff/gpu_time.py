@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from tracediff.aggregate.averages import KernelAverage
 from tracediff.diff.groups import Matched, WorkTime
+from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
+from tracediff.runtimes import KERNEL
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,20 @@ class GpuTime(WorkTime):
     busy_test: int = 0
     spilled: Outside = Outside(0, 0, 0, 0)
     outside: Outside = Outside(0, 0, 0, 0)
+
+    @property
+    def tensor_core_shares(self) -> tuple[float, float] | None:
+        """The least fraction of kernel time on tensor cores (MFMA on AMD) by the kernels' names, per side; None if a
+        side has no kernels.
+        """
+        shares = []
+        for side in (0, 1):
+            kernels = [m for group in self.groups for m in group.sides[side] if m.category == KERNEL]
+            total = sum(m.ns for m in kernels)
+            if not total:
+                return None
+            shares.append(sum(m.ns for m in kernels if uses_tensor_cores(m.name)) / total)
+        return shares[0], shares[1]
 
 
 def compare_gpu_time(matched: Matched, control: KernelAverage, test: KernelAverage, scale: int) -> GpuTime:

@@ -13,11 +13,6 @@ def every_instance(path: str) -> str:
     return NUMBER.sub(lambda match: {"[": "[*]", "_": "_*", ".": ".*"}[match[0][0]], path)
 
 
-def class_of(path: str) -> str:
-    """The class of the module at ``path``, without its number."""
-    return NUMBER.sub("", path.rsplit("/", 1)[-1])
-
-
 def outermost(path: str, depth: int | None) -> str:
     """The first ``depth`` modules of ``path``; all for None."""
     return "/".join(path.split("/")[:depth])

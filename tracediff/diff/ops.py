@@ -155,11 +155,6 @@ def _pair_name(averages: tuple[OpAverage, OpAverage], calls: Mapping[str, str], 
     return PAIRED.join(names)
 
 
-def is_pair(op: Op) -> bool:
-    """Whether ``op`` is calls of two vendors that do the same."""
-    return op.category in CALL_CATEGORIES and PAIRED in op.counted_as
-
-
 def by_name(
     averages: Sequence[OpAverage], scale: int, calls: Mapping[str, str] = MappingProxyType({})
 ) -> dict[tuple[str, str], tuple[str, list[list[int]]]]:

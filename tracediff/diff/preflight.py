@@ -18,7 +18,7 @@ from tracediff.profile.placement.replays import KERNELS, UNMATCHED
 from tracediff.runtimes import is_graph_launch
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
-DOUBTFUL = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes")
+DOUBTFUL = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype")
 """Codes of which each makes it doubtful what a difference in time means. Other operators or results alone do not:
 rewritten code does the same work, and a change of the model may be what is compared.
 """
@@ -58,7 +58,6 @@ SHORT = {
     "workload": "other work",
     "results": "different results",
     "missing-work": "missing work",
-    "shapes": "other shapes",
     "threads": "CPU threads",
     "steps": "used steps",
     "compile-in-window": "torch.compile ran in used steps",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from tracediff.aggregate.averages import StepAverage
@@ -51,6 +51,7 @@ class Verdict:
         median_control_us, median_test_us: median over runs of the median period.
         ci95_us: 95 % interval of the change of the median. p_value. min_detectable_us: the detectable change. All three
             are None where untested.
+        other_work: how the work differs, in words; empty if it does not. Then ``difference`` calls no side faster.
         within_runs_us: 95 % interval of the change within one run per side, which does not include the variation
             between runs; None with more runs or too few steps.
         method: none, t, ranks, prediction, paired or assumed.
@@ -74,11 +75,13 @@ class Verdict:
     min_detectable_us: float | None
     method: str = "none"
     within_runs_us: tuple[float, float] | None = None
+    other_work: str = ""
 
     @property
     def sentence(self) -> str:
-        """The result in words: how the sides differ, and whether that is significant."""
-        return "; ".join(part for part in (self.difference, self.conclusion) if part)
+        """The result in words: whether the work differs, how the step does, and whether that is significant."""
+        different = f"Different work: {self.other_work}. " if self.other_work else ""
+        return different + "; ".join(part for part in (self.difference, self.conclusion) if part)
 
     def __repr__(self) -> str:
         return f"<Verdict {self.result}: {self.sentence}>"
@@ -243,6 +246,13 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
         detectable = f"detectable change: {PERCENT.text(math.expm1(found.detectable))}"
         return f"not significant ({interval}; {detectable}; {basis})"
     return f"significant ({interval}; {basis})"
+
+
+def of_other_work(verdict: Verdict, other_work: str, label: str, ratio: float, of: str) -> Verdict:
+    """``verdict`` on sides whose work differs: ``label`` takes ``ratio`` times as long, neither faster nor slower."""
+    takes = is_different(0.0, of) if abs(ratio - 1) < SAME_SENTENCE else f"takes {number(ratio)} times as long {of}"
+    difference = f"{lead(verdict.result, verdict.ci95_us is not None)}{label} {takes}"
+    return replace(verdict, other_work=other_work, difference=difference)
 
 
 def lead(result: str, tested: bool) -> str:

@@ -10,21 +10,18 @@ from tracediff.aggregate.summary import SetSummary, summarise
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.family_tests import compare_families
-from tracediff.diff.findings.coverage import coverage
-from tracediff.diff.findings.find import find
-from tracediff.diff.findings.finding import Finding
-from tracediff.diff.findings.same_work import DIFFERENT_WORK
 from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
 from tracediff.diff.groups import Matched, WorkTime, match_work
 from tracediff.diff.ops import compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, preflight
-from tracediff.diff.preflight_work import reasons_of_work
 from tracediff.diff.step_time import compare_step_time
 from tracediff.diff.table_changes import compare_table, compare_tables
-from tracediff.diff.typical_steps import typical_steps
 from tracediff.diff.unprofiled import believing, judge_unprofiled
-from tracediff.diff.verdict import Judging, Verdict, judge, refused
+from tracediff.diff.verdict import STEP, WHOLE_FILE, Judging, Verdict, judge, of_other_work, refused
+from tracediff.explain.cautions import cautions_of
 from tracediff.explain.explain import Compared, explain
+from tracediff.explain.explanation import Explanation
+from tracediff.explain.findings import findings_of
 from tracediff.runtimes import vendors_of
 
 
@@ -47,20 +44,27 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     comparability = preflight(*given, shared)
     if comparability.level == REFUSED and not force:
         return _refused(replace(comparison, comparability=comparability), summaries)
-    comparison = replace(
+    explanation = explain(_compared(comparison, summaries, judging))
+    return replace(
         comparison,
-        comparability=Comparability((*comparability.reasons, *reasons_of_work(comparison))),
-        explanation=explain(_compared(comparison, summaries, judging)),
+        comparability=Comparability((*comparability.reasons, *cautions_of(comparison, explanation.facts))),
+        explanation=explanation,
+        findings=findings_of(explanation),
+        verdict=_judged(comparison, explanation),
     )
-    comparison = replace(comparison, findings=find(comparison))
-    verdict = _of_different_work(comparison.verdict, comparison.findings)
-    return replace(comparison, coverage=coverage(comparison), verdict=verdict)
 
 
-def _of_different_work(verdict: Verdict, findings: tuple[Finding, ...]) -> Verdict:
-    """``verdict``, whose sentence begins with how the work differs, if it does."""
-    other = next((f.title for f in findings if f.kind in DIFFERENT_WORK), None)
-    return replace(verdict, difference=f"Different work: {other}. {verdict.difference}") if other else verdict
+def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
+    """The verdict, which calls no side faster or slower if the work differs."""
+    verdict, unprofiled = comparison.verdict, comparison.believed_unprofiled
+    other = next((fact.text for fact in explanation.facts if fact.is_other_work), None)
+    if other is None or verdict.ratio is None:
+        return verdict
+    whole_files = comparison.control.whole_file and comparison.test.whole_file
+    ratio, of = verdict.ratio, WHOLE_FILE if whole_files else STEP
+    if unprofiled:
+        ratio, of = 1 + unprofiled.change, "without the profiler"
+    return of_other_work(verdict, other, comparison.test.label, ratio, of)
 
 
 def _of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:
@@ -135,8 +139,6 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
         families=compare_families(by_family, judging.noise_floor),
         common_change=common,
         idle=compare_table(control.idle, test.idle, scale),
-        copies=compare_table(control.copies, test.copies, scale),
-        typical=typical_steps(control.steps.runs, test.steps.runs),
         tables=compare_tables(control.tables, test.tables, scale),
     )
 

@@ -144,7 +144,7 @@ def _inputs(work: Work) -> Reason | None:
     found: Counter[tuple[str, str]] = Counter()
     for group in work.groups:
         calls = [_call(tree, items[0].node) for tree, items in zip(work.trees, group.items, strict=True) if items]
-        if len(calls) == 2 and calls[0] and calls[1] and (changed := _changed(calls[0], calls[1])):
+        if len(calls) == 2 and calls[0] and calls[1] and (changed := changed_input(calls[0], calls[1])):
             found[changed] += group.control_ns + group.test_ns
     whole = sum(g.control_ns + g.test_ns for g in work.groups)
     if not found or found.most_common(1)[0][1] < MOSTLY * whole:
@@ -157,7 +157,7 @@ def _call(tree: CallTree, node: int) -> Call | None:
     return tree.calls[node] if node >= 0 and tree.calls[node].kind == "op" else None
 
 
-def _changed(control: Call, test: Call) -> tuple[str, str] | None:
+def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
     """(code, the first input that differs) of two calls of one operator on equal shapes; scalars cost next to nothing
     in any dtype.
     """

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.finding import Finding
 from tracediff.diff.work_changes import WorkChange
 from tracediff.explain.compare import compare_sets
+from tracediff.explain.explanation import Cause
 from tracediff.git import Repository
 from tracediff.history.change_points import Change
 from tracediff.history.series import Point, Series, pooled
@@ -40,9 +40,10 @@ class Explanation:
     operators: tuple[WorkChange, ...]
 
     @property
-    def finding(self) -> Finding | None:
-        """The finding that explains most of the change."""
-        return next(iter(self.comparison.findings), None)
+    def cause(self) -> Cause | None:
+        """The line that accounts for most of the change."""
+        found = self.comparison.explanation
+        return next(iter(found.causes), None) if found else None
 
 
 def explain(series: Series, change: Change, repository: Repository) -> Explanation:

@@ -21,7 +21,7 @@ from tracediff.report.check_text import (
 )
 from tracediff.report.escape import escaped
 from tracediff.report.step_markdown import step_lines
-from tracediff.report.text import facts, headline
+from tracediff.report.text import different_work, facts, headline
 
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
 MOST_LIMITS = 40
@@ -35,7 +35,14 @@ def to_markdown(gate: Gate) -> str:
     comparison = gate.comparison
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
-    lines += [escaped(headline(comparison)), "", escaped(facts(comparison)), "", *_limits(gate), ""]
+    lines += [
+        escaped(different_work(comparison) + headline(comparison)),
+        "",
+        escaped(facts(comparison)),
+        "",
+        *_limits(gate),
+        "",
+    ]
     failing = not_passed(gate)[:MOST_LIMITS]
     lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in failing), ""] if failing else []
     cautions = sections.caution_lines(comparison)

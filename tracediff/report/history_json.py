@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from tracediff.history.explain import ExplainedSeries, Explanation
 from tracediff.history.series import Point, Series
+from tracediff.report.history_text import cause_text
 from tracediff.report.json_text import json_text
 
 Microseconds = Annotated[float, Meta(description="µs per step")]
@@ -51,8 +52,8 @@ class HistoryChange(Struct):
     change: Annotated[float, Meta(description="relative change of the step time")]
     ci95: Annotated[tuple[float, float] | None, Meta(description="95 % interval of change; null where untested")]
     p_value: Annotated[float, Meta(description="p-value, corrected for the search")]
-    finding: Annotated[str | None, Meta(description="code of the first finding; null without one")]
-    statement: Annotated[str | None, Meta(description="the first finding in a sentence; null without one")]
+    finding: Annotated[str | None, Meta(description="effect that is most of the first cause; null without one")]
+    statement: Annotated[str | None, Meta(description="the first cause in a sentence; null without one")]
     operators: list[HistoryOperator]
 
 
@@ -108,7 +109,7 @@ def _point(series: Series, point: Point) -> HistoryPoint:
 
 
 def _change(series: Series, explained: Explanation) -> HistoryChange:
-    found, finding = explained.change.estimate, explained.finding
+    found, cause = explained.change.estimate, explained.cause
     has_interval = found.low is not None and found.high is not None
     return HistoryChange(
         commit=series.points[explained.change.first].commit,
@@ -118,8 +119,8 @@ def _change(series: Series, explained: Explanation) -> HistoryChange:
         change=math.expm1(found.effect),
         ci95=(math.expm1(found.low or 0.0), math.expm1(found.high or 0.0)) if has_interval else None,
         p_value=explained.change.p,
-        finding=finding.code if finding else None,
-        statement=finding.statement if finding else None,
+        finding=cause.effect if cause else None,
+        statement=cause_text(cause) if cause else None,
         operators=[
             HistoryOperator(row.name or row.family, explained.comparison.us(row.delta)) for row in explained.operators
         ],

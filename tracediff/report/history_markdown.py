@@ -25,8 +25,7 @@ def to_markdown(
 
 def _change(text: ChangeText) -> list[str]:
     lines = [f"**{escaped(text.title)}** ({escaped(text.significance)})", "", f"- commits: {escaped(text.commits)}"]
-    if text.finding:
-        lines.append(f"- `{text.finding[0]}` {escaped(text.finding[1])}")
+    lines += [f"- {escaped(text.cause)}"] if text.cause else []
     lines += [f"- {escaped(operator)}" for operator in text.operators]
     lines += [f"- compare with caution: {escaped(text.cautions)}"] if text.cautions else []
     return [*lines, ""]

@@ -15,6 +15,7 @@ from tracediff.history.explain import ExplainedSeries
 from tracediff.report.history_text import (
     ChangeText,
     bisect_command,
+    cause_text,
     change_texts,
     commits_table,
     noise_line,
@@ -60,9 +61,7 @@ def _change(text: ChangeText) -> list[RenderableType]:
         Padding(Text(printable(text.significance), style="dim"), (0, 2)),
         Padding(Text(printable(f"commits: {text.commits}")), (0, 2)),
     ]
-    if text.finding:
-        code, statement = text.finding
-        lines.append(Padding(Text.assemble((code, "bold"), "  ", printable(statement)), (0, 2)))
+    lines += [Padding(Text(printable(text.cause)), (0, 2))] if text.cause else []
     lines += [Padding(Text(printable(operator), style="dim"), (0, 4)) for operator in text.operators]
     if text.cautions:
         lines.append(Padding(Text(printable(f"compare with caution: {text.cautions}"), style="dim"), (0, 2)))
@@ -82,7 +81,8 @@ def show_bisected(found: Bisected, subjects: dict[str, str], console: Console) -
         Text(f"first bad commit: {titles[0]}", style="bold"),
         Padding(Text(printable(f"against the commit before it: {found.why}")), (0, 2)),
     ]
-    for finding in found.comparison.findings[:1]:
-        parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.statement)), (0, 2)))
-        parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
+    explanation = found.comparison.explanation
+    parts += (
+        [Padding(Text(printable(cause_text(cause))), (0, 2)) for cause in explanation.causes[:1]] if explanation else []
+    )
     print_screen(console, Group(*parts))

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 
 from tracediff.diff.verdict import change_text
 from tracediff.errors import printable
+from tracediff.explain.explanation import Cause
 from tracediff.formatting import (
     PERCENT,
     byte_unit,
+    change,
     plural,
     signed_percent,
     signed_time,
@@ -19,6 +21,7 @@ from tracediff.formatting import (
 from tracediff.git import HASH
 from tracediff.history.explain import Explanation
 from tracediff.history.series import Point, Series
+from tracediff.report.explanation_terminal import because
 from tracediff.report.plain_table import Table
 
 SHORT = 9
@@ -35,14 +38,14 @@ class ChangeText:
 
     Attributes:
         title: how much, and where. significance: how sure that is. commits: which it may have come with.
-        finding: (code, statement) of what explains most of it; None without a finding. operators: which work changed.
+        cause: the line that explains most of it; empty without one. operators: which work changed.
         cautions: what else differs between the sides.
     """
 
     title: str
     significance: str
     commits: str
-    finding: tuple[str, str] | None
+    cause: str
     operators: tuple[str, ...]
     cautions: str
 
@@ -133,16 +136,16 @@ def change_texts(series: Series, explanations: tuple[Explanation, ...]) -> list[
 
 
 def _change_text(series: Series, explained: Explanation) -> ChangeText:
-    change, finding = explained.change, explained.finding
-    found = change.estimate
+    point = explained.change
+    found = point.estimate
     runs = [sum(len(p.runs_us) for p in series.points[a:b]) for a, b in _sides(explained)]
     interval = f"{_percent(found.low)} to {_percent(found.high)}" if found.low is not None else "unknown"
     return ChangeText(
-        title=f"{change_text(math.expm1(found.effect))} from {short(series.points[change.first].commit)} on",
-        significance=f"95 % interval {interval}; p {_p(change.p)}, corrected for the search; "
+        title=f"{change_text(math.expm1(found.effect))} from {short(series.points[point.first].commit)} on",
+        significance=f"95 % interval {interval}; p {_p(point.p)}, corrected for the search; "
         f"{runs[0]} runs before, {runs[1]} after",
         commits=_commits(explained),
-        finding=(finding.code, finding.statement) if finding else None,
+        cause=cause_text(explained.cause) if explained.cause else "",
         operators=tuple(
             f"{signed_time(explained.comparison.us(row.delta))}  {row.name or row.family}"
             for row in explained.operators
@@ -154,6 +157,12 @@ def _change_text(series: Series, explained: Explanation) -> ChangeText:
             )
         ),
     )
+
+
+def cause_text(cause: Cause) -> str:
+    """``gemm kernels: 12.0 → 15.0 ms; as much work in 1.25 × the time``."""
+    why = because(cause)
+    return f"{cause.label}: {change(cause.control_us, cause.test_us)}" + (f"; {why}" if why else "")
 
 
 def _p(p: float) -> str:

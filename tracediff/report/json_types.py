@@ -307,6 +307,119 @@ class FamilyChange(Struct):
     ]
 
 
+class Fact(Struct):
+    """Something that differs between the recordings; it carries no time."""
+
+    code: Annotated[str, Meta(description="stable code (docs/explanation.md)")]
+    text: Annotated[str, Meta(description="what differs, in a sentence without a full stop")]
+    control: Annotated[str, Meta(description="value on the control side; may be empty")]
+    test: Annotated[str, Meta(description="value on the test side; may be empty")]
+
+
+class Amount(Struct):
+    """How much more work the test side does."""
+
+    ratio: Annotated[float, Meta(description="test / control")]
+    unit: Annotated[str, Meta(description="FLOPs, elements, threads, tiles, bytes, calls or events")]
+    known_part: Annotated[float, Meta(description="part of the time whose amount is known, 0 to 1")]
+
+
+class CauseReason(Struct):
+    """What the data of a line says of why it changed."""
+
+    code: Annotated[str, Meta(description="stable code (docs/explanation.md)")]
+    text: Annotated[str, Meta(description="the reason in a few words")]
+
+
+class Significance(Struct):
+    """What the runs of both sides say of a line's time."""
+
+    result: TimeChange
+    q_value: QValue
+    interval: Annotated[
+        tuple[float, float] | None,
+        Meta(description="95 % confidence interval of the relative change; null where untested"),
+    ]
+
+
+class FirstEvent(Struct):
+    """Where a single event is in its file."""
+
+    side: Annotated[str, one_of("whose file", "control", "test")]
+    file: Annotated[str, Meta(description="name of the trace file")]
+    ts: Annotated[float, Meta(description="start in µs, as in the file")]
+
+
+LineAmount = Annotated[Amount | None, Meta(description="null where the trace does not tell, and of nodes in no line")]
+LineFirst = Annotated[FirstEvent | None, Meta(description="of a single event; else null")]
+
+
+class ExplanationLine(Struct):
+    """One line: a cause of the step's change. Lines, exposure and rest add up to the change."""
+
+    label: Annotated[str, Meta(description="what changed")]
+    trail: Annotated[list[str], Meta(description="the labels around it in the tree, from the outermost on")]
+    control_us: Annotated[float, Meta(description="all of its time in the step, waited for or not, µs per step")]
+    test_us: Annotated[float, Meta(description="the same on the test side")]
+    delta_us: Annotated[float, Meta(description="what of the step's change it accounts for, µs per step")]
+    effect: Annotated[
+        str, one_of("the effect that is most of it (docs/explanation.md)", "presence", "amount", "speed", "time")
+    ]
+    what: Annotated[str, Meta(description="what happened, in words; may be empty")]
+    amount: LineAmount
+    reasons: list[CauseReason]
+    significance: Significance
+    first: LineFirst
+
+
+class Effects(Struct):
+    """What a node's change is made of, µs per step; together it is delta_us."""
+
+    presence: Annotated[float, Meta(description="work of one side only")]
+    amount: Annotated[float, Meta(description="more or less work")]
+    speed: Annotated[float, Meta(description="time per unit of work")]
+    time: Annotated[float, Meta(description="longer or shorter where the amount is not known")]
+    exposure: Annotated[float, Meta(description="the same work, now on or off the critical path")]
+
+
+class ExplanationNode(Struct):
+    """A part of the step. Its children add up to it: what is below 1 % is one child of kind rest."""
+
+    label: Annotated[str, Meta(description="what it is")]
+    kind: Annotated[
+        str,
+        one_of(
+            "part: named work; group: matched work of one name; replaced: what one side has in place of what the "
+            "other has; event: a single event; rest: all that is smaller",
+            *("step", "part", "group", "replaced", "event", "rest"),
+        ),
+    ]
+    control_us: Annotated[float, Meta(description="all of its time in the step, waited for or not, µs per step")]
+    test_us: Annotated[float, Meta(description="the same on the test side")]
+    path_control_us: Annotated[float, Meta(description="its time on the critical path, µs per step")]
+    path_test_us: Annotated[float, Meta(description="the same on the test side")]
+    delta_us: Annotated[float, Meta(description="path_test_us - path_control_us: its part of the step's change")]
+    effects: Effects
+    amount: LineAmount
+    reasons: list[CauseReason]
+    significance: Annotated[Significance | None, Meta(description="null of nodes in no line")]
+    first: LineFirst
+    children: list[ExplanationNode]
+
+
+class Explanation(Struct):
+    """Why the step changed (docs/explanation.md): lines, exposure_us and rest_us add up to change_us."""
+
+    facts: list[Fact]
+    lines: Annotated[
+        list[ExplanationLine], Meta(description="in the direction of the step's change first, the largest first")
+    ]
+    exposure_us: Annotated[float, Meta(description="the same work, now on or off the critical path, µs per step")]
+    rest_us: Annotated[float, Meta(description="what is in no line, µs per step")]
+    change_us: Annotated[float, Meta(description="change of the critical path of the step, µs")]
+    tree: ExplanationNode
+
+
 class Evidence(Struct):
     """One item of evidence for a finding; null where it has no count or time."""
 
@@ -315,34 +428,16 @@ class Evidence(Struct):
     test_count: Annotated[float | None, Meta(description="occurrences per step")]
     control_us: Annotated[float | None, Meta(description="µs per step")]
     test_us: Annotated[float | None, Meta(description="µs per step")]
-    where: Annotated[str, Meta(description="what calls it, or in what it runs; may be empty")]
 
 
 class Finding(Struct):
-    """One stated cause of the change."""
+    """A fact, or a line of the explanation; kept for one version, read explanation instead."""
 
-    code: Annotated[str, Meta(description="stable code (docs/findings.md)")]
+    code: Annotated[str, Meta(description="of a fact its code, of a line its effect (docs/explanation.md)")]
     title: Annotated[str, Meta(description="the finding in a line")]
-    detail: Annotated[str, Meta(description="the evidence, and what to do")]
-    delta_us: Annotated[float, Meta(description="its own change, µs per step; 0 if it has none")]
-    step_us: Annotated[
-        float, Meta(description="the part of the step's change that it accounts for, µs; findings are sorted by it")
-    ]
+    detail: Annotated[str, Meta(description="the reasons; may be empty")]
+    delta_us: Annotated[float, Meta(description="what of the step's change it accounts for, µs; 0 of a fact")]
     evidence: list[Evidence]
-    parts: Annotated[list[Finding], Meta(description="findings that explain parts of this one; they have none")]
-
-
-class Coverage(Struct):
-    """What the findings account for together."""
-
-    found_us: Annotated[
-        float,
-        Meta(description="changes of what the findings cover, each once, µs per step; of GPU work the busy time"),
-    ]
-    change_us: Annotated[float, Meta(description="the change of the step")]
-    rest_us: Annotated[float, Meta(description="the change that is in no finding: change_us - found_us")]
-    largest: Annotated[str, Meta(description="the state or family that holds half of the rest or more; empty if none")]
-    largest_us: Annotated[float, Meta(description="its change that is in no finding")]
 
 
 class HealthNote(Struct):
@@ -386,6 +481,6 @@ class DiffDocument(Struct):
         dict[str, list[Row]],
         Meta(description="tables that both sets were loaded with (docs/analysis.md), the largest change first"),
     ]
-    findings: Annotated[list[Finding], Meta(description="causes of the change, the largest first")]
-    coverage: Annotated[Coverage | None, Meta(description="null where no finding has a time")]
+    explanation: Annotated[Explanation | None, Meta(description="why the step changed; null if compare refused")]
+    findings: Annotated[list[Finding], Meta(description="facts and lines of explanation; goes with the next version")]
     health: Health

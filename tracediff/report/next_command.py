@@ -1,25 +1,32 @@
-"""The command that looks closer at a finding."""
+"""The command that looks closer at an explanation."""
 
 from __future__ import annotations
 
 import shlex
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.finding import Finding
+from tracediff.explain.leaves import HOST
+from tracediff.profile.tables.critical import SCHEMA as CRITICAL
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
-    """``command``, which compared the sides, with what looks closer at the first finding; None if nothing does."""
-    first = next(iter(comparison.findings), None)
-    asked = first and (first.kind.closer or _explain(comparison, first))
-    return f"{command} {asked}" if asked else None
+    """``command``, which compared the sides, with what looks closer: of a change of the host the table critical, else
+    the work that changed most; None if nothing changed.
+    """
+    found = comparison.explanation
+    if found is None:
+        return None
+    first = next(iter(found.causes), None)
+    chain = (*first.trail, first.label) if first else (HOST,)
+    rows = [row for row in comparison.work_changes if row.delta]
+    if chain[0] == HOST or not rows:
+        return f"{command} --table {CRITICAL.name}" if first else None
+    member = _member(comparison, rows[0].groups)
+    return f"{command} --explain {shlex.quote(member)}"
 
 
-def _explain(comparison: Comparison, finding: Finding) -> str:
-    """``--explain`` of the operator, or else the kernel, that changed most of what ``finding`` covers, as it did."""
-    groups = [comparison.work.groups[i] for i in finding.covers if isinstance(i, int)]
-    if not groups:
-        return ""
-    largest = max(groups, key=lambda g: (g.delta * finding.delta_us if finding.delta_us else abs(g.delta), g.name))
+def _member(comparison: Comparison, positions: tuple[int, ...]) -> str:
+    """The operator, or else the kernel, of the largest of the groups at ``positions``."""
+    largest = max((comparison.work.groups[p] for p in positions), key=lambda g: (abs(g.delta), g.name))
     member = (largest.control or largest.test)[0]
-    return f"--explain {shlex.quote(member.op or largest.name)}"
+    return member.op or largest.name

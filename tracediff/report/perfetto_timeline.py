@@ -22,7 +22,7 @@ LONGEST_NAME = 400
 
 
 def timeline_trace(comparison: Comparison) -> str | None:
-    """Chrome trace JSON of the typical steps of both sides, each beginning at 0: states, findings, memory, and the
+    """Chrome trace JSON of the typical steps of both sides, each beginning at 0: states, explanation, memory, and the
     marks of streams and threads, in which short events are merged. None where a side is a snapshot.
     """
     sides = (comparison.control, comparison.test)

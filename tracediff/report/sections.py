@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
@@ -234,7 +233,7 @@ def shows_causes(comparison: Comparison) -> bool:
 
 def tensor_core_line(comparison: Comparison) -> str | None:
     """The share of kernel time on tensor cores on both sides; None if neither uses them, or without a GPU."""
-    shares = tensor_core_shares(comparison)
+    shares = comparison.gpu_time.tensor_core_shares
     return f"tensor cores: {percents(*shares)} of kernel time" if shares and any(shares) else None
 
 

@@ -1,41 +1,16 @@
-"""Sentences about sides, evidence and the verdict, the same for every output format."""
+"""Sentences about sides and the verdict, the same for every output format."""
 
 from __future__ import annotations
 
 from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.evidence import collapsed
-from tracediff.diff.findings.finding import Evidence
-from tracediff.diff.findings.matched_work import REACHES
-from tracediff.diff.findings.same_work import DIFFERENT_WORK
-from tracediff.diff.findings.state_change import tested
-from tracediff.diff.findings.step import bound_by
-from tracediff.diff.reach import idle_fractions, reach
 from tracediff.diff.verdict import SAME_SENTENCE, change_text
-from tracediff.formatting import change, counts, percent, percents, plural, signed_time, time_unit
+from tracediff.formatting import change, percents, plural, time_unit
 from tracediff.ingest.unread import unread_devices
 
-LEAST_REACH = 0.05
-"""Part of a change of GPU time that reaches the step below which none does."""
-HARDLY = "faster kernels would hardly shorten it"
-GPU_COUNTS = "about {} of saved GPU time shortens the step"
-
-
-def evidence_line(evidence: Evidence) -> str:
-    """``98 → 2 ×, 6.95 → 0.04 ms  aten::copy_``."""
-    figures = evidence_figures(evidence)
-    return f"{figures}  {evidence.label}" if figures else evidence.label
-
-
-def evidence_figures(evidence: Evidence) -> str:
-    """``98 → 2 ×, 6.95 → 0.04 ms``: counts and times per step, as far as there are any."""
-    parts = []
-    if evidence.control_count is not None and evidence.test_count is not None:
-        parts.append(f"{counts(evidence.control_count, evidence.test_count)} ×")
-    if evidence.control_us is not None and evidence.test_us is not None:
-        parts.append(change(evidence.control_us, evidence.test_us))
-    return ", ".join(parts)
+TESTED_RUNS = 3
+"""Runs per side from which changes are tested."""
 
 
 def facts(comparison: Comparison) -> str:
@@ -101,58 +76,27 @@ def other_step_time(comparison: Comparison) -> str | None:
     return f"the tables are of profiled steps, {longer} longer: median {change(*profiled)}"
 
 
-def is_of_different_work(comparison: Comparison) -> bool:
-    """Whether the sides do different work, so that their times do not compare."""
-    return any(finding.kind in DIFFERENT_WORK for finding in comparison.findings)
+def is_tested(comparison: Comparison) -> bool:
+    """Whether both sides have runs enough for tests."""
+    return min(comparison.control.runs, comparison.test.runs) >= TESTED_RUNS
 
 
-def context(comparison: Comparison) -> str | None:
-    """What bounds the step on both sides, and how much of a change of GPU time it has; None without a GPU."""
-    idle = idle_fractions(comparison)
-    if idle is None or comparison.was_refused:
-        return None
-    before, after = (bound_by(i) for i in idle)
-    bound = f", {after}-bound on both sides" if before == after and after else ""
-    share = reach(comparison)
-    counts_for = (
-        ""
-        if share >= REACHES
-        else f"; {HARDLY if share < LEAST_REACH else GPU_COUNTS.format(percent(round(share, 1)))}"
-    )
-    return f"GPU idle for {collapsed(percents(*idle))} of the step{bound}{counts_for}"
+def different_work(comparison: Comparison) -> str:
+    """How the work differs, as a sentence before the headline where no explanation is below it; may be empty."""
+    other = comparison.verdict.other_work
+    return f"Different work: {other}. " if other else ""
 
 
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
-    return [text for text in (same_gpu_work(comparison), other_step_time(comparison), context(comparison)) if text]
-
-
-def no_findings(comparison: Comparison) -> str:
-    """That there are none, and why times may be missing from them."""
-    return "Findings: no change is significant" if tested(comparison) else "Findings: none"
-
-
-def coverage_line(comparison: Comparison) -> str | None:
-    """``All together: −7.46 of −6.10 ms; not in them: op: other (+1.74 ms)``; None where the findings have no
-    time.
-    """
-    found = comparison.coverage
-    if found is None:
-        return None
-    unit = time_unit([found.found_us, found.change_us])
-    whole = f"All together: {unit.signed(found.found_us)} of {unit.signed(found.change_us)} {unit.name}"
-    if found.is_close:
-        return whole
-    if found.largest:
-        return f"{whole}; not in them: {found.largest} ({signed_time(found.largest_us)})"
-    return f"{whole}; not in them: {signed_time(found.rest_us)} of several kinds"
+    return [text for text in (same_gpu_work(comparison), other_step_time(comparison)) if text]
 
 
 def same_gpu_work(comparison: Comparison) -> str | None:
     """That only the host's timing differs, and may differ by chance; None if it is otherwise, or was tested."""
     gpu, step = comparison.gpu_time, comparison.step_time
     same = gpu.groups and all(group.level == "exact" for group in gpu.groups)
-    if not same or tested(comparison) or abs(gpu.delta) > SAME_SENTENCE * max(step.control, step.test):
+    if not same or is_tested(comparison) or abs(gpu.delta) > SAME_SENTENCE * max(step.control, step.test):
         return None
     return (
         "The GPU does the same work in the same time, and one run per side does not tell a change of the host from "

@@ -66,7 +66,7 @@ TREE_COLUMNS = (
     "delta_us",
 )
 STEP_COLUMNS = ("side", "run", "step", "rank", "period_us")
-FINDING_COLUMNS = ("code", "title", "detail", "delta_us", "step_us", "part_of")
+FINDING_COLUMNS = ("code", "title", "detail", "delta_us")
 HEALTH_COLUMNS = ("side", "code", "message", "count")
 SIDES = ("control", "test")
 PREFIXES = ("control_", "test_")
@@ -95,11 +95,17 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
 
 
 def finding_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
-    """The findings of the document, each followed by its parts; ``part_of`` is the title of the finding around it."""
+    """The findings of the document; with exposure and rest they add up to the step's change."""
+    found = whole["explanation"]
+    if found is None:
+        return []
+    others = {
+        "exposure": ("the same work, now on or off the critical path", found["exposure_us"]),
+        "rest": ("what is in no line", found["rest_us"]),
+    }
     return [
-        {**finding, "part_of": holder}
-        for outer in whole["findings"]
-        for finding, holder in ((outer, ""), *((part, outer["title"]) for part in outer["parts"]))
+        *whole["findings"],
+        *({"code": code, "title": title, "detail": "", "delta_us": us} for code, (title, us) in others.items()),
     ]
 
 

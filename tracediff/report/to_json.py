@@ -9,8 +9,6 @@ import msgspec
 
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.finding import Coverage, Finding
-from tracediff.diff.findings.work import tensor_core_shares
 from tracediff.diff.gpu_time import Outside
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.ops import Op
@@ -19,9 +17,11 @@ from tracediff.diff.step_time import State
 from tracediff.diff.table_changes import TableDiff
 from tracediff.diff.unprofiled import Unprofiled
 from tracediff.diff.verdict import Verdict
+from tracediff.explain.findings import Finding
 from tracediff.ingest.health import Note
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report import json_types
+from tracediff.report.explanation_json import explanation_of
 from tracediff.report.json_text import json_text
 from tracediff.report.table import row_object
 from tracediff.runtimes import DEVICE_CATEGORIES
@@ -45,8 +45,8 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         common_change=comparison.common_change,
         families=[json_types.FamilyChange(**vars(f)) for f in comparison.families],
         tables=tables_of(comparison),
+        explanation=explanation_of(comparison.explanation, (comparison.control, comparison.test)),
         findings=[_finding(f) for f in comparison.findings],
-        coverage=_coverage(comparison.coverage),
         health=json_types.Health(notes_of(comparison.control.notes), notes_of(comparison.test.notes)),
     )
 
@@ -153,7 +153,7 @@ def _gpu_time(comparison: Comparison) -> json_types.GpuTime:
         busy_test_us=us(gpu.busy_test),
         overlap_control_us=us(gpu.control - gpu.busy_control),
         overlap_test_us=us(gpu.test - gpu.busy_test),
-        tensor_core_share=json_types.TensorCoreShare(*(tensor_core_shares(comparison) or (None, None))),
+        tensor_core_share=json_types.TensorCoreShare(*(comparison.gpu_time.tensor_core_shares or (None, None))),
         spilled=_other_events(gpu.spilled),
         outside=_other_events(gpu.outside),
     )
@@ -226,15 +226,8 @@ def _finding(finding: Finding) -> json_types.Finding:
         title=finding.title,
         detail=finding.detail,
         delta_us=finding.delta_us,
-        step_us=finding.weight_us,
         evidence=[json_types.Evidence(**vars(e)) for e in finding.evidence],
-        parts=[_finding(part) for part in finding.parts],
     )
-
-
-def _coverage(found: Coverage | None) -> json_types.Coverage | None:
-    names = json_types.Coverage.__struct_fields__
-    return json_types.Coverage(**{name: getattr(found, name) for name in names}) if found else None
 
 
 def _op(comparison: Comparison, op: Op) -> json_types.Op:

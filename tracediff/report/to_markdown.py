@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.findings.finding import Finding
 from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
 from tracediff.report.escape import escaped
+from tracediff.report.explanation_lines import HEADS, ExplanationLine, explanation_table
 from tracediff.report.sections import Row
 from tracediff.report.step_markdown import step_lines
 from tracediff.report.table import comparison_tables
 from tracediff.report.table_markdown import to_markdown as table_lines
-from tracediff.report.text import asides, coverage_line, facts, headline, is_of_different_work
+from tracediff.report.text import asides, facts, headline
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts below the tables if images are requested."""
@@ -36,7 +36,7 @@ def to_markdown(
     """
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     answer = escaped(headline(comparison))
-    answer = answer if is_of_different_work(comparison) else f"**{answer}**"
+    answer = answer if comparison.verdict.other_work else f"**{answer}**"
     lines = [f"## {title}", "", answer, "", escaped(facts(comparison)), ""]
     lines += [text for aside in asides(comparison) for text in (escaped(aside), "")]
     lines += _remarks(
@@ -44,7 +44,7 @@ def to_markdown(
         sections.caution_lines(comparison),
     )
     if not comparison.was_refused:
-        lines += _findings(comparison)
+        lines += _explanation(comparison)
         lines += ["### Where the step went", "", *step_lines(comparison), ""]
         changes = sections.changes(comparison, device, sort, top)
         lines += [line for table in changes if table.rows for line in _changes(table)]
@@ -67,18 +67,20 @@ def _view(comparison: Comparison, view: str) -> list[str]:
     return [f"### {sections.work_title(comparison, view)}", "", *_table("work", rows), ""]
 
 
-def _findings(comparison: Comparison) -> list[str]:
-    if not comparison.findings:
+def _explanation(comparison: Comparison) -> list[str]:
+    """The facts, and a table that adds up to the step's change."""
+    if comparison.explanation is None:
         return []
-    together = coverage_line(comparison)
-    lines = [line for finding in comparison.findings for line in _finding(finding)]
-    return ["### Findings", "", *lines, "", *([escaped(together), ""] if together else [])]
+    found = explanation_table(comparison.explanation)
+    why, its_time, step = HEADS
+    facts_ = [f"- {escaped(fact)}" for fact in found.facts]
+    head = [f"| {why} | {its_time} ({found.unit}) | {step} ({found.unit}) | |", "|:--|--:|--:|:--|"]
+    rows = [_row(line) for line in (*found.lines, found.total)]
+    return ["### Why", "", *facts_, *([""] if facts_ else []), *head, *rows, ""]
 
 
-def _finding(finding: Finding) -> list[str]:
-    """A finding, and its parts below it."""
-    lines = [f"- **{finding.code}**: {escaped(finding.title)}. {escaped(finding.detail)}"]
-    return [*lines, *(f"  - **{part.code}**: {escaped(part.title)}" for part in finding.parts)]
+def _row(line: ExplanationLine) -> str:
+    return f"| {' | '.join((escaped(line.label), line.times, line.step, escaped(line.because)))} |"
 
 
 def _table(title: str, rows: Sequence[Row]) -> list[str]:

@@ -17,6 +17,7 @@ from tracediff.errors import TracediffError
 from tracediff.formatting import plural
 from tracediff.profile.model import Timeline
 from tracediff.profile.step_states import state_label
+from tracediff.report.explanation_lines import explanation_table
 from tracediff.report.perfetto_step import (
     Event,
     Ids,
@@ -28,7 +29,6 @@ from tracediff.report.perfetto_step import (
     thread_events,
     us,
 )
-from tracediff.report.text import evidence_line
 from tracediff.version import VERSION
 from tracediff.write import write_bytes, write_text
 
@@ -62,8 +62,8 @@ class MergedTrace:
 
 
 def to_perfetto(comparison: Comparison) -> MergedTrace:
-    """The typical steps of both sides with all their events, the state of each instant, memory, and the findings as
-    marks.
+    """The typical steps of both sides with all their events, the state of each instant, memory, and the facts and
+    lines of the explanation as marks.
 
     Raises:
         TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
@@ -118,7 +118,7 @@ def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[St
 
 
 def overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> Iterator[Event]:
-    """The process on top: one row per side with its step and states, one per finding, and the memory of both sides."""
+    """The process on top: rows of each side's step and states, of the explanation's lines, and of memory."""
     pid = next(ids.process)
     yield from process_events(pid, f"tracediff: {comparison.control.label} → {comparison.test.label}")
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
@@ -126,7 +126,7 @@ def overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> It
         place = {"pid": pid, "tid": next(ids.thread)}
         yield from thread_events(**place, name=f"{name}: {side.label}")
         yield from _states(step.timeline, has_gpu, place)
-    yield from _findings(comparison, pid, ids)
+    yield from _explanation(comparison, pid, ids)
     for name, step in zip(SIDES, typical, strict=True):
         yield from _memory(step.timeline, name, pid)
 
@@ -159,23 +159,23 @@ def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterato
             }
 
 
-def _findings(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
-    """A mark at 0 on a row of its own for each: viewers show one of several marks at one place."""
-    for number, finding in enumerate(comparison.findings, 1):
+def _explanation(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
+    """A mark at 0 on a row of its own for each fact and line: viewers show one of several marks at one place."""
+    if comparison.explanation is None:
+        return
+    found = explanation_table(comparison.explanation)
+    marks: list[tuple[str, dict[str, Any]]] = [(fact, {}) for fact in found.facts]
+    for line in found.lines:
+        args = {"why": bounded_text(line.because), f"its time ({found.unit})": line.times, "delta_us": line.delta_us}
+        marks.append((f"{line.step} {found.unit}  {line.label}", args))
+    for number, (text, args) in enumerate(marks, 1):
         place = {"pid": pid, "tid": next(ids.thread)}
-        yield from thread_events(**place, name=f"finding {number}: {finding.code}")
-        args = {
-            "code": finding.code,
-            "title": bounded_text(finding.title),
-            "detail": bounded_text(finding.detail),
-            "delta_us": finding.delta_us,
-            "evidence": [bounded_text(evidence_line(e)) for e in finding.evidence],
-        }
+        yield from thread_events(**place, name=f"why {number}")
         yield {
             "ph": "i",
             "s": "t",
-            "name": bounded_text(f"{finding.code}: {finding.title}"),
-            "cat": "finding",
+            "name": bounded_text(text),
+            "cat": "explanation",
             **place,
             "ts": us(0),
             "args": args,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.table import Table
@@ -19,13 +20,13 @@ from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.report import sections
 from tracediff.report.bars import Bars, bars
-from tracediff.report.findings_terminal import findings
+from tracediff.report.explanation_terminal import explanation
 from tracediff.report.next_command import next_command
 from tracediff.report.plain_table import no_rows_shown
 from tracediff.report.sections import ALL_MODULES, Row
 from tracediff.report.table import comparison_tables
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.text import asides, facts, headline, is_of_different_work
+from tracediff.report.text import asides, different_work, facts, headline, is_tested
 from tracediff.report.work_terminal import WorkTable
 
 BESIDE_NAMES = 64
@@ -55,12 +56,13 @@ class Screen:
         device: gpu for matched work, cpu for self time on the host, all for both; None for matched work, and both if
             ``verbose``.
         sort: one of `sections.SORTS`.
-        top: rows of each table of changes, and findings; None for five findings and ``rows``.
+        top: rows of each table of changes; None for ``rows``.
         small_family: families of operators below this fraction of the step share a row.
+        states: whether the table of states is shown.
         view: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
         modules: how the view by module sums them.
         tables: instead of the tables of changes the further tables that were loaded.
-        verbose: every finding with its evidence, every caution and note in full.
+        verbose: every caution and note in full.
     """
 
     device: str | None = None
@@ -68,6 +70,7 @@ class Screen:
     top: int | None = None
     rows: int = ROWS
     small_family: float = sections.SMALL_FAMILY
+    states: bool = True
     view: str | None = None
     modules: Modules = ALL_MODULES
     tables: bool = False
@@ -76,7 +79,7 @@ class Screen:
     @property
     def is_usual(self) -> bool:
         """Whether nothing but the usual screen is asked for."""
-        return replace(self, sort="change", rows=ROWS, small_family=sections.SMALL_FAMILY) == USUAL
+        return replace(self, sort="change", rows=ROWS, small_family=sections.SMALL_FAMILY, states=True) == USUAL
 
 
 USUAL = Screen()
@@ -92,16 +95,19 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     brief = not (screen.verbose or comparison.was_refused)
     unlike = any(r.is_unlike for r in sections.cautions(comparison))
     cautions = _caution_line(comparison, unlike) if brief else []
-    style = "" if is_of_different_work(comparison) else "bold"  # its percentages are not to be relied on
-    verdict = Padding(Text(printable(headline(comparison)), style=style), (0, 2))
+    style = "" if comparison.verdict.other_work else "bold"  # its percentages are not to be relied on
+    asked = (screen.view or screen.tables) and not comparison.was_refused
+    answer = headline(comparison) if not asked else different_work(comparison) + headline(comparison)
+    verdict = Padding(Text(printable(answer), style=style), (0, 2))
     parts += [*cautions, verdict] if unlike else [verdict, *cautions]
-    if (screen.view or screen.tables) and not comparison.was_refused:
+    if asked:
         return Group(*parts, Text(), *_work(comparison, screen))
     parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
     parts += [*_health_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
     if not comparison.was_refused:
-        parts += findings(comparison, screen.top, screen.verbose)
-        parts.append(_step_table(comparison, SMALL_STATE if brief else sections.SMALL_STATE, screen.small_family))
+        parts.append(Why(comparison))
+        small = SMALL_STATE if brief else sections.SMALL_STATE
+        parts += [_step_table(comparison, small, screen.small_family)] if screen.states else []
         parts += _work(comparison, screen)
     if not brief:
         parts += _remarks("Health of the traces", sections.health_lines(comparison))
@@ -120,18 +126,22 @@ def show(
     last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
     room = SCREEN - ceil(len(last.rstrip()) / console.width)
     answer = render(comparison, screen)
-    while usual and screen.rows > LEAST_ROWS and len(console.render_lines(answer)) > room:
-        screen = _shorter(screen)
-        answer = render(comparison, screen)
+    for shorter in _shorter(screen) if usual else ():
+        if len(console.render_lines(answer)) <= room:
+            break
+        answer = render(comparison, shorter)
     print_screen(console, answer)
     console.file.write(last)
 
 
-def _shorter(screen: Screen) -> Screen:
-    """``screen`` with a row of changes less; when few are left, first with more families of operators in one row."""
-    if screen.rows > FEW_ROWS or screen.small_family == SMALL_FAMILY:
-        return replace(screen, rows=screen.rows - 1)
-    return replace(screen, small_family=SMALL_FAMILY)
+def _shorter(screen: Screen) -> Iterator[Screen]:
+    """``screen`` with ever fewer rows of changes; when few are left, with more families of operators in one row; at
+    last without the states, which are a second account.
+    """
+    yield from (replace(screen, rows=rows) for rows in range(screen.rows - 1, FEW_ROWS - 1, -1))
+    merged = replace(screen, small_family=SMALL_FAMILY)
+    yield from (replace(merged, rows=rows) for rows in range(FEW_ROWS, LEAST_ROWS - 1, -1))
+    yield from (replace(screen, states=False, rows=rows) for rows in range(FEW_ROWS, LEAST_ROWS - 1, -1))
 
 
 def _caution_line(comparison: Comparison, unlike: bool) -> list[RenderableType]:
@@ -140,11 +150,8 @@ def _caution_line(comparison: Comparison, unlike: bool) -> list[RenderableType]:
 
 
 def _health_line(comparison: Comparison) -> list[RenderableType]:
-    """The health notes that no finding repeats."""
-    found = {finding.code for finding in comparison.findings}
-    notes = [note for note in sections.health(comparison) if note[0] not in found]
     sums: dict[str, tuple[int, int]] = {}
-    for _, message, a, b in notes:
+    for _, message, a, b in sections.health(comparison):
         short = SHORT.split(message)[0]
         sums[short] = a + sums.get(short, (0, 0))[0], b + sums.get(short, (0, 0))[1]
     return _in_a_line("Health", [f"{a:,} → {b:,} {short}" for short, (a, b) in sums.items()])
@@ -158,6 +165,19 @@ def _in_a_line(title: str, texts: list[str]) -> list[RenderableType]:
 def _cautions(comparison: Comparison) -> list[RenderableType]:
     title = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
     return _remarks(title, sections.caution_lines(comparison))
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why the step changed, as wide as there is room."""
+
+    comparison: Comparison
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """The facts and lines, for rich."""
+        if self.comparison.explanation is not None:
+            tested = is_tested(self.comparison)
+            yield from explanation(self.comparison.explanation, options.max_width, is_tested=tested)
 
 
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:

@@ -1,4 +1,4 @@
-"""The first page: verdict, the first answers, findings, where the step went, largest changes."""
+"""The first page: verdict, the first answers, why the step changed, where the step went, largest changes."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from typing import Any
 from dash import dcc, html
 
 from tracediff import charts
-from tracediff.diff.findings.finding import Evidence, Finding
 from tracediff.errors import printable
-from tracediff.formatting import plural, signed_time
+from tracediff.formatting import plural
 from tracediff.report import sections
+from tracediff.report.explanation_lines import HEADS, explanation_table
 from tracediff.report.page.html_sections import interval
-from tracediff.report.text import asides, coverage_line, evidence_figures, facts, headline
+from tracediff.report.text import asides, facts, headline
 from tracediff_dashboards import components, rows
 from tracediff_dashboards.answers import answers
 from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import TITLES
 
 TOP = 10
 
 
 def page(context: PageContext) -> list[Any]:
-    """The components: verdict, step, findings, and the largest changes of the filtered work."""
+    """The components: verdict, explanation, step, and the largest changes of the filtered work."""
     comparison = context.comparison
     if context.whole.was_refused:
         again = html.P(dcc.Link("Compare anyway", href=f"/{replace(context.view, forced=True).query()}"))
@@ -35,8 +34,8 @@ def page(context: PageContext) -> list[Any]:
     return [
         *_answer(context),
         answers(context),
-        html.H2("Findings"),
-        *_findings(context),
+        html.H2("Why"),
+        *_explanation(context),
         html.H2("Where the step went"),
         components.chart(comparison, "step_waterfall", context.theme),
         components.step_table(comparison),
@@ -70,50 +69,28 @@ def _answer(context: PageContext) -> list[Any]:
     return answer
 
 
-def _findings(context: PageContext) -> list[Any]:
-    if not context.comparison.findings:
-        return [html.P("No cause was found; see the largest changes below.")]
-    together = coverage_line(context.comparison)
-    found = [_finding(context, finding) for finding in context.comparison.findings]
-    return [*found, html.P(printable(together), className="facts")] if together else found
-
-
-def _finding(context: PageContext, finding: Finding) -> Any:
-    change: list[Any] = []
-    if finding.delta_us:
-        change = [
-            " ",
-            html.Span(signed_time(finding.delta_us), className="slower" if finding.delta_us > 0 else "faster"),
+def _explanation(context: PageContext) -> list[Any]:
+    """The facts, and a table that adds up to the step's change."""
+    if context.comparison.explanation is None:
+        return []
+    found = explanation_table(context.comparison.explanation)
+    cells = [
+        [
+            _linked(context, line.find, line.label),
+            line.times,
+            html.Span(line.step, className="slower" if line.delta_us > 0 else "faster"),
+            printable(line.because),
         ]
-    kind = finding.kind
-    is_table = kind.page == "changes"
-    query = (replace(context.view, tab=kind.tab, row="") if is_table else context.view).query()
-    target = (
-        f"the {kind.page}" if not is_table else "the matched work" if kind.tab == "groups" else TITLES[kind.tab].lower()
-    )
-    link = dcc.Link(f"See {target}", href=f"/{kind.page}{query}")
-    body = [html.H3([components.name(finding.title), *change]), html.P(printable(finding.detail))]
-    if finding.evidence:
-        body.append(html.Ul([html.Li(_evidence(context, evidence)) for evidence in finding.evidence]))
-    if finding.parts:
-        parts = [html.Li(components.name(f"{part.code}: {part.title}")) for part in finding.parts]
-        body += [html.P("Part of this:"), html.Ul(parts)]
-    return html.Article(
-        [*body, html.P([html.Code(finding.code), " · ", link], className="facts")],
-        className="finding",
-        **components.attributes(data_code=finding.code),
-    )
-
-
-def _evidence(context: PageContext, evidence: Evidence) -> list[Any]:
-    """The name, as a link to its row if it has one, and its figures."""
-    figures, named = evidence_figures(evidence), _linked(context, evidence.name, evidence.label)
-    return [named, f": {figures}"] if figures else [named]
+        for line in (*found.lines, found.total)
+    ]
+    caption = f"Why the step changed, {found.unit} per step"
+    table = html.Div(components.table([*HEADS, ""], cells, caption, kind="sums why"), className="closing")
+    return [*([components.items(found.facts)] if found.facts else []), table]
 
 
 def _linked(context: PageContext, name: str, label: str = "") -> Any:
     """``label`` or the name itself, as a link to the name's row if it has one."""
-    found = rows.row_named(context.comparison, name)
+    found = rows.row_named(context.comparison, name) if name else None
     shown = components.name(label or name)
     if found is None:
         return shown

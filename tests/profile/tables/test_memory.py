@@ -14,6 +14,7 @@ from properties import examples
 from traces import needs_traces, trace
 from with_torch import run_with_torch
 
+import tracediff
 from tracediff.aggregate.tables import table_average
 from tracediff.engine import load_sets, profile_file
 from tracediff.ingest.source import TraceFile
@@ -336,3 +337,11 @@ def test_old_real_traces_tell_who_allocates(name):
             assert sum(v[2] for key, v in holders.items() if key[0] == device) == values[3]
             assert holders[device, "", NO_ADDRESS, ""][0] == values[0]
         assert not any(key[0].startswith("GPU") and key[2] == NOWHERE for key in holders)
+
+
+def test_tables_without_rows_keep_their_columns(tmp_path):
+    path = write(tmp_path / "none.json", document([step(1, 0, 100), op("aten::mm", 10, 10)]))
+    frame = tracediff.compare(path, path, tables=["memory"]).table("memory")
+    assert frame.empty
+    assert {"device", "control_peak_bytes", "test_peak_bytes", "control_churn"} <= set(frame)
+    assert {"device", "peak_bytes"} <= set(tracediff.analyze(path, tables=["memory"]).table("memory"))

@@ -25,9 +25,6 @@ TENSORS = {
 }
 """Operands of operators that compiled code calls with its output as one more."""
 
-MOSTLY_FIRST = 0.85
-"""Part of the dimensions that differ from which they are those of a batch; gradients of weights have it elsewhere."""
-
 Shapes = tuple[str, ...]
 """Shapes of the tensors of one call, as `shape_key` gives them."""
 ComparedShapes = dict[str, dict[Shapes, Shapes]]
@@ -74,18 +71,6 @@ def compared_shapes(control: CallTree, test: CallTree) -> tuple[ComparedShapes, 
             for side, shapes in zip(out, (shaped[0][op], shaped[1][op]), strict=True):
                 side[op] = dict.fromkeys(shapes, SCALED)
     return out
-
-
-def size_ratio(control: CallTree, test: CallTree) -> tuple[Fraction, bool] | None:
-    """The ratio (test / control) of the sides' dimensions that differ, and whether they are mostly first ones, as of
-    another batch; of a wider model, or of longer sequences, others differ, too. None if there is no such ratio.
-    """
-    differing = list(_differing(_shapes_by_op(control), _shapes_by_op(test)))
-    ratio = _ratio(differing)
-    if ratio is None:
-        return None
-    leading = [is_first for call in differing for c, t, is_first in call if t == c * ratio]
-    return ratio, sum(leading) >= MOSTLY_FIRST * len(leading)
 
 
 def _shapes_by_op(tree: CallTree) -> dict[str, list[Shapes]]:

@@ -87,7 +87,7 @@ class Rank(Struct):
 class SetFinding(Struct):
     """One finding about the set."""
 
-    code: Annotated[str, Meta(description="stable code (docs/findings.md)")]
+    code: Annotated[str, Meta(description="stable code (docs/analysis.md)")]
     title: Annotated[str, Meta(description="the finding in a line")]
     detail: Annotated[str, Meta(description="the evidence, and what to do")]
 

@@ -21,7 +21,6 @@ from tracediff.report.page.render import render
 from tracediff.report.page.tables import encoded, tables
 from tracediff.report.perfetto_timeline import timeline_trace
 from tracediff.report.table import comparison_tables
-from tracediff.report.text import coverage_line
 from tracediff.version import VERSION
 
 if TYPE_CHECKING:
@@ -83,8 +82,7 @@ def _work(comparison: Comparison) -> dict[str, Any]:
     return {
         "step": html_sections.step_table(comparison),
         "largest_changes": html_sections.largest_changes(comparison),
-        "findings": html_sections.findings(comparison),
-        "together": coverage_line(comparison),
+        "explanation": html_sections.explanation(comparison),
         "matched": sections.matched_line(comparison),
         "tables": [(f"table-{k}", table) for k, table in enumerate(comparison_tables(comparison, ROWS))],
     }

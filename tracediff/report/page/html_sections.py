@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracediff.errors import printable
-from tracediff.formatting import counts, signed_time, time_unit
+from tracediff.formatting import counts, time_unit
 from tracediff.report import sections
-from tracediff.report.text import asides, evidence_figures, facts, hardware, headline
+from tracediff.report.explanation_lines import HEADS, ExplanationLine, explanation_table
+from tracediff.report.text import asides, facts, hardware, headline
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
     from tracediff.diff.comparison import Comparison
-    from tracediff.diff.findings.finding import Evidence, Finding
     from tracediff.formatting import Unit
     from tracediff.report.sections import Row
 
 SECTIONS = {
     "step": "Where the step went",
     "changes": "Largest changes",
-    "findings": "Findings",
+    "why": "Why",
     "flame": "Flame graph",
     "work": "Matched work",
     "timeline": "Timeline",
@@ -99,30 +99,30 @@ class Changes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvidenceLine:
-    """What a finding names. Attributes: table: the one that a link opens at ``find``, empty where none has it."""
+class WhyLine:
+    """A line of the explanation. Attributes: because: may be empty. table: the one that a link opens at ``find``, empty
+    where none has it. direction: of its part of the step's change, ``slower``, ``faster`` or empty.
+    """
 
-    name: str
-    figures: str
+    label: str
+    because: str
+    times: str
+    step: str
+    direction: str
     table: str
     find: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class FindingText:
-    """A finding. Attributes: change: with its unit, may be empty. direction: ``slower`` or ``faster``. parts: titles of
-    the findings that are part of it. section: the id of the one that shows it.
-    """
+class Why:
+    """The explanation. Attributes: heads: of the columns. unit: of all times. closing: what is unexplained."""
 
-    code: str
-    title: str
-    detail: str
-    change: str
-    direction: str
-    evidence: list[EvidenceLine]
-    parts: tuple[str, ...]
-    section: str
-    section_title: str
+    facts: tuple[str, ...]
+    heads: tuple[str, ...]
+    unit: str
+    lines: list[WhyLine]
+    total: WhyLine
+    closing: str
 
 
 def answer(comparison: Comparison) -> Answer:
@@ -210,40 +210,31 @@ def _find(name: str) -> str:
     return printable(name[:LONGEST_FIND])
 
 
-def findings(comparison: Comparison) -> list[FindingText]:
-    """Each finding with its evidence; what the evidence names is a link to its work."""
-    calls = sorted({g.call for g in comparison.work.groups if g.call}, key=len, reverse=True)
-    ops = {known for op in comparison.ops for known in (op.name, op.raw_name)}
-    return [_finding(f, calls, ops) for f in comparison.findings]
-
-
-def _finding(finding: Finding, calls: Sequence[str], ops: set[str]) -> FindingText:
-    change = ""
-    if finding.delta_us:
-        change = signed_time(finding.delta_us)
-    title = SECTIONS[finding.kind.section]
-    return FindingText(
-        code=finding.code,
-        title=finding.title,
-        detail=finding.detail,
-        change=change,
-        direction=_direction(finding.delta_us),
-        evidence=[_evidence(e, calls, ops) for e in finding.evidence],
-        parts=tuple(f"{part.code}: {part.title}" for part in finding.parts),
-        section=finding.kind.section,
-        section_title=title[0].lower() + title[1:],
+def explanation(comparison: Comparison) -> Why | None:
+    """Facts, and lines that add up to the step's change; what a line names is a link to its work."""
+    if comparison.explanation is None:
+        return None
+    found = explanation_table(comparison.explanation)
+    return Why(
+        facts=found.facts,
+        heads=HEADS,
+        unit=found.unit,
+        lines=[_why(line) for line in found.lines],
+        total=_why(found.total),
+        closing=found.closing,
     )
 
 
-def _evidence(evidence: Evidence, calls: Sequence[str], ops: set[str]) -> EvidenceLine:
-    table, find = "", ""
-    if evidence.name in ops:
-        table, find = "ops", evidence.name
-    else:
-        call = next((c for c in calls if evidence.name == c or evidence.name.startswith(f"{c}:")), None)
-        if call is not None:
-            table, find = "groups", call
-    return EvidenceLine(name=evidence.label, figures=evidence_figures(evidence), table=table, find=_find(find))
+def _why(line: ExplanationLine) -> WhyLine:
+    return WhyLine(
+        label=line.label,
+        because=line.because,
+        times=line.times,
+        step=line.step,
+        direction=_direction(line.delta_us),
+        table=line.table if line.find else "",
+        find=_find(line.find),
+    )
 
 
 def origin(comparison: Comparison, versions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:

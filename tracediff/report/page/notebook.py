@@ -11,7 +11,6 @@ from tracediff.report.page.flame import FlameGraph, comparison_flame
 from tracediff.report.page.html import inline, palettes, resource, sha256
 from tracediff.report.page.render import render
 from tracediff.report.page.tables import encoded
-from tracediff.report.text import coverage_line
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -22,13 +21,12 @@ DRAW = 'drawFlame(document.getElementById("flame-graph"), JSON.parse(document.ge
 
 
 def to_summary(comparison: Comparison) -> str:
-    """The verdict, the findings and the step's table, without a script."""
+    """The verdict, the explanation and the step's table, without a script."""
     return render(
         "notebook.html.jinja",
         answer=html_sections.answer(comparison),
         step=None if comparison.was_refused else html_sections.step_table(comparison),
-        findings=comparison.findings,
-        together=coverage_line(comparison),
+        explanation=html_sections.explanation(comparison),
     )
 
 

@@ -1,12 +1,13 @@
-"""A rank that is late into collectives which the host carries out (gloo)."""
+"""A rank that is late into collectives which the host carries out (gloo), and those of a real set."""
 
 from __future__ import annotations
 
-import pytest
+import traces
 from build_trace import annotation, document, op, step, write
 
 import tracediff
 from tracediff.analysis.analyze import analyze_set
+from tracediff.engine import load_sets
 
 
 def rank(late, wait):
@@ -19,25 +20,26 @@ def rank(late, wait):
         yield annotation("gloo:all_reduce", start + 230 + late, wait, tid=999)
 
 
-def side(folder, late):
-    """Two ranks, of which rank 1 comes ``late`` µs later than rank 0, which waits for it."""
+def stragglers(folder, late):
+    """Findings on two ranks, of which rank 1 comes ``late`` µs later than rank 0, which waits for it."""
     folder.mkdir()
     write(folder / "rank0.json", document(rank(0, 100 + late), distributedInfo={"rank": 0, "world_size": 2}))
     write(folder / "rank1.json", document(rank(late, 100), distributedInfo={"rank": 1, "world_size": 2}))
-    return str(folder)
+    return [f for f in analyze_set(tracediff.load(str(folder))).findings if f.code == "straggler"]
 
 
 def test_a_late_rank_is_a_finding(tmp_path):
-    before, after = side(tmp_path / "before", 0), side(tmp_path / "after", 300)
-    diff = tracediff.compare(before, after)
-    (found,) = [f for f in diff.findings if f.code == "straggler"]
-    assert found.title.startswith("rank 1 is late in after")
-    assert found.delta_us == pytest.approx(150)  # the median of 300 and 0
-    analysis = analyze_set(tracediff.load(after))
-    (found,) = [f for f in analysis.findings if f.code == "straggler"]
+    (found,) = stragglers(tmp_path / "after", 300)
     assert found.title == "rank 1 of after is a straggler: other ranks wait up to 300.0 µs per step"
 
 
 def test_ranks_that_come_together_are_none(tmp_path):
-    same = side(tmp_path / "before", 0)
-    assert not [f for f in analyze_set(tracediff.load(same)).findings if f.code == "straggler"]
+    assert not stragglers(tmp_path / "before", 0)
+
+
+@traces.needs_traces
+def test_the_rank_that_waits_least_comes_last():
+    (traceset,) = load_sets([str(traces.FOLDER / "dlrm_8ranks")])
+    (found,) = [f for f in analyze_set(traceset).findings if f.code == "straggler"]
+    assert found.title == "ranks 2, 6, 7 of dlrm_8ranks are stragglers: other ranks wait up to 9.59 ms per step"
+    assert found.evidence[-1].name.startswith("rank 1: 11.3")

@@ -1,0 +1,97 @@
+"""The lines of an explanation as texts, the same for every output format: they add up to the step's change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
+from tracediff.explain.wording import exposure_label
+from tracediff.formatting import Unit
+from tracediff.report.explanation_terminal import CLOSED, ITS_TIME, THE_STEP, WHY, because, sentence, unit_of
+
+HEADS = (WHY, ITS_TIME, THE_STEP)
+IN_WORK, ON_HOST = "groups", "ops"
+"""Tables of the report and of the dashboard that hold what a line is about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplanationLine:
+    """One line.
+
+    Attributes:
+        label: what changed. because: what happened and why; may be empty.
+        times: all of its time on both sides; empty of lines that have none. step: its part of the step's change.
+        delta_us: the same in µs.
+        table: the one that holds its work, empty where none does. find: what that work is called there.
+    """
+
+    label: str
+    because: str = ""
+    times: str = ""
+    step: str
+    delta_us: float
+    table: str = ""
+    find: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplanationTable:
+    """Facts, then lines that add up to `total`. Attributes: unit: of all times. closing: what is unexplained."""
+
+    facts: tuple[str, ...]
+    unit: str
+    lines: tuple[ExplanationLine, ...]
+    total: ExplanationLine
+    closing: str = CLOSED
+
+
+def explanation_table(found: Explanation) -> ExplanationTable:
+    """The facts, the causes in their order, exposure and rest where they are not 0, and the step."""
+    unit = unit_of(found)
+    others = (
+        (exposure_label(found.exposure_us, abs(found.change_us)), sum(found.exposure_us.values())),
+        ("rest", found.rest_us),
+    )
+    lines = [_of_cause(cause, unit) for cause in found.causes]
+    lines += [
+        ExplanationLine(label=label, step=unit.signed(us), delta_us=us)
+        for label, us in others
+        if unit.signed(us).strip("+−0.,")
+    ]
+    control, test = (float(ns) / 1000 for ns in found.root.path)
+    change = found.change_us
+    total = ExplanationLine(
+        label="step", times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
+    )
+    return ExplanationTable(
+        facts=tuple(sentence(fact.text) for fact in found.facts), unit=unit.name, lines=tuple(lines), total=total
+    )
+
+
+def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
+    table, find = _place(cause)
+    return ExplanationLine(
+        label=cause.label,
+        because=because(cause),
+        times=_times(unit, cause.control_us, cause.test_us),
+        step=unit.signed(cause.delta_us),
+        delta_us=cause.delta_us,
+        table=table,
+        find=find,
+    )
+
+
+def _place(cause: Cause) -> tuple[str, str]:
+    """(table, name there) of the work of a line: its operator, else its family; of the host its operator."""
+    chain = (*cause.trail, cause.node.label)
+    if chain[0] in (GPU, OPERATORS, MIXED):
+        named = [label for label in chain[1:3] if not label.startswith("rest of ")]
+        return (IN_WORK, named[-1]) if named else (IN_WORK, "")
+    if chain[0] == HOST and len(chain) > 2 and chain[1] == OPERATORS:
+        return ON_HOST, chain[2]
+    return "", ""
+
+
+def _times(unit: Unit, control: float, test: float) -> str:
+    return f"{unit.plain(control)} → {unit.plain(test)}"
