@@ -20,6 +20,7 @@ from tracediff.profile.model import LeafTable, Profile
 from tracediff.profile.work import KEY
 
 AMOUNTS = ("path_ns", "total_ns", "count")
+COLUMNS = ("kind", *KEY, "op", "root")
 
 
 class LeafKey(NamedTuple):
@@ -68,44 +69,76 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
     """The leaves of ``traces`` over ``steps`` (run → its used steps, each of its slowest rank)."""
     places = {id(profile): nodes for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)}
     number = {id(profile): i for i, profile in enumerate(traces.profiles)}
-    index: dict[LeafKey, int] = {}
-    sums: list[dict[int, NDArray[np.float64]]] = []
+    index = _Index()
+    sums: list[tuple[int, Int64, NDArray[np.float64]]] = []
     longest: dict[tuple[int, int], Longest] = {}
     for r, run in enumerate(traces.runs):
-        mine: dict[int, NDArray[np.float64]] = defaultdict(lambda: np.zeros(len(AMOUNTS)))
         by_file: dict[tuple[int, int], list[int]] = defaultdict(list)
         for step in steps[run.name]:
             by_file[step.rank, step.file].append(step.position)
         for (rank, file), positions in by_file.items():
             profile = run.ranks[rank][file]
-            rows, code, first = _distinct(profile.leaves, positions)
-            keys = _keys(profile, places[id(profile)], rows[first])
-            leaf = np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
-            amounts = np.zeros((len(first), len(AMOUNTS)))
-            for column, name in enumerate(AMOUNTS):
-                np.add.at(amounts[:, column], code, getattr(profile.leaves, name)[rows])
-            for position, values in zip(leaf.tolist(), amounts, strict=True):
-                mine[position] = mine[position] + values
-            for row, position in zip(*_longest(profile.leaves, rows, leaf[code]), strict=True):
+            rows = index.rows_of(profile, places[id(profile)], tuple(positions))
+            columns = [getattr(profile.leaves, name)[rows.rows] for name in AMOUNTS]
+            sums.append((r, rows.leaf, np.array([np.bincount(rows.code, c, len(rows.leaf)) for c in columns])))
+            for row, position in zip(*_longest(profile.leaves, rows), strict=True):
                 ns = int(profile.leaves.longest_ns[row])
-                if (r, position) not in longest or ns > longest[r, position].ns:
+                known = longest.get((r, position))
+                if known is None or ns > known.ns:
                     start, following = int(profile.leaves.longest_at[row]), int(profile.leaves.following[row])
                     text = match_name(profile.names[following]) if following >= 0 else ""
                     longest[r, position] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
-        sums.append(mine)
-    columns = np.zeros((len(AMOUNTS), len(sums), len(index)))
+    columns = np.zeros((len(AMOUNTS), len(traces.runs), len(index.keys)))
+    for r, leaf, values in sums:
+        columns[:, r, leaf] += values
     counts = [len(steps[run.name]) for run in traces.runs]
-    for r, mine in enumerate(sums):
-        for leaf_position, values in mine.items():
-            columns[:, r, leaf_position] = values / counts[r]
-    return SetLeaves(list(index), *columns, steps=counts, longest=longest)
+    columns /= np.maximum(counts, 1)[:, None]
+    return SetLeaves(list(index.keys), *columns, steps=counts, longest=longest)
 
 
-def _distinct(table: LeafTable, positions: list[int]) -> tuple[Int64, Int64, Int64]:
-    """(rows of the steps at ``positions``, code of the leaf of each, first of each code)."""
-    rows = np.flatnonzero(np.isin(table.step, positions))
-    code, first = combined(*(getattr(table, name)[rows] for name in ("kind", *KEY, "op", "root")))
-    return rows, code, first
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of some steps of a `LeafTable`.
+
+    Attributes:
+        rows: int64[r] positions. code: int64[r] which of ``leaf`` each is. leaf: int64[k] positions of distinct leaves
+            in the set.
+    """
+
+    rows: Int64
+    code: Int64
+    leaf: Int64
+
+
+class _Index:
+    """The distinct leaves of a set, in order of their first occurrence; those of files with the same rows, as of the
+    ranks and runs of a program, are looked up once.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[LeafKey, int] = {}
+        self._rows: dict[tuple[object, ...], _Rows] = {}
+        self._known: dict[tuple[int, ...], dict[tuple[int, ...], int]] = defaultdict(dict)
+
+    def rows_of(self, profile: Profile, places: list[int], positions: tuple[int, ...]) -> _Rows:
+        """The rows of the steps at ``positions``; columns are the same if they are identical (`shared_columns`)."""
+        table = profile.leaves
+        meaning = tuple(map(id, (profile.names, profile.texts, profile.categories, places)))
+        same = (*meaning, positions, *(id(getattr(table, name)) for name in ("step", *COLUMNS)))
+        if same not in self._rows:
+            rows = np.flatnonzero(np.isin(table.step, positions))
+            code, first = combined(*(getattr(table, name)[rows] for name in COLUMNS))
+            leaf = self._leaves(profile, places, rows[first], self._known[meaning])
+            self._rows[same] = _Rows(rows, code, leaf)
+        return self._rows[same]
+
+    def _leaves(self, profile: Profile, places: list[int], rows: Int64, known: dict[tuple[int, ...], int]) -> Int64:
+        """int64[k]: the leaf of each of ``rows``; ``known`` are those of files whose codes mean the same."""
+        codes = list(zip(*(getattr(profile.leaves, name)[rows].tolist() for name in COLUMNS), strict=True))
+        new = [i for i, key in enumerate(codes) if key not in known]
+        for i, key in zip(new, _keys(profile, places, rows[new]) if new else (), strict=True):
+            known[codes[i]] = self.keys.setdefault(key, len(self.keys))
+        return np.array([known[key] for key in codes], np.int64)
 
 
 def _keys(profile: Profile, places: list[int], rows: Int64) -> list[LeafKey]:
@@ -120,9 +153,15 @@ def _keys(profile: Profile, places: list[int], rows: Int64) -> list[LeafKey]:
     ]
 
 
-def _longest(table: LeafTable, rows: Int64, leaf: Int64) -> tuple[list[int], list[int]]:
-    """(row, leaf) of the longest instance on the path of each leaf that has one."""
-    some = np.flatnonzero(table.longest_ns[rows] > 0)
-    order = some[np.lexsort((-table.longest_at[rows[some]], table.longest_ns[rows[some]], leaf[some]))]
-    last = order[np.append(np.diff(leaf[order]) != 0, True)] if len(order) else order
-    return rows[last].tolist(), leaf[last].tolist()
+def _longest(table: LeafTable, rows: _Rows) -> tuple[list[int], list[int]]:
+    """(row, leaf) of the longest instance on the path of each leaf that has one; of several the first."""
+    ns, at = table.longest_ns[rows.rows], table.longest_at[rows.rows]
+    some = np.flatnonzero(ns > 0)
+    if len(rows.leaf) < len(rows.rows):
+        longest, first = np.zeros(len(rows.leaf), np.int64), np.full(len(rows.leaf), np.iinfo(np.int64).max)
+        np.maximum.at(longest, rows.code, ns)
+        some = some[ns[some] == longest[rows.code[some]]]
+        np.minimum.at(first, rows.code[some], at[some])
+        some = some[at[some] == first[rows.code[some]]]
+        some = some[np.unique(rows.code[some], return_index=True)[1]]
+    return rows.rows[some].tolist(), rows.leaf[rows.code[some]].tolist()

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracediff.explain.effects import EFFECTS, Floats, split
 from tracediff.explain.leaves import Leaves, Step
+from tracediff.explain.small import added_up
 
 ROOT = "step"
 REPLACED, SINGLE = "replaced", "a single event"
@@ -71,22 +72,30 @@ def build(leaves: Leaves) -> Node:
     effects = split(leaves.path, leaves.total, leaves.ratio, leaves.unit)
     table = np.stack([getattr(effects, name) for name in EFFECTS], axis=1)
     total = np.maximum(leaves.total, leaves.path)
-    for i, chain in enumerate(leaves.chains):
-        if not total[:, i].any():
+    together = added_up(leaves.chains, leaves.path, total, table[:, :-1].sum(axis=1))
+    order = np.concatenate(together) if together else np.zeros(0, np.int64)
+    first = np.cumsum([0, *map(len, together)])[: len(together)]
+    path, times, count = (
+        np.add.reduceat(columns[:, order], first, axis=1) if together else columns
+        for columns in (leaves.path, total, leaves.count)
+    )
+    effects_of = np.add.reduceat(table[order], first, axis=0) if together else table
+    for i, mine in enumerate(together):
+        if not times[:, i].any():
             continue
         node = root
-        for step in chain:
+        for step in leaves.chains[mine[0]]:
             child = node.children.get(step)
             if child is None:
                 label = node.label if isinstance(step, int) else step
                 child = node.children[step] = Node(label, node.depth + 1)
             node = child
-        node.leaves.append(i)
-        node.path = node.path + leaves.path[:, i]
-        node.total = node.total + total[:, i]
-        node.count = node.count + leaves.count[:, i]
-        node.effects = node.effects + table[i]
-        if i in leaves.single:
+        node.leaves += mine.tolist()
+        node.path = node.path + path[:, i]
+        node.total = node.total + times[:, i]
+        node.count = node.count + count[:, i]
+        node.effects = node.effects + effects_of[i]
+        if mine[0] in leaves.single:
             node.note = SINGLE
     _finish(root)
     return root
@@ -101,7 +110,7 @@ def _finish(node: Node) -> None:
     if node.depth > 1:
         _replace(node)
     for child in node.children.values():
-        node.leaves = node.leaves + child.leaves
+        node.leaves += child.leaves
         node.path = node.path + child.path
         node.total = node.total + child.total
         node.count = node.count + child.count
