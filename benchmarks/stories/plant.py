@@ -1,284 +1,512 @@
-"""Changes of a trace whose cause is known: each takes the events of a real trace and returns those of a variant.
+"""Changes of a trace whose cause is known: each takes a real trace and says what becomes longer, shorter, new or gone.
 
-Time is inserted: at chosen instants the clock stands still for everything but what is open then, so that the step
-becomes longer by exactly what was planted, on the host and on the GPU alike.
+A plant returns None for a trace in which it is impossible.
 """
 
 from __future__ import annotations
 
-import copy
 import random
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
+
+from retime import CALL_CATEGORIES, SCOPE, Change, Event, Trace, union, without
 
 from tracediff.profile.kernels.families import family_of_kernel
 from tracediff.profile.kernels.match_names import table_name
 
-Event = dict[str, Any]
-STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
-LONG_STEP = 400_000.0
-"""A launch of 12 ms is no cause of a change in a step longer than this, in µs."""
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+ENDS = 0.001
+"""µs: less than the resolution of a trace."""
 
 
-@dataclass(frozen=True)
-class Planted:
-    """A variant.
+@dataclass
+class Truth:
+    """What was planted, in µs per step.
 
     Attributes:
-        events: of the variant. codes: the findings that name the cause; empty if none may claim a change.
-        named: text that the finding or its evidence must contain, in lower case.
+        gpu: raw name of GPU events → longer or shorter by. host: (names around it, longer or shorter by).
+        operators: by which all operators together are longer. fact: that must be told, with its ratio.
+        effects: what lines may say of it; empty for anything. is_noise: whether no line may claim more than noise.
     """
 
-    events: list[Event]
-    codes: tuple[str, ...]
-    named: str = ""
+    gpu: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    host: list[tuple[frozenset[str], float]] = field(default_factory=list)
+    operators: float = 0.0
+    fact: str = ""
+    ratio: float = 1.0
+    effects: tuple[str, ...] = ()
+    is_noise: bool = False
 
 
-Plant = Callable[[list[Event], random.Random], Planted | None]
+@dataclass
+class Planted:
+    """A variant: its change, and what is true of it. turned: whether it is compared as control."""
+
+    change: Change
+    truth: Truth
+    turned: bool = False
 
 
-def complete(events: Iterable[Event], *categories: str) -> Iterator[Event]:
-    """The complete events of ``categories`` with a duration."""
-    return (e for e in events if e.get("ph") == "X" and e.get("cat", "").lower() in categories and e.get("dur", 0) > 0)
+Plant = Callable[[Trace, random.Random], Planted | None]
+SLOWER = ("speed", "time")
 
 
-def kernels(events: Iterable[Event]) -> list[Event]:
-    """The kernels that the used steps launched, without communication."""
-    windows = steps(events)
-    used = {e.get("args", {}).get("correlation") for e in _launch_calls(events) if inside(e, windows)}
+# ---- GPU time ----
+
+
+def _family(trace: Trace, i: int) -> str:
+    return family_of_kernel(trace.events[i]["name"], None)
+
+
+def _kernels(trace: Trace) -> list[int]:
+    """The kernels of the used steps, without communication."""
     return [
-        e
-        for e in complete(events, "kernel")
-        if e.get("args", {}).get("correlation") in used and family_of_kernel(e["name"], None) != "communication"
+        i
+        for i in trace.gpu
+        if str(trace.events[i]["cat"]).lower() == "kernel" and trace.is_used(i) and _family(trace, i) != "communication"
     ]
 
 
-def _launch_calls(events: list[Event]) -> Iterator[Event]:
-    return (e for e in _calls(events) if "Launch" in e["name"])
+def _time(trace: Trace, some: Iterable[int]) -> float:
+    return sum(float(trace.events[i]["dur"]) for i in some)
 
 
-def _calls(events: list[Event]) -> Iterator[Event]:
-    return complete(events, "cuda_runtime", "cuda_driver", "runtime")
+def _other_durations(trace: Trace, durations: dict[int, float], effects: tuple[str, ...] = SLOWER) -> Planted:
+    truth = Truth(effects=effects)
+    for i, new in durations.items():
+        if trace.is_used(i):
+            truth.gpu[trace.events[i]["name"]] += (new - trace.events[i]["dur"]) / len(trace.steps)
+    return Planted(Change(durations=durations), truth)
 
 
-def gpu_idle(events: list[Event]) -> Callable[[float], bool]:
-    """A function that tells whether the GPU has nothing to do at an instant: all that was launched is done."""
-    launched = {e.get("args", {}).get("correlation"): e["ts"] for e in _calls(events)}
-    busy = sorted(
-        (min(e["ts"], launched.get(e.get("args", {}).get("correlation"), e["ts"])), e["ts"] + e["dur"])
-        for e in complete(events, "kernel", "gpu_memcpy", "gpu_memset")
+def family_slower(trace: Trace, rng: random.Random) -> Planted | None:
+    """All kernels of one family take longer."""
+    by_family: dict[str, list[int]] = defaultdict(list)
+    some = _kernels(trace)
+    for i in some:
+        by_family[_family(trace, i)].append(i)
+    large = sorted(
+        f for f, mine in by_family.items() if _time(trace, mine) >= 0.1 * _time(trace, some) and f != "other"
     )
-    starts, latest = [s for s, _ in busy], [*accumulate((e for _, e in busy), max)]
-
-    def idle(instant: float) -> bool:
-        k = bisect_right(starts, instant) - 1
-        return k < 0 or latest[k] <= instant
-
-    return idle
-
-
-def launches(events: list[Event]) -> list[Event]:
-    """The calls that launch kernels of the used steps."""
-    launched = {e["args"]["correlation"] for e in kernels(events)}
-    return [e for e in _launch_calls(events) if e.get("args", {}).get("correlation") in launched]
+    if not large:
+        return None
+    factor = rng.uniform(1.15, 1.6)
+    return _other_durations(
+        trace, {i: trace.events[i]["dur"] * factor * rng.gauss(1, 0.01) for i in by_family[rng.choice(large)]}
+    )
 
 
-def steps(events: list[Event]) -> list[tuple[float, float]]:
-    """The windows of the used steps; of a file without steps, its span."""
-    found = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("ph") == "X" and STEP.match(e["name"])
-                   and not str(e.get("cat", "")).startswith("gpu"))  # fmt: skip
-    if not found:
-        spans = [(e["ts"], e["ts"] + e["dur"]) for e in events if e.get("ph") == "X" and "dur" in e]
-        return [(min(s for s, _ in spans), max(e for _, e in spans))]
-    return found[1:] if len(found) > 2 else found
+def kernel_slower(trace: Trace, rng: random.Random) -> Planted | None:
+    """One kernel takes 1.5 to 3 times as long."""
+    by_name: dict[str, list[int]] = defaultdict(list)
+    some = _kernels(trace)
+    for i in some:
+        by_name[table_name(trace.events[i]["name"])].append(i)
+    large = sorted(n for n, mine in by_name.items() if _time(trace, mine) >= 0.05 * _time(trace, some))
+    if not large:
+        return None
+    factor = rng.uniform(1.5, 3)
+    return _other_durations(trace, {i: trace.events[i]["dur"] * factor for i in by_name[rng.choice(large)]})
 
 
-def inside(event: Event, windows: list[tuple[float, float]]) -> bool:
-    """Whether ``event`` begins in one of ``windows``."""
-    return any(low <= event["ts"] < high for low, high in windows)
+def other_memory(trace: Trace, rng: random.Random) -> Planted | None:
+    """Copies to the device come from pageable memory instead of pinned and take longer, or the other way round."""
+    copies = [i for i in trace.gpu if "HtoD" in trace.events[i]["name"] and trace.is_used(i)]
+    for kind, other, factor in (
+        ("Pinned", "Pageable", rng.uniform(2, 4)),
+        ("Pageable", "Pinned", rng.uniform(0.25, 0.5)),
+    ):
+        some = [i for i in copies if kind in trace.events[i]["name"]]
+        if some and _time(trace, some) >= 0.02 * _time(trace, trace.gpu):
+            out = _other_durations(trace, {i: trace.events[i]["dur"] * factor for i in some})
+            for i in some:
+                name = trace.events[i]["name"].replace(kind, other)
+                out.change.edits[i] = {"name": name}
+                out.truth.gpu[name] = out.truth.gpu[trace.events[i]["name"]]
+            return out
+    return None
 
 
-def inserted(events: list[Event], additions: Iterable[tuple[float, float]]) -> list[Event]:
-    """Copies of ``events`` with time inserted: (instant, length) in µs each; what is open at an instant is longer."""
-    ordered = sorted(additions)
-    instants = [t for t, _ in ordered]
-    total = [0.0, *accumulate(d for _, d in ordered)]
-    out = []
-    for event in events:
-        moved = dict(event)
-        if isinstance(event.get("ts"), int | float):
-            start = bisect_right(instants, event["ts"])
-            moved["ts"] = event["ts"] + total[start]
-            if isinstance(event.get("dur"), int | float):
-                moved["dur"] = event["dur"] + total[bisect_right(instants, event["ts"] + event["dur"])] - total[start]
-        out.append(moved)
+def kernels_renamed(trace: Trace, rng: random.Random) -> Planted | None:
+    """5 % of the kernels have other names and take as long."""
+    names = sorted({trace.events[i]["name"] for i in _kernels(trace)})
+    if not names:
+        return None
+    some = set(rng.sample(names, max(1, len(names) // 20)))
+    edits = {
+        i: {"name": trace.events[i]["name"].replace("128", "256") + "_v2"}
+        for i in trace.gpu
+        if trace.events[i]["name"] in some
+    }
+    return Planted(Change(edits=edits), Truth(is_noise=True))
+
+
+# ---- the host ----
+
+
+def _is_operator(event: Event) -> bool:
+    return str(event["cat"]).lower() in ("cpu_op", "operator") and not SCOPE.match(str(event["name"]))
+
+
+def _busy(trace: Trace) -> list[tuple[float, float]]:
+    """Where operators or calls are open."""
+    calls = set(trace.calls)
+    return union((trace.start(i), trace.end(i)) for i in trace.host if i in calls or _is_operator(trace.events[i]))
+
+
+def _loading(trace: Trace) -> list[tuple[float, float]]:
+    return union((trace.start(i), trace.end(i)) for i in trace.host if "DataLoader" in str(trace.events[i]["name"]))
+
+
+def _in_steps(trace: Trace, spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    return [(max(a, low), min(b, high)) for a, b in spans for low, high in trace.steps if min(b, high) > max(a, low)]
+
+
+def _waiting(trace: Trace) -> list[tuple[float, float]]:
+    return [(trace.start(call), trace.end(call)) for call, _ in trace.waits]
+
+
+def _operator_time(trace: Trace) -> list[tuple[float, float]]:
+    """Where operators or calls are open in the used steps, and none waits for the GPU or loads data."""
+    return without(_in_steps(trace, _busy(trace)), [*_waiting(trace), *_loading(trace)])
+
+
+def _operators_longer(trace: Trace, factor: float) -> Planted | None:
+    spans = _operator_time(trace)
+    longer = sum(b - a for a, b in spans) * (factor - 1)
+    if not longer:
+        return None
+    truth = Truth(operators=longer / len(trace.steps))
+    return Planted(Change(host=[(a, b, (b - a) * (factor - 1)) for a, b in spans]), truth)
+
+
+def operators_slower(trace: Trace, rng: random.Random) -> Planted | None:
+    """All operators and calls of the host take longer."""
+    return _operators_longer(trace, rng.uniform(1.2, 1.8))
+
+
+def to_host(trace: Trace, rng: random.Random) -> Planted | None:
+    """The operators of a step that waits for the GPU become so slow that it waits for the host."""
+    gpu = sum(b - a for a, b in union((trace.start(i), trace.end(i)) for i in trace.gpu if trace.is_used(i)))
+    length = sum(b - a for a, b in trace.steps)
+    host = sum(b - a for a, b in _operator_time(trace))
+    if gpu < 0.3 * length or not host:
+        return None
+    return _operators_longer(trace, 1 + rng.uniform(1.3, 2) * max(gpu, length) / host)
+
+
+def from_host(trace: Trace, rng: random.Random) -> Planted | None:
+    """The other way round."""
+    out = to_host(trace, rng)
+    return Planted(out.change, out.truth, turned=True) if out else None
+
+
+def _around(trace: Trace, instant: float, thread: Any) -> frozenset[str]:
+    """Names of all that is open at ``instant``, on the thread or, of calls, on any."""
+    return frozenset(
+        str(trace.events[i]["name"])
+        for i in trace.host
+        if trace.start(i) <= instant < trace.end(i) and (trace.events[i]["pid"], trace.events[i]["tid"]) == thread
+    )
+
+
+def _stretched(trace: Trace, instant: float, us: float, names: frozenset[str]) -> Planted:
+    truth = Truth(host=[(names, us / len(trace.steps))])
+    return Planted(Change(host=[(instant, instant, us)]), truth)
+
+
+def _step_us(trace: Trace) -> float:
+    return sum(b - a for a, b in trace.steps) / len(trace.steps)
+
+
+def one_long_call(trace: Trace, rng: random.Random) -> Planted | None:
+    """One call that waits for nothing takes 0.2 to 1 steps longer, once."""
+    waiting = {call for call, _ in trace.waits}
+    calls = [i for i in trace.calls if i not in waiting and trace.is_used(i) and trace.events[i]["dur"] >= 1]
+    if not calls:
+        return None
+    call = rng.choice(calls)
+    event = trace.events[call]
+    instant = trace.start(call) + event["dur"] / 2
+    names = _around(trace, instant, (event["pid"], event["tid"]))
+    return _stretched(trace, instant, rng.uniform(0.2, 1) * _step_us(trace) * len(trace.steps), names)
+
+
+def _outermost(trace: Trace) -> list[int]:
+    """Operators in no other, in the used steps."""
+    found, last = [], {}
+    operators = (i for i in trace.host if _is_operator(trace.events[i]))
+    for i in sorted(operators, key=lambda i: (trace.start(i), -trace.end(i))):
+        thread = trace.events[i]["tid"]
+        if trace.start(i) >= last.get(thread, -1.0):
+            last[thread] = trace.end(i)
+            if trace.is_used(i):
+                found.append(i)
+    return found
+
+
+def stretch_of_python(trace: Trace, rng: random.Random) -> Planted | None:
+    """Python takes 0.2 to 1 steps longer before one operator, once."""
+    gaps = {round(b, 3): b - a for a, b in without(trace.steps, [*_busy(trace), *_loading(trace)])}
+    some = [i for i in _outermost(trace) if gaps.get(round(trace.start(i), 3), 0) >= 2]
+    if not some:
+        return None
+    following = rng.choice(some)
+    event = trace.events[following]
+    instant = trace.start(following) - 0.5
+    names = _around(trace, instant, (event["pid"], event["tid"])) | {event["name"], "not recorded"}
+    return _stretched(trace, instant, rng.uniform(0.2, 1) * _step_us(trace) * len(trace.steps), names)
+
+
+def loader_wait(trace: Trace, rng: random.Random) -> Planted | None:
+    """Each step begins with a wait for the DataLoader."""
+    steps = [i for i in trace.host if str(trace.events[i]["name"]).startswith("ProfilerStep")]
+    if not steps:
+        return None
+    wait = rng.uniform(0.2, 0.5) * _step_us(trace)
+    change = Change(host=[(low + ENDS, low + 2 * ENDS, wait) for low, _ in trace.steps])
+    place = {key: trace.events[steps[0]][key] for key in ("pid", "tid", "cat")}
+    change.added = [(-1, {**place, "ph": "X", "name": LOADER, "ts": low + ENDS, "dur": ENDS}) for low, _ in trace.steps]
+    return Planted(change, Truth(host=[(frozenset({"loading data"}), wait)]))
+
+
+# ---- operators ----
+
+
+def operator_added(trace: Trace, rng: random.Random) -> Planted | None:
+    """Each step runs a new operator with one kernel."""
+    behind: dict[Any, list[int]] = defaultdict(list)
+    for i in _kernels(trace):
+        if (call := trace.launch[i]) is not None:
+            behind[call].append(i)
+    whole = _time(trace, _kernels(trace)) / len(trace.steps)
+    busy = _busy(trace)
+    gpu_us, host_us = rng.uniform(0.05, 0.2) * whole, rng.uniform(0.05, 0.2) * _step_us(trace)
+    change, names = Change(), ("my::new_operator", "my_new_kernel(float*)")
+    at_top = _outermost(trace)
+    for number, (low, high) in enumerate(trace.steps):
+        some = [
+            i for i in at_top if low < trace.start(i) < high and not any(a < trace.start(i) - ENDS < b for a, b in busy)
+        ]
+        calls = sorted(call for call in behind if low <= trace.start(call) < high)
+        if not some or not calls:
+            return None
+        op = rng.choice(some)
+        later = [call for call in calls if trace.start(call) > trace.start(op)]
+        if not later:
+            return None
+        model = min((i for call in later for i in behind[call]), key=trace.start)
+        instant = trace.start(op) - ENDS
+        call = trace.events[trace.launch[model]]
+        place = {"ph": "X", "pid": trace.events[op]["pid"], "tid": trace.events[op]["tid"]}
+        shared = {"correlation": 900_000_000 + number}
+        change.host.append((instant, instant + ENDS, host_us))
+        width = ENDS / host_us
+        change.added += [
+            (-1, {**place, "cat": trace.events[op]["cat"], "name": names[0], "ts": instant, "dur": ENDS, "args": {}}),
+            (-1, {**call, **place, "ts": instant + width, "dur": 5 * width,
+             "args": {**(call.get("args") or {}), **shared}}),
+            (model, {**trace.events[model], "name": names[1], "dur": gpu_us, "launched": instant + width,
+                     "args": {**trace.events[model]["args"], **shared}}),
+        ]  # fmt: skip
+    truth = Truth(host=[(frozenset({names[0], call["name"]}), host_us)], effects=("presence",))
+    truth.gpu[names[1]] = gpu_us
+    return Planted(change, truth)
+
+
+def operator_removed(trace: Trace, rng: random.Random) -> Planted | None:
+    """The calls of one outermost operator are gone, with what they launched."""
+    by_name: dict[str, list[int]] = defaultdict(list)
+    for i in _outermost(trace):
+        by_name[trace.events[i]["name"]].append(i)
+    host = sum(trace.events[i]["dur"] for some in by_name.values() for i in some)
+    waiting = [trace.start(call) for call, _ in trace.waits]
+    names = sorted(
+        n
+        for n, some in by_name.items()
+        if 0.02 * host <= _time(trace, some) <= 0.4 * host
+        and not any(trace.start(i) <= t < trace.end(i) for i in some for t in waiting)
+    )
+    if not names:
+        return None
+    some = by_name[rng.choice(names)]
+    inside = {(trace.events[i]["pid"], trace.events[i]["tid"], trace.start(i), trace.end(i)) for i in some}
+    change, truth = Change(), Truth(effects=("presence", "amount"))
+    gone: set[str] = set()
+    for i in trace.host:
+        event = trace.events[i]
+        if any(
+            (event["pid"], event["tid"]) == (pid, tid) and low <= trace.start(i) and trace.end(i) <= high
+            for pid, tid, low, high in inside
+        ) and str(event["cat"]).lower() in ("cpu_op", "operator", "python_function", *CALL_CATEGORIES):
+            change.removed.add(i)
+            gone.add(event["name"])
+    for i in trace.gpu:
+        if trace.launch[i] in change.removed:
+            change.removed.add(i)
+            truth.gpu[trace.events[i]["name"]] -= trace.events[i]["dur"] / len(trace.steps)
+    spans = union((low, high) for _, _, low, high in inside)
+    change.host = [(low, high, low - high) for low, high in spans]
+    truth.host = [(frozenset(gone), sum(low - high for low, high in spans) / len(trace.steps))]
+    return Planted(change, truth)
+
+
+def other_program(trace: Trace, rng: random.Random) -> Planted | None:
+    """Other operators, with other kernels that take longer, for at least half of the calls."""
+    outermost = _outermost(trace)
+    if len({trace.events[i]["name"] for i in outermost}) < 4 or not trace.gpu:
+        return None
+    names = sorted({trace.events[i]["name"] for i in outermost})
+    rng.shuffle(names)
+    replaced: set[str] = set()
+    while sum(trace.events[i]["name"] in replaced for i in outermost) < 0.5 * len(outermost):
+        replaced.add(names.pop())
+    factor = rng.uniform(1.3, 2)
+    change, truth = Change(), Truth(fact="other-program")
+    spans: dict[Any, list[tuple[float, float]]] = defaultdict(list)
+    for i in trace.host:
+        event = trace.events[i]
+        if event["name"] in replaced and _is_operator(event):
+            change.edits[i] = {"name": f"my::{event['name'].split('::')[-1]}"}
+            spans[event["tid"]].append((trace.start(i), trace.end(i)))
+    for i in trace.gpu:
+        call = trace.launch[i]
+        if call is None or not any(a <= trace.start(call) < b for a, b in spans[trace.events[call]["tid"]]):
+            continue
+        name = f"other_{trace.events[i]['name']}"
+        change.edits[i] = {"name": name}
+        change.durations[i] = trace.events[i]["dur"] * factor
+        if trace.is_used(i):
+            for side in (name, trace.events[i]["name"]):
+                truth.gpu[side] += trace.events[i]["dur"] * (factor - 1) / len(trace.steps)
+    truth.host = [(frozenset({*replaced, *(e["name"] for e in change.edits.values())}), 0.0)]
+    return Planted(change, truth)
+
+
+# ---- sizes ----
+
+WEIGHT = {"aten::linear": 1, "aten::addmm": 2, "aten::conv2d": 1, "aten::embedding": 0, "aten::_convolution": 1,
+          "aten::conv1d": 1, "aten::conv3d": 1}  # fmt: skip
+"""Operator → which of its inputs is the weight."""
+INPUT = {"aten::linear": 0, "aten::addmm": 1, "aten::conv2d": 0, "aten::embedding": 1, "aten::_convolution": 0,
+         "aten::conv1d": 0, "aten::conv3d": 0, "aten::layer_norm": 0, "aten::native_layer_norm": 0}  # fmt: skip
+
+
+def _dims(event: Event) -> tuple[str, list[Any]] | None:
+    arguments = event.get("args") or {}
+    for key in ("Input Dims", "Input dims"):
+        if isinstance(arguments.get(key), list):
+            return key, arguments[key]
+    return None
+
+
+def other_sizes(trace: Trace, rng: random.Random) -> Planted | None:
+    """Another batch: what runs over it, shapes and grids, is r times as large and takes r times as long."""
+    batch: set[int] = set()
+    fixed = {0, 1}
+    for event in trace.events:
+        if (found := _dims(event)) is None:
+            continue
+        for places, values in ((WEIGHT, fixed), (INPUT, batch)):
+            at = places.get(event["name"], -1)
+            if 0 <= at < len(found[1]) and found[1][at] and isinstance(found[1][at][0], int):
+                values.update(found[1][at][: 1 if values is batch else None])
+    batch -= fixed
+    if not batch:
+        return None
+    ratio = rng.choice((2, 4, 8))
+
+    def scaled(dims: Any) -> Any:
+        return [scaled(d) for d in dims] if isinstance(dims, list) else ratio * dims if dims in batch else dims
+
+    edits: dict[int, Event] = {}
+    for i, event in enumerate(trace.events):
+        if (found := _dims(event)) and (larger := scaled(found[1])) != found[1]:
+            edits[i] = {"args": {**event["args"], found[0]: larger}}
+    larger_work = _launched_in(trace, edits)
+    if _time(trace, larger_work) < 0.5 * _time(trace, trace.gpu):
+        return None
+    exponent = rng.uniform(0.85, 1)
+    out = _other_durations(trace, {i: trace.events[i]["dur"] * ratio**exponent for i in larger_work}, ("amount",))
+    for i in larger_work:
+        arguments = trace.events[i].get("args") or {}
+        if isinstance(grid := arguments.get("grid"), list):
+            edits[i] = {"args": {**arguments, "grid": [ratio * grid[0], *grid[1:]]}}
+        elif "bytes" in arguments:
+            edits[i] = {"args": {**arguments, "bytes": ratio * arguments["bytes"]}}
+    out.change.edits = edits
+    out.truth.fact, out.truth.ratio = "work-differs", ratio
     return out
 
 
-def _slower(events: list[Event], some: list[Event], factor: float) -> list[Event]:
-    return inserted(events, ((e["ts"] + e["dur"] / 2, e["dur"] * (factor - 1)) for e in some))
+def _launched_in(trace: Trace, operators: Iterable[int]) -> list[int]:
+    """The GPU events whose innermost operator with shapes is one of ``operators``."""
+    shaped = sorted((i for i in trace.host if _dims(trace.events[i])), key=lambda i: (trace.start(i), -trace.end(i)))
+    by_thread: dict[Any, list[int]] = defaultdict(list)
+    for i in shaped:
+        by_thread[trace.events[i]["tid"]].append(i)
+    some, out = set(operators), []
+    for i in trace.gpu:
+        if (call := trace.launch[i]) is None:
+            continue
+        mine = by_thread[trace.events[call]["tid"]]
+        k = bisect_right(mine, trace.start(call), key=trace.start) - 1
+        while k >= 0 and trace.end(mine[k]) < trace.end(call):
+            k -= 1
+        if k >= 0 and mine[k] in some:
+            out.append(i)
+    return out
 
 
-def gemm_slower(events: list[Event], rng: random.Random) -> Planted | None:
-    """(a) Every matrix product takes 10 % longer."""
-    some = [e for e in kernels(events) if family_of_kernel(e["name"], None) == "gemm"]
-    if sum(e["dur"] for e in some) < 0.2 * sum(e["dur"] for e in kernels(events)):
-        return None
-    factors = {id(e): rng.gauss(1.1, 0.01) for e in some}
-    made = inserted(events, ((e["ts"] + e["dur"] / 2, e["dur"] * (factors[id(e)] - 1)) for e in some))
-    return Planted(made, ("slower-family", "slower-kernel"), "gemm")
+# ---- nothing ----
 
 
-def kernel_doubled(events: list[Event], rng: random.Random) -> Planted | None:
-    """(b) One kernel takes twice as long."""
-    by_name: dict[str, list[Event]] = defaultdict(list)
-    for event in kernels(events):
-        by_name[table_name(event["name"])].append(event)
-    whole = sum(e["dur"] for e in kernels(events))
-    large = sorted(n for n, es in by_name.items() if 0.03 < sum(e["dur"] for e in es) / whole < 0.5)
-    if not large:
-        return None
-    some = by_name[rng.choice(large)]
-    family = family_of_kernel(some[0]["name"], None)
-    return Planted(_slower(events, some, 2), ("slower-kernel", "slower-family"), family)
+def nothing(_trace: Trace, _rng: random.Random) -> Planted | None:
+    """An exact copy."""
+    return Planted(Change(), Truth(is_noise=True))
 
 
-def loader_wait(events: list[Event], rng: random.Random) -> Planted | None:
-    """(c) Each step begins with a wait for the DataLoader."""
-    windows = steps(events)
-    wait = rng.uniform(0.2, 0.5) * sum(e - s for s, e in windows) / len(windows)
-    idle = gpu_idle(events)
-    starts = [s + 0.001 for s, _ in windows]
-    if not all(map(idle, starts)):
-        return None
-    made = inserted(events, ((s, wait) for s in starts))
-    step = next((e for e in events if e.get("ph") == "X" and STEP.match(e["name"])), None)
-    if step is None:
-        return None
-    before = 0.0
-    for start in starts:
-        made.append({"ph": "X", "cat": "user_annotation", "name": LOADER, "pid": step["pid"], "tid": step["tid"],
-                     "ts": start + before, "dur": wait - 0.002})  # fmt: skip
-        before += wait
-    return Planted(made, ("data-loading",))
-
-
-def slow_launch(events: list[Event], rng: random.Random) -> Planted | None:
-    """(d) One launch takes 12 ms."""
-    windows = steps(events)
-    idle = gpu_idle(events)
-    some = [e for e in launches(events) if inside(e, windows) and idle(e["ts"] - 0.5)]
-    if not some or max(e - s for s, e in windows) > LONG_STEP:
-        return None
-    call = rng.choice(some)
-    codes = ("launch-bound", "outlier-step") if len(windows) >= 4 else ("launch-bound",)
-    return Planted(inserted(events, [(call["ts"] + call["dur"] / 2, 12_000.0)]), codes)
-
-
-def slow_step(events: list[Event], rng: random.Random) -> Planted | None:
-    """(e) One step of many is slow, in no operator."""
-    windows = steps(events)
-    if len(windows) < 4:
-        return None
-    idle = gpu_idle(events)
-    windows = [w for w in windows if idle(w[0] + 0.001)]
-    if not windows:
-        return None
-    start, end = rng.choice(windows)
-    length = rng.uniform(1, 3) * (end - start)
-    return Planted(inserted(events, [(start + 0.001, length)]), ("outlier-step",))
-
-
-def renamed(events: list[Event], rng: random.Random) -> Planted | None:
-    """(f) 5 % of the kernels have other names, and take as long."""
-    names = sorted({e["name"] for e in kernels(events)})
-    some = set(rng.sample(names, max(1, len(names) // 20)))
-    out = copy.deepcopy(events)
-    for event in out:
-        if event.get("name") in some and event.get("cat", "").lower() == "kernel":
-            event["name"] = event["name"].replace("128", "256") + "_v2"
-    return Planted(out, ())
-
-
-def operator_added(events: list[Event], rng: random.Random) -> Planted | None:
-    """(g) Each step runs a new operator with one kernel, before a kernel at whose start the GPU is idle."""
-    windows = steps(events)
-    ends = sorted((e["ts"], e["ts"] + e["dur"]) for e in complete(events, "kernel", "gpu_memcpy", "gpu_memset"))
-    starts, latest = [s for s, _ in ends], [*accumulate((e for _, e in ends), max)]
-    models = {
-        e["args"]["correlation"]: e
-        for e in kernels(events)
-        if (k := bisect_right(starts, e["ts"] - 0.5)) and latest[k - 1] <= e["ts"] - 1
-    }
-    known = [e for e in launches(events) if e["args"]["correlation"] in models]
-    length = rng.uniform(0.05, 0.2) * sum(e["dur"] for e in kernels(events)) / len(windows)
-    additions, new = [], []
-    for number, window in enumerate(windows):
-        some = [e for e in known if inside(e, [window])]
-        if not some:
-            return None
-        call = rng.choice(some)
-        model = models[call["args"]["correlation"]]
-        additions.append((model["ts"] - 0.75, length))
-        shared = {"correlation": 900_000_000 + number}
-        place = {"pid": call["pid"], "tid": call["tid"], "ph": "X"}
-        new += [
-            {**place, "cat": "cpu_op", "name": "my::new_operator", "ts": call["ts"] - 4, "dur": 3, "args": {}},
-            {**call, "ts": call["ts"] - 3, "dur": 1.5, "args": {**call["args"], **shared}},
-            {**model, "name": "my_new_kernel(float*)", "ts": model["ts"] - 0.5, "dur": length - 0.5,
-             "args": {**model["args"], **shared}},
-        ]  # fmt: skip
-    instants = [t for t, _ in sorted(additions)]
-    for event in new:  # a launch before its own kernel is moved only by those of earlier steps
-        own = 0.5 if event["name"].startswith("my_new_kernel") else 0.0
-        event["ts"] += length * bisect_right(instants, event["ts"] - own)
-    return Planted([*inserted(events, additions), *new], ("count-change",), "my")
-
-
-def pageable(events: list[Event], rng: random.Random) -> Planted | None:
-    """(h) Copies to the device come from pageable memory, and take three times as long."""
-    some = [e for e in complete(events, "gpu_memcpy") if "HtoD" in e["name"] and "Pinned" in e["name"]]
-    if sum(e["dur"] for e in some) < 0.02 * sum(e["dur"] for e in complete(events, "kernel", "gpu_memcpy")):
-        return None
-    out = _slower(events, some, rng.uniform(2, 4))
-    for event in out:
-        if event.get("cat", "").lower() == "gpu_memcpy" and "HtoD" in event["name"]:
-            event["name"] = event["name"].replace("Pinned", "Pageable")
-    return Planted(out, ("copy-kind",))
-
-
-def another_batch(events: list[Event], rng: random.Random) -> Planted | None:
-    """(i) Leading dimensions are doubled, and kernels take 1.9 times as long."""
-
-    def doubled(dims: Any) -> Any:
-        if isinstance(dims, list) and dims and all(isinstance(d, int) for d in dims) and len(dims) > 1:
-            return [2 * dims[0], *dims[1:]]
-        return [doubled(d) for d in dims] if isinstance(dims, list) else dims
-
-    shaped = [e for e in events if isinstance(e.get("args"), dict) and "Input Dims" in e["args"]]
-    if not shaped:
-        return None
-    out = _slower(events, kernels(events), rng.uniform(1.7, 2))
-    for event in out:
-        if isinstance(event.get("args"), dict) and "Input Dims" in event["args"]:
-            event["args"] = {**event["args"], "Input Dims": doubled(event["args"]["Input Dims"])}
-    return Planted(out, ("workload-changed",))
+def noise(trace: Trace, rng: random.Random) -> Planted | None:
+    """All that works takes a little longer or shorter, each by itself."""
+    durations = {i: trace.events[i]["dur"] * max(rng.gauss(1, 0.02), 0.5) for i in trace.gpu}
+    host = [(a, b, (b - a) * max(rng.gauss(0, 0.02), -0.5)) for a, b in _operator_time(trace)]
+    return Planted(Change(durations=durations, host=host), Truth(is_noise=True))
 
 
 PLANTS: dict[str, Plant] = {
-    "every gemm 10 % slower": gemm_slower,
-    "one kernel twice as slow": kernel_doubled,
-    "waiting for the DataLoader": loader_wait,
-    "one launch of 12 ms": slow_launch,
-    "one slow step": slow_step,
-    "5 % of kernels renamed": renamed,
+    "a family of kernels slower": family_slower,
+    "one kernel slower": kernel_slower,
     "an operator added": operator_added,
-    "pinned → pageable": pageable,
-    "another batch": another_batch,
+    "an operator removed": operator_removed,
+    "one long call": one_long_call,
+    "one stretch of Python": stretch_of_python,
+    "another batch": other_sizes,
+    "another program": other_program,
+    "waiting for the DataLoader": loader_wait,
+    "all operators slower": operators_slower,
+    "GPU-bound to host-bound": to_host,
+    "host-bound to GPU-bound": from_host,
+    "pinned or pageable": other_memory,
+    "5 % of kernels renamed": kernels_renamed,
+    "noise": noise,
+    "an exact copy": nothing,
 }
+
+
+def renamed(events: list[Event]) -> list[Event]:
+    """``events`` with other names of kernels and Python functions, the same for equal names."""
+    out = []
+    for event in events:
+        name, category = str(event.get("name")), str(event.get("cat", "")).lower()
+        if event.get("ph") == "X" and category == "kernel":
+            new = re.sub(r"^(void )?", r"\1zq_", name)
+            if family_of_kernel(new, None) == family_of_kernel(name, None):
+                event = {**event, "name": new}
+        elif event.get("ph") == "X" and category == "python_function" and name.startswith("/"):
+            event = {**event, "name": f"{name}_zq"}
+        out.append(event)
+    return out
