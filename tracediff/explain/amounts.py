@@ -65,7 +65,10 @@ def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
 
 
 def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
-    """(outermost operator with shapes, calls per step) of the work; none where too much of it has none."""
+    """(innermost operator with shapes, calls per step) of the work; none where too much of it has none.
+
+    The innermost do the work: those around them may have the shapes of one example of a batch.
+    """
     shaped: dict[int, Call] = {}
     known = 0
     for item in items:
@@ -76,13 +79,11 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
     if known < MOST * sum(item.ns for item in items):
         return []
 
-    def is_inside(node: int) -> bool:
-        while (node := tree.calls[node].parent) >= 0:
-            if node in shaped:
-                return True
-        return False
-
-    return [(call, call.count / tree.denominator) for node, call in shaped.items() if not is_inside(node)]
+    around: set[int] = set()
+    for node in shaped:
+        while (node := tree.calls[node].parent) >= 0 and node not in around:
+            around.add(node)
+    return [(call, call.count / tree.denominator) for node, call in shaped.items() if node not in around]
 
 
 def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Amount | None:

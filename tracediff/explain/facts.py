@@ -5,6 +5,7 @@ program.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
@@ -30,6 +31,8 @@ WIDESPREAD = 1 / 3
 """Part of the work of known amount whose amount must differ."""
 SAME_PROGRAM = 0.8
 """Part of all calls of outermost operators that both sides make in one program."""
+EXAMPLES = 3
+"""Operators that are named."""
 FEW_CALLS = 10
 """Calls of outermost operators below which they tell no programs apart."""
 NO_STEADY_STATE = 0.01
@@ -108,41 +111,47 @@ def times(ratio: float) -> str:
 
 
 def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
-    """other-program and as-often, from how often each outermost operator is called. Nothing where only one side calls
-    compiled code or has replays of graphs, which stand for operators.
+    """other-program and as-often, from how often each outermost operator is called; as-often only if the operators
+    within them agree, too, which batched code does not call as often. Nothing where only one side calls compiled code
+    or has replays of graphs, which stand for operators.
     """
-    sides, stand_ins = [outermost_operators(tree) for tree in trees], _stand_ins(leaves)
-    if not all(sides) or stand_ins[0] != stand_ins[1]:
+    outer, stand_ins = [operators(tree, outermost=True) for tree in trees], _stand_ins(leaves)
+    calls = [sum(side.values()) for side in outer]
+    if not all(outer) or stand_ins[0] != stand_ins[1] or max(calls) < FEW_CALLS or common(outer) >= SAME_PROGRAM:
         return []
-    names = sides[0].keys() | sides[1].keys()
-
-    def common(factor: float) -> float:
-        pairs = [(factor * sides[0].get(n, 0.0), sides[1].get(n, 0.0)) for n in names]
-        return sum(map(min, pairs)) / max(sum(map(max, pairs)), 1e-9)
-
-    if common(1) >= SAME_PROGRAM or max(sum(side.values()) for side in sides) < FEW_CALLS:
-        return []
-    ratios = sorted(sides[1][n] / sides[0][n] for n in names if sides[0].get(n) and sides[1].get(n))
-    calls = [sum(side.values()) for side in sides]
-    shown = counts(*calls)
-    if ratios and common(factor := ratios[len(ratios) // 2]) >= SAME_PROGRAM and abs(log(factor)) > DIFFERS:
-        agree = f"{percent(common(factor))} of the operator calls agree ({shown})"
-        text = f"the same program, {times(factor)} × as often: {agree}"
-        return [Fact(AS_OFTEN, text, *(f"{n:g} calls" for n in calls))]
-    most = sorted(names, key=lambda n: (-abs(sides[1].get(n, 0) - sides[0].get(n, 0)), n))[:3]
-    examples = ", ".join(f"{n} {counts(sides[0].get(n, 0), sides[1].get(n, 0))}" for n in most)
-    text = f"another program: {percent(common(1))} of the operator calls ({shown}) are common; {examples}"
-    return [Fact(OTHER_PROGRAM, text, *(f"{n:g} calls" for n in calls))]
+    names = outer[0].keys() | outer[1].keys()
+    ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
+    factor = ratios[len(ratios) // 2] if ratios else 1.0
+    agree = min(common(outer, factor), common([operators(tree, outermost=False) for tree in trees], factor))
+    values = [f"{n:g} calls" for n in calls]
+    if agree >= SAME_PROGRAM and abs(log(factor)) > DIFFERS:
+        share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
+        return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values)]
+    most = sorted(names, key=lambda n: (-abs(outer[1].get(n, 0) - outer[0].get(n, 0)), n))[:EXAMPLES]
+    examples = ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
+    share = f"{percent(common(outer))} of the operator calls ({counts(*calls)}) are common"
+    return [Fact(OTHER_PROGRAM, f"another program, or rewritten code: {share}; {examples}", *values)]
 
 
-def outermost_operators(tree: CallTree) -> dict[str, float]:
-    """Operator → calls per step of those in no other, without those of a DataLoader and of compilation."""
+def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
+    """The part (0–1) of all calls that both sides make, where control made ``factor`` times as many."""
+    pairs = [(factor * sides[0].get(n, 0.0), sides[1].get(n, 0.0)) for n in sides[0].keys() | sides[1].keys()]
+    return sum(map(min, pairs)) / max(sum(map(max, pairs)), 1e-9)
+
+
+def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
+    """Operator → calls per step of those in no other, or of those that hold no other; without those of a DataLoader and
+    of compilation.
+    """
     out: dict[str, float] = defaultdict(float)
     aside: list[bool] = []
     for call in tree.calls:
         above = call.parent >= 0 and aside[call.parent]
         aside.append(above or (call.kind == "annotation" and (LOADER in call.name or COMPILER in call.name)))
-        if call.kind == "op" and not above and (call.parent < 0 or tree.calls[call.parent].kind != "op"):
+    holds = {call.parent for call in tree.calls if call.kind == "op"}
+    for i, call in enumerate(tree.calls):
+        inside = call.parent >= 0 and tree.calls[call.parent].kind == "op"
+        if call.kind == "op" and not aside[i] and not (inside if outermost else i in holds):
             out[call.label] += call.count / tree.denominator
     return dict(out)
 
