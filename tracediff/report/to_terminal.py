@@ -108,7 +108,7 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
         parts.append(Why(comparison))
         small = SMALL_STATE if brief else sections.SMALL_STATE
         parts += [_step_table(comparison, small, screen.small_family)] if screen.states else []
-        parts += _work(comparison, screen)
+        parts += _work(comparison, screen) if screen.rows else []
     if not brief:
         parts += _remarks("Health of the traces", sections.health_lines(comparison))
     return Group(*parts)
@@ -136,12 +136,12 @@ def show(
 
 def _shorter(screen: Screen) -> Iterator[Screen]:
     """``screen`` with ever fewer rows of changes; when few are left, with more families of operators in one row; at
-    last without the states, which are a second account.
+    last without the states, which are a second account, and without changes.
     """
     yield from (replace(screen, rows=rows) for rows in range(screen.rows - 1, FEW_ROWS - 1, -1))
     merged = replace(screen, small_family=SMALL_FAMILY)
     yield from (replace(merged, rows=rows) for rows in range(FEW_ROWS, LEAST_ROWS - 1, -1))
-    yield from (replace(screen, states=False, rows=rows) for rows in range(FEW_ROWS, LEAST_ROWS - 1, -1))
+    yield from (replace(screen, states=False, rows=rows) for rows in range(FEW_ROWS, -1, -1))
 
 
 def _caution_line(comparison: Comparison, unlike: bool) -> list[RenderableType]:
