@@ -88,12 +88,12 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
                     start, following = int(profile.leaves.longest_at[row]), int(profile.leaves.following[row])
                     text = match_name(profile.names[following]) if following >= 0 else ""
                     longest[r, position] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
-    columns = np.zeros((len(AMOUNTS), len(traces.runs), len(index.keys)))
+    amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.keys)))
     for r, leaf, values in sums:
-        columns[:, r, leaf] += values
+        amounts[:, r, leaf] += values
     counts = [len(steps[run.name]) for run in traces.runs]
-    columns /= np.maximum(counts, 1)[:, None]
-    return SetLeaves(list(index.keys), *columns, steps=counts, longest=longest)
+    path, total, count = amounts / np.maximum(counts, 1)[:, None]
+    return SetLeaves(list(index.keys), path, total, count, counts, longest)
 
 
 @dataclass(frozen=True)

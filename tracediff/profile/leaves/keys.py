@@ -76,7 +76,8 @@ class Sources:
     def waits(self) -> NDArray[np.bool_]:
         """bool[n] by position in the ops lane: calls that may wait for the GPU."""
         trace, rows = self.context.trace, self.context.lanes["ops"].rows
-        return trace.named(may_wait, rows) & (trace.category[rows] != cat.CPU_OP)
+        waits: NDArray[np.bool_] = trace.named(may_wait, rows) & (trace.category[rows] != cat.CPU_OP)
+        return waits
 
     @cached_property
     def scopes(self) -> tuple[Painting, Int64, Int64]:
@@ -157,5 +158,5 @@ def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
         number = first + sum(map(len, names)) + np.arange(len(outermost))
         painting = overlaid(painting, painted(spans.start, spans.end, number))
         kinds.append(np.full(len(outermost), kind))
-        names.append(trace.name[outermost] if kind == COMPILING else np.full(len(outermost), -1))
+        names.append(trace.name[outermost].astype(np.int64) if kind == COMPILING else np.full(len(outermost), -1))
     return painting, np.concatenate(kinds), np.concatenate(names).astype(np.int64)

@@ -121,8 +121,10 @@ def _of_operators(sources: Sources) -> tuple[Totals, Totals]:
         count=np.ones(len(begun), np.int8),
     )
     start, end, position = pieces(ops, divided & ~sources.waits)
-    outside = np.flatnonzero(scopes.rows_at(start) < 0)
-    return within, _cut(start[outside], end[outside], ops.rows[position[outside]], edges)
+    piece, held, ns = cut(start, end, scopes.times)
+    outside = np.flatnonzero(scopes.rows[held] < 0)
+    piece, begin, ns = piece[outside], np.maximum(start[piece], scopes.times[held])[outside], ns[outside]
+    return within, _cut(begin, begin + ns, ops.rows[position[piece]], edges)
 
 
 def _cut(start: Int64, end: Int64, source: Int64, edges: Int64, *, counted: bool = False) -> Totals:

@@ -27,7 +27,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     totals = [*waiting, *in_period(sources, path)]
     leaf_of, keys = sources.keys(_others(sources, [parts.source, *(t.source for t in totals)]), work)
     leaves = len(keys["kind"])
-    cell_of = [step * leaves + leaf_of[source] for step, source in ((p.step, p.source) for p in (parts, *totals))]
+    cell_of = [parts.step * leaves + leaf_of[parts.source], *(t.step * leaves + leaf_of[t.source] for t in totals)]
     cells = np.arange(len(context.steps) * leaves)
     if len(cells) > MOST_EMPTY * sum(map(len, cell_of)):  # many steps with leaves of their own
         cells = np.unique(np.concatenate(cell_of))

@@ -110,7 +110,7 @@ def by_depth(lane: Lane) -> list[Int64]:
     """The positions in ``lane`` at each depth, from the roots on."""
     depth = lane.depth.astype(np.int16)  # below MOST_DEPTH; narrow numbers are sorted in linear time
     order = np.argsort(depth, kind="stable")
-    return group_rows(depth[order], order)
+    return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if len(order) else []
 
 
 def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64]:
