@@ -22,6 +22,7 @@ CASES = [
     ("one kernel slower", "vllm_graph_mi300"),
     ("an operator added", "bertsmall_mi300"),
     ("an operator removed", "falconsai_mi300"),
+    ("an operator removed", "transformer_h100_run1"),
     ("one long call", "transformer_h100_run1"),
     ("one long call", "dlrm_8ranks"),
     ("one stretch of Python", "bertsmall_h100"),
@@ -96,3 +97,9 @@ def test_names_changed_alike_leave_the_tree_as_it_is():
     sides = [bench.loaded(trace, plant.renamed(events)) for events in (trace.events, trace.apply(planted.change))]
     assert plant.renamed(trace.events) != trace.events
     assert bench.shape(compare_sets(*sides, force=True)) == bench.shape(comparison)
+
+
+def test_an_operator_that_is_gone_is_one_line():
+    comparison, _, _ = compared("transformer_h100_run1", "an operator removed")
+    (cause,) = comparison.explanation.causes
+    assert (cause.effect, cause.test_us) == ("presence", 0)

@@ -96,10 +96,14 @@ def _stands_for(node: Node, counting: list[Node]) -> bool:
     effect, share = node.main_effect
     if effect == "amount" and share >= TOLD and movement <= CANCELS * abs(node.work):
         return True
-    largest = max(abs(child.work) for child in children)
-    if (node.depth == 1 and node.label in (GPU, OPERATORS)) or largest >= TOLD * movement:
+    if node.depth == 1 and node.label in (GPU, OPERATORS):
         return False
-    if node.total.all() and len(counting) > 1:
+    if not node.total.all():  # one side has none of it
+        return True
+    largest = max(abs(child.work) for child in children)
+    if largest >= TOLD * movement:
+        return False
+    if len(counting) > 1:
         predicted = node.work / float(node.total.sum())
         off = sum(abs(child.work - predicted * float(child.total.sum())) for child in children)
         if off <= UNIFORM * movement:
