@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.matching.match import PLACED_AS
 from tracediff.diff.preflight import Reason
-from tracediff.explain.facts import AS_OFTEN, OTHER_PROGRAM, WORK_DIFFERS, Fact
+from tracediff.explain.facts import AS_OFTEN, OTHER_PROGRAM, REWRITTEN, WORK_DIFFERS, Fact
 from tracediff.explain.reasons import changed_input
 from tracediff.formatting import percent, plural
 from tracediff.profile.kernels.families import OTHER
@@ -38,7 +38,9 @@ REPLACED = 0.1
 
 def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
     """The cautions operators, workload, missing-work, dtype, outside-steps and slowest-rank."""
-    differing = [reason for fact in facts if (reason := _of_fact(fact))]
+    has_steps = not (comparison.control.whole_file or comparison.test.whole_file)
+    judged = [fact for fact in facts if not (has_steps and fact.code == AS_OFTEN and fact.ratio > 1)]  # added work
+    differing = [reason for fact in judged if (reason := _of_fact(fact))]
     return [
         *differing,
         *([] if any(reason.code == "workload" for reason in differing) else _missing(comparison)),
@@ -51,7 +53,7 @@ def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
 def _of_fact(fact: Fact) -> Reason | None:
     """The caution that a fact is; the fact itself has the figures."""
     values = fact.control, fact.test
-    if fact.code == OTHER_PROGRAM:
+    if fact.code in (OTHER_PROGRAM, REWRITTEN):
         return Reason("operators", "another program, or rewritten code", *values)
     if fact.code == WORK_DIFFERS:
         return Reason("workload", "other amounts of work: compare equal workloads, or times per sample", *values)

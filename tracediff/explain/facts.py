@@ -19,7 +19,8 @@ from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
 from tracediff.profile.leaves.keys import COMPILER, LOADER
 from tracediff.runtimes import is_graph_launch
 
-WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN, NOT_STEADY = "work-differs", "other-program", "as-often", "not-steady"
+WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
+AS_OFTEN, NOT_STEADY = "as-often", "not-steady"
 
 DIFFERS = 0.05
 """Logarithm of a ratio of amounts from which it is another amount."""
@@ -48,13 +49,14 @@ class Fact:
 
     Attributes:
         code: stable short name, listed in docs/explanation.md. text: what differs, in one sentence without a full stop.
-        control, test: the two values, as text.
+        control, test: the two values, as text. ratio: how much more test does, 1 where that is no number.
     """
 
     code: str
     text: str
     control: str = ""
     test: str = ""
+    ratio: float = 1.0
 
     @property
     def is_other_work(self) -> bool:
@@ -95,7 +97,7 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         unit = max(by_unit, key=lambda u: by_unit[u])
         known_part = f"{percent(part)} of the {WORDS[label]} has a known amount"
         text = f"the work differs: {times(exp(median))} × the {unit} (median; {known_part})"
-        out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median))))
+        out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
 
@@ -126,11 +128,24 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     values = [f"{n:g} calls" for n in calls]
     if agree >= SAME_PROGRAM and abs(log(factor)) > DIFFERS:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
-        return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values)]
+        return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     most = sorted(names, key=lambda n: (-abs(outer[1].get(n, 0) - outer[0].get(n, 0)), n))[:EXAMPLES]
     examples = ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
     share = f"{percent(common(outer))} of the operator calls ({counts(*calls)}) are common"
+    if _does_as_much(leaves):
+        return [Fact(REWRITTEN, f"rewritten code for as much work: {share}; {examples}", *values)]
     return [Fact(OTHER_PROGRAM, f"another program, or rewritten code: {share}; {examples}", *values)]
+
+
+def _does_as_much(leaves: Leaves) -> bool:
+    """Whether enough of the work is known, and is as much on both sides."""
+    total = np.maximum(leaves.total, leaves.path)
+    is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
+    known = is_work & (leaves.ratio > 0) & ~np.isin(leaves.unit, NO_MEASURE)
+    weights = logarithmic_mean(total[0, known], total[1, known])
+    effects = weights * np.log(leaves.ratio[known].astype(float))
+    enough = total[:, known].sum() >= WIDESPREAD * total[:, is_work].sum() > 0
+    return bool(enough and np.abs(effects).sum() <= DIFFERS * weights.sum())
 
 
 def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:

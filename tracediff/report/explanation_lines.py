@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
 from tracediff.explain.wording import exposure_label
-from tracediff.formatting import Unit
-from tracediff.report.explanation_terminal import CLOSED, ITS_TIME, THE_STEP, WHY, because, sentence, unit_of
+from tracediff.formatting import Unit, time_unit
 
-HEADS = (WHY, ITS_TIME, THE_STEP)
+HEADS = WHY, ITS_TIME, THE_STEP = "Why", "its time", "the step"
+"""Heads of the columns: what changed, all of its time in the period, its part of the step's change."""
+CLOSED = "0 ns unexplained"
 IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
 
@@ -50,7 +51,7 @@ def explanation_table(found: Explanation) -> ExplanationTable:
     """The facts, the causes in their order, exposure and rest where they are not 0, and the step."""
     unit = unit_of(found)
     others = (
-        (exposure_label(found.exposure_us, abs(found.change_us)), sum(found.exposure_us.values())),
+        (exposure_label(found.exposure_us, found.scale_us), sum(found.exposure_us.values())),
         ("rest", found.rest_us),
     )
     lines = [_of_cause(cause, unit) for cause in found.causes]
@@ -67,6 +68,24 @@ def explanation_table(found: Explanation) -> ExplanationTable:
     return ExplanationTable(
         facts=tuple(sentence(fact.text) for fact in found.facts), unit=unit.name, lines=tuple(lines), total=total
     )
+
+
+def unit_of(found: Explanation) -> Unit:
+    """The unit in which the smallest line still has digits."""
+    largest = max(float(ns) / 1000 for ns in found.root.path)
+    small = time_unit([largest / 20])
+    return Unit(small.name, small.size, 1 if largest >= 100 * small.size else 2)
+
+
+def because(cause: Cause) -> str:
+    """What happened and why, in one line."""
+    tested = "" if cause.significance.result in ("untested", "faster", "slower") else "not significant"
+    return "; ".join(filter(None, (cause.what, *(reason.text for reason in cause.reasons), tested)))
+
+
+def sentence(text: str) -> str:
+    """``text`` with a capital letter."""
+    return text[:1].upper() + text[1:]
 
 
 def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:

@@ -21,7 +21,7 @@ from tracediff.formatting import (
 from tracediff.git import HASH
 from tracediff.history.explain import Explanation
 from tracediff.history.series import Point, Series
-from tracediff.report.explanation_terminal import because
+from tracediff.report.explanation_lines import because
 from tracediff.report.plain_table import Table
 
 SHORT = 9

@@ -105,7 +105,7 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
     parts += [*_health_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
     if not comparison.was_refused:
-        parts.append(Why(comparison))
+        parts.append(Why(comparison, screen.verbose))
         small = SMALL_STATE if brief else sections.SMALL_STATE
         parts += [_step_table(comparison, small, screen.small_family)] if screen.states else []
         parts += _work(comparison, screen) if screen.rows else []
@@ -146,7 +146,7 @@ def _shorter(screen: Screen) -> Iterator[Screen]:
 
 def _caution_line(comparison: Comparison, unlike: bool) -> list[RenderableType]:
     title = "Not like for like" if unlike else "Caution"
-    return _in_a_line(title, [r.short for r in sections.cautions(comparison)])
+    return _in_a_line(title, list(dict.fromkeys(r.short for r in sections.cautions(comparison))))
 
 
 def _health_line(comparison: Comparison) -> list[RenderableType]:
@@ -172,12 +172,15 @@ class Why:
     """Why the step changed, as wide as there is room."""
 
     comparison: Comparison
+    verbose: bool
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """The facts and lines, for rich."""
         if self.comparison.explanation is not None:
             tested = is_tested(self.comparison)
-            yield from explanation(self.comparison.explanation, options.max_width, is_tested=tested)
+            yield from explanation(
+                self.comparison.explanation, options.max_width, is_tested=tested, verbose=self.verbose
+            )
 
 
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:

@@ -14,7 +14,6 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import group_rows
 
 LANES = {"ops": cat.OPS, "annotations": (cat.ANNOTATION,), "python": (cat.PYTHON,)}
 BLOCK = 1 << 16
