@@ -14,11 +14,11 @@ from statistics import median
 import pytest
 from collecting import ONCE, ROOT, SHORT, TRAIN, collect
 
-from tracediff.explain.compare import compare_sets
 from tracediff.diff.results import different_results
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
 from tracediff.ingest.manifest import read_collection, read_manifest
 from tracediff.load_options import LoadOptions
 from tracediff.report.collection import collection_table

@@ -1,14 +1,11 @@
 """Matched work with its instances merged."""
 
-from pathlib import Path
-
 import traces
 from build_trace import call, document, kernel, op, step, write
 from hypothesis import given
 from properties import examples
 from random_traces import trace_events
 
-import tracediff
 from tracediff.diff.module_instances import every_instance, outermost
 from tracediff.diff.views import Modules, summed_by
 from tracediff.diff.work_changes import work_changes

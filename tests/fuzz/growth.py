@@ -13,8 +13,8 @@ from build_trace import call, document, kernel, op, step
 from odd_values import text
 
 from fuzz.invariants import require
-from tracediff.explain.compare import compare_sets
 from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.report.to_json import to_json
 
 FEW, TIMES = 200, 4

@@ -117,7 +117,6 @@ def test_every_instruction_belongs_to_the_call_that_enqueued_its_program() -> No
 @needs_tpu
 def test_two_models_do_different_work_and_the_accounts_close() -> None:
     diff = tracediff.compare(str(CONTROL), str(TEST))
-    comparison = diff.comparison
     document = json.loads(diff.to_json())
     assert document["step_time"]["residual_us"] == document["gpu_time"]["residual_us"] == 0
     assert document["gpu_time"]["unattributed_us"] == 0

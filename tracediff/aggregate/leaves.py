@@ -27,7 +27,7 @@ class LeafKey(NamedTuple):
     """What tells a leaf from others; names are match names, empty where there is none.
 
     Attributes:
-        kind: one of leaves.keys.KINDS. work: of GPU events and of operators in files without GPU events, see `work_keys`.
+        kind: one of leaves.keys.KINDS. work: of GPU events and, in files without, of operators, see `work_keys`.
         name, op, root: see `LeafTable`.
     """
 

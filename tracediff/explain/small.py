@@ -25,8 +25,8 @@ ONE_SIDED = 1e-6
 
 def added_up(chains: Sequence[Chain], path: Floats, total: Floats, work: Floats) -> list[Ints]:
     """The leaves, each alone or with others that the tree need not tell apart: small ones of one parent with work on
-    the same sides, whose work and times change in the same direction. What is together changes by SMALL at most, so sums
-    over a parent's children, without regard to sign or not, stay as they are.
+    the same sides, whose work and times change in the same direction. What is together changes by SMALL at most, so
+    sums over a parent's children, without regard to sign or not, stay as they are.
 
     Args:
         chains: of each leaf. path, total: float64[2, l] ns per step. work: float64[l] ns, see `Effects`.
