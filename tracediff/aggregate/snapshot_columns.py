@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from tracediff.aggregate.snapshot_check import check, require_equal_lengths
-from tracediff.aggregate.snapshot_tables import PackedTable, pack_tables, unpack_table, unpack_tables
+from tracediff.aggregate.snapshot_tables import PackedTable, pack_tables, unpack_tables
 from tracediff.ingest.health import Note
 from tracediff.ingest.names import bounded
 from tracediff.ingest.source import TraceFile
@@ -27,7 +27,7 @@ P = TypeVar("P", bound="PackedOps | PackedCalls | PackedWork | PackedLeaves")
 DIFFERENCES = frozenset(
     (
         *("parent", "node", "step", "category", "name", "shapes", "types", "strides", "launch_shape", "order"),
-        *("op", "root", "following", "longest_at"),
+        *("op", "root", "following", "longest_at", "first_ns"),
     )
 )
 LEAF_NAMES = ("name", "op", "root", "following")
@@ -141,8 +141,6 @@ class PackedProfile(msgspec.Struct, frozen=True, kw_only=True):
     names: list[str]
     texts: list[str]
     events: dict[str, Annotated[int, msgspec.Meta(ge=1)]]
-    idle: PackedTable
-    copies: PackedTable
     tables: dict[str, PackedTable] = {}
 
 
@@ -169,7 +167,6 @@ def pack(profile: Profile) -> PackedProfile:
         names=list(profile.names),
         texts=list(profile.texts),
         events=profile.events,
-        **pack_tables({"idle": profile.idle, "copies": profile.copies}),
         tables=pack_tables(profile.tables),
     )
 
@@ -204,8 +201,6 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
         names=tuple(map(bounded, packed.names)),
         texts=tuple(packed.texts),
         events=packed.events,
-        idle=unpack_table("idle", packed.idle, len(packed.step_numbers)),
-        copies=unpack_table("copies", packed.copies, len(packed.step_numbers)),
         tables=unpack_tables(packed.tables, len(packed.step_numbers)),
     )
     check(profile)

@@ -18,9 +18,8 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.samples import Samples, family_samples, op_samples
 from tracediff.aggregate.set_table import SetTable
 from tracediff.aggregate.side import Side, side_of
-from tracediff.aggregate.tables import set_tables, table_average
+from tracediff.aggregate.tables import set_tables
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.profile.tables import table_schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +29,6 @@ class SetSummary:
     Attributes:
         traces: the set. side: what it was made of.
         steps, kernels, ops: the step account, what accompanies the kernel account, the operations.
-        idle: what the host does while no GPU works.
         tables: name → table, those that the set was loaded with.
     """
 
@@ -39,14 +37,13 @@ class SetSummary:
     steps: StepAverage
     kernels: KernelAverage
     ops: OpAverage
-    idle: SetTable
     tables: dict[str, SetTable]
 
     @property
     def denominators(self) -> tuple[int, ...]:
         """Of all accounts: whatever puts them on one scale needs a common multiple."""
         accounts = self.steps.denominator, self.kernels.denominator, self.ops.denominator
-        tables = (self.idle, *self.tables.values())
+        tables = self.tables.values()
         return *accounts, *(table.denominator for table in tables)
 
     def tree(self, gpu: bool) -> CallTree:
@@ -73,6 +70,5 @@ def summarise(traces: TraceSet) -> SetSummary:
         steps=steps,
         kernels=kernel_average(traces),
         ops=op_average(traces),
-        idle=SetTable(table_schema("idle"), *table_average(traces, "idle")),
         tables=tables,
     )

@@ -38,7 +38,6 @@ class Comparison:
         host_time: the self time of operators in groups if neither side has a GPU; else empty.
         trees, pairing: the call trees of both sides, and which calls are the same.
         families: the significance of the change of each family of work.
-        idle: what the host does while no GPU works, per state.
         unprofiled: the test of the steps without the profiler, where both sides have them.
         explanation: why the step changed; None if the comparison was refused.
         findings: facts and causes of the explanation as a list.
@@ -59,7 +58,6 @@ class Comparison:
     pairing: Pairing
     families: tuple[TestedFamily, ...]
     common_change: float
-    idle: TableDiff
     unprofiled: Unprofiled | None = None
     explanation: Explanation | None = None
     findings: tuple[Finding, ...] = ()

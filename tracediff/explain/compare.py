@@ -15,7 +15,7 @@ from tracediff.diff.groups import Matched, WorkTime, match_work
 from tracediff.diff.ops import compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, preflight
 from tracediff.diff.step_time import compare_step_time
-from tracediff.diff.table_changes import compare_table, compare_tables
+from tracediff.diff.table_changes import compare_tables
 from tracediff.diff.unprofiled import believing, judge_unprofiled
 from tracediff.diff.verdict import STEP, WHOLE_FILE, Judging, Verdict, judge, of_other_work, refused
 from tracediff.explain.cautions import cautions_of
@@ -138,7 +138,6 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
         pairing=matched.pairing,
         families=compare_families(by_family, judging.noise_floor),
         common_change=common,
-        idle=compare_table(control.idle, test.idle, scale),
         tables=compare_tables(control.tables, test.tables, scale),
     )
 

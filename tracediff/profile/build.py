@@ -26,7 +26,7 @@ from tracediff.profile.placement.graph_annotations import GRAPH_ANNOTATIONS
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.steps import Steps
 from tracediff.profile.selection import Selection
-from tracediff.profile.tables import build_tables, copies, idle
+from tracediff.profile.tables import build_tables, copies
 from tracediff.profile.timeline import build_timeline
 from tracediff.profile.work import empty_work, host_work, kernel_work, operator_keys
 from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
@@ -104,8 +104,6 @@ def build_profile(
         categories=tuple(trace.categories),
         names=tuple(trace.names),
         texts=(*texts, *launch_shapes, *threads),
-        idle=further.get("idle") or idle.table(context),
-        copies=further.get("copies") or copies.table(context),
         events={
             name: int(n)
             for name, n in zip(

@@ -315,7 +315,7 @@ class Profile:
         leaves: what each step waited for.
         categories, names, texts: the strings that codes index.
         events: all events of the file by category name.
-        idle, copies: the tables of these names, which every profile has. tables: the requested tables by name.
+        tables: the requested tables by name.
         collectives: its collective operations one by one, to be matched with those of other ranks; None if the table
             `collectives` was not requested.
         timeline: of the typical used step; None if read from a snapshot.
@@ -339,8 +339,6 @@ class Profile:
     categories: tuple[str, ...]
     names: tuple[str, ...]
     texts: tuple[str, ...]
-    idle: TableRows
-    copies: TableRows
     events: dict[str, int] = field(default_factory=dict)
     tables: dict[str, TableRows] = field(default_factory=dict)
     collectives: Collectives | None = None
@@ -353,7 +351,7 @@ class Profile:
 
     def table(self, name: str) -> TableRows | None:
         """The table called ``name``; None if it was not built."""
-        return {"idle": self.idle, "copies": self.copies}.get(name) or self.tables.get(name)
+        return self.tables.get(name)
 
     @property
     def has_gpu(self) -> bool:
