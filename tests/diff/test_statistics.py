@@ -139,6 +139,14 @@ def test_a_run_of_outliers_is_no_change():
         assert not found(estimated)
 
 
+def test_thousands_of_runs_are_judged():
+    rng = np.random.default_rng(5)
+    control, test = (np.log(rng.normal(mean, 0.02, 3000)).tolist() for mean in (1.0, 1.01))
+    found = estimate(control, test)
+    assert found.low < 0.01 < found.high
+    assert found.p < 1e-6
+
+
 def test_one_run_or_two_against_one_are_never_judged():
     for control, test in (([1.0], [2.0]), ([1.0], [2.0, 2.1]), ([1.0, 1.1], [2.0])):
         estimated = estimate(control, test)

@@ -15,6 +15,10 @@ LEAST_SD = 0.005
 LEVEL = 0.05
 POWER = 0.8
 BATCHES = 5
+MOST_PAIRS = 2_500
+"""Pairs of runs up to which their order is counted exactly; with more runs, means are normal, and the t test is exact
+enough.
+"""
 ENOUGH_RUNS = 5
 """Runs per side from which ranks are used, and from which pairs are."""
 LEAST_PREDICTED = 3
@@ -63,7 +67,7 @@ def estimate(
             if max(n, m) >= LEAST_PREDICTED and min(n, m) == 1
             else Estimate(median(test) - median(control) if n and m else 0.0)
         )
-    if min(n, m) >= ENOUGH_RUNS and _spread_alike(control, test):
+    if min(n, m) >= ENOUGH_RUNS and n * m <= MOST_PAIRS and _spread_alike(control, test):
         return _ranks(control, test)
     return _wider_t(control, test)
 
