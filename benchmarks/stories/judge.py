@@ -69,7 +69,7 @@ def judge(comparison: Comparison, truth: Truth, sign: int = 1) -> Verdict:
     ]
     if truth.fact:
         facts = {fact.code: fact for fact in explanation.facts}
-        told = truth.fact in facts
+        told = truth.fact in facts or (truth.fact == "other-program" and "rewritten" in facts)  # by what it does
         if told and truth.ratio != 1:
             ratio = float(re.sub(",", "", facts[truth.fact].test))
             told = 0.5 <= abs(ratio - 1) / abs(truth.ratio - 1) <= 1.5

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging
 
 LIMITS = "Limits"
-CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "shapes", "single-run")
+CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "single-run")
 """tracediff.diff.gate.config.STOPPING, which takes longer to import than --help may."""
 
 

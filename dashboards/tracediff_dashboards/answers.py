@@ -8,7 +8,7 @@ from typing import Any
 from dash import dcc, html
 
 from tracediff.diff.views import UNKNOWN
-from tracediff.explain.leaves import HOST
+from tracediff.explain.leaves import HOST, NOT_RECORDED
 from tracediff.formatting import change, signed_time
 from tracediff.profile.step_states import GPU_STATES, state_label
 from tracediff_dashboards import components
@@ -50,7 +50,7 @@ def _idle(context: PageContext) -> list[Any]:
     sentence = [f"{idle} per step; longest in the test: {state_label(most.name, has_gpu=False)}, "]
     sentence.append(_times(whole.us(most.control), whole.us(most.test)))
     host = whole.explanation and whole.explanation.root.children.get(HOST)
-    parts = [node for node in host.walk() if not node.children] if host else []
+    parts = [node for node in host.walk() if not node.children and node.label != NOT_RECORDED] if host else []
     if not parts:
         return sentence
     longest = max(parts, key=lambda node: (float(node.path[1]), float(node.path[0]), node.label))

@@ -24,7 +24,8 @@ HEAVY = ("gemm", "conv", "attention")
 """Families whose work is FLOPs, where the shapes tell them."""
 MOST = 0.9
 """Part of a side's time whose amount must be known."""
-TILE = re.compile(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
+NUMBER = re.compile(r"\d+")
+BLOCK_TILE = re.compile(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
 """Rows and columns of the tile that a block of a product computes."""
 COUNTED = ("op", "call", "sync")
 """Kinds of host leaves whose amount is their number of calls."""
@@ -139,7 +140,7 @@ def elements(shapes: str | None) -> int:
 
 def _grid(item: Item) -> tuple[int, int] | None:
     """(blocks, threads of a block)."""
-    numbers = [int(n) for n in re.findall(r"\d+", item.work.launch_shape or "")]
+    numbers = [int(n) for n in NUMBER.findall(item.work.launch_shape or "")]
     return (prod(numbers[:3]), prod(numbers[3:6])) if len(numbers) >= 6 else None
 
 
@@ -149,5 +150,5 @@ def _threads(item: Item) -> int | None:
 
 
 def _tiles(item: Item) -> int | None:
-    grid, tile = _grid(item), TILE.search(item.work.name)
+    grid, tile = _grid(item), BLOCK_TILE.search(item.work.name)
     return grid[0] * int(tile[1]) * int(tile[2]) if grid and tile else None

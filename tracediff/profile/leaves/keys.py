@@ -132,8 +132,11 @@ class Sources:
         kind, name = np.full(len(sources), PYTHON), np.full(len(sources), -1, np.int64)
         rows = np.flatnonzero(sources <= self.nothing)
         if len(rows) and len(context.lanes["python"].rows):
-            caller = outside_torch(trace, context.lanes["python"])[sources[rows]]
-            name[rows] = np.where(caller >= 0, trace.name[caller], -1)
+            row = sources[rows]
+            caller = outside_torch(trace, context.lanes["python"])[row]
+            is_python = np.append(trace.category == cat.PYTHON, False)[row]
+            caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
+            name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
         queues = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
         if len(queues):
             launch = context.gpu.launch[sources[queues] - self.queue]
