@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from dash import dcc, html
 
+from tracediff.diff.table_changes import TableRowDiff
 from tracediff.diff.views import UNKNOWN
-from tracediff.explain.leaves import HOST, NOT_RECORDED
 from tracediff.formatting import change, signed_time
 from tracediff.profile.step_states import GPU_STATES, state_label
 from tracediff_dashboards import components
 from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.rows import table_rows
+
+IDLE = "idle"
+"""The table that says what the host does in each state; a snapshot may lack it."""
 
 
 def answers(context: PageContext) -> Any:
@@ -49,13 +53,18 @@ def _idle(context: PageContext) -> list[Any]:
     most = max(states, key=lambda s: (s.test, s.control))
     sentence = [f"{idle} per step; longest in the test: {state_label(most.name, has_gpu=False)}, "]
     sentence.append(_times(whole.us(most.control), whole.us(most.test)))
-    host = whole.explanation and whole.explanation.root.children.get(HOST)
-    parts = [node for node in host.walk() if not node.children and node.label != NOT_RECORDED] if host else []
-    if not parts:
+    idle_rows = (row for table in whole.tables if table.schema.name == IDLE for row in table.rows)
+    host = _largest(row for row in idle_rows if row.key[0] == most.name.partition(":")[0])
+    if host is None:
         return sentence
-    longest = max(parts, key=lambda node: (float(node.path[1]), float(node.path[0]), node.label))
-    at = (float(ns) / 1000 for ns in longest.path)
-    return [*sentence, "; on the host the step waits longest for ", components.name(longest.label), f": {_times(*at)}"]
+    at = whole.us(host.control[0]), whole.us(host.test[0])
+    if not host.key[1]:
+        return [*sentence, f", where mostly nothing of the host is recorded: {_times(*at)}"]
+    return [*sentence, ", where the host is mostly in ", components.name(host.key[1]), f": {_times(*at)}"]
+
+
+def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
+    return max(rows, key=lambda row: (row.test[0], row.control[0]), default=None)
 
 
 def _link(context: PageContext, tab: str, row: str, children: Any) -> Any:

@@ -19,6 +19,7 @@ from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
 from tracediff.progress import Progress
+from tracediff_dashboards.answers import IDLE
 from tracediff_dashboards.sets import Sets
 
 MOST_SETS = 8
@@ -147,7 +148,8 @@ class Loader:
 
     def __init__(self, sets: Sets, options: LoadOptions | None = None) -> None:
         self.sets = sets
-        self.options = options or LoadOptions()
+        options = options or LoadOptions()
+        self.options = replace(options, tables=tuple(dict.fromkeys((*options.tables, IDLE))))
         self._loaded: LRUCache[str, TraceSet] = LRUCache(MOST_SETS)
         self._loads: dict[tuple[str, ...], Load] = {}
         self._lock = threading.Lock()
