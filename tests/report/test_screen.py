@@ -46,6 +46,8 @@ def test_a_pipe_is_not_cut(monkeypatch):
     assert "cunn_SoftMaxForward<8,bf16,float,bf16,SoftMaxForwardEpilogue> → cunn_SoftMaxForwardReg<" in softmax
     assert "TimesformerLayer[*]/TimeSformerAttention[*]/TimesformerSelfAttention" in softmax
     assert not any("…" in line for line in lines if "#" not in line)
+    (why,) = [line for line in lines if line.startswith("Why")]
+    assert why.index("its time") < 100  # beside the labels, however wide a pipe is
 
 
 @traces.needs_traces

@@ -18,6 +18,8 @@ FIGURES = 36
 """Columns that the times and the margins need."""
 LABEL_PART = 0.4
 """Part of the other columns that labels get beside what happened."""
+FOLDED = 80
+"""Columns of a label, however wide the screen or pipe."""
 MOST_LINES = 2
 """Lines of what happened to one cause; -v and every other output have all of it."""
 UNTESTED = "untested: fewer than 3 runs per side"
@@ -31,15 +33,20 @@ def explanation(found: Explanation, width: int, *, is_tested: bool, verbose: boo
         verbose: whole names and reasons.
     """
     shown = explanation_table(found)
+    labels = [printable(line.label) for line in shown.lines]
     beside, room = width >= WIDE, max(width - FIGURES, 1)
-    label_room = int(LABEL_PART * room) if beside else room
+    label_room = min(int(LABEL_PART * room), max(map(len, labels), default=0)) if beside else room
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=True)
-    table.add_column(WHY, width=label_room + 2 if beside else None, ratio=None if beside else 1, overflow="fold")
+    table.add_column(
+        WHY,
+        width=max(min(label_room, FOLDED), len(WHY)) + 2 if beside else None,
+        ratio=None if beside else 1,
+        overflow="fold",
+    )
     table.add_column(f"{ITS_TIME} ({shown.unit})", justify="right", no_wrap=True)
     table.add_column(THE_STEP, justify="right", no_wrap=True)
     if beside:
         table.add_column("" if is_tested else UNTESTED, ratio=1, overflow="fold", header_style="dim")
-    labels = [printable(line.label) for line in shown.lines]
     for line, label in zip(shown.lines, labels if verbose else shortened_pairs(labels, label_room), strict=True):
         reason = printable(line.because)
         most = MOST_LINES * (room - label_room if beside else room - 2)
