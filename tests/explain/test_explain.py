@@ -1,5 +1,7 @@
 """The explanation of traces whose answer is known by hand (µs in the events and in the explanation)."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from accounts import assert_closes
@@ -230,3 +232,12 @@ def test_the_logarithmic_mean_lies_between():
     assert logarithmic_mean(np.array([1.0, 2.0, 0.0]), np.array([1.0, 8.0, 5.0])).tolist() == pytest.approx(
         [1.0, 6 / np.log(4), 0.0]
     )
+
+
+def test_graph_breaks_of_one_side_are_a_fact():
+    samples = Path(__file__).parents[2] / "sample_traces" / "graph-breaks"
+    comparison = compare_sets(*load_sets([str(samples / "eager"), str(samples / "compile")]))
+    (fact,) = [fact for fact in comparison.explanation.facts if fact.code == "graph-breaks"]
+    assert fact.text.startswith("compile has 4 graph breaks: graph_breaks.py:46: ")
+    again = compare_sets(*load_sets([str(samples / "compile")] * 2), force=True)
+    assert "graph-breaks" not in {fact.code for fact in again.explanation.facts}

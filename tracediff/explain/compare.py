@@ -21,6 +21,7 @@ from tracediff.diff.verdict import STEP, WHOLE_FILE, Judging, Verdict, judge, of
 from tracediff.explain.cautions import cautions_of
 from tracediff.explain.explain import Compared, explain
 from tracediff.explain.explanation import Explanation
+from tracediff.explain.facts import graph_breaks
 from tracediff.explain.findings import findings_of
 from tracediff.runtimes import vendors_of
 
@@ -45,6 +46,8 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     if comparability.level == REFUSED and not force:
         return _refused(replace(comparison, comparability=comparability), summaries)
     explanation = explain(_compared(comparison, summaries, judging))
+    breaks = graph_breaks((comparison.control, comparison.test))
+    explanation = replace(explanation, facts=(*explanation.facts, *breaks))
     return replace(
         comparison,
         comparability=Comparability((*comparability.reasons, *cautions_of(comparison, explanation.facts))),

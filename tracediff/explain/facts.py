@@ -12,15 +12,16 @@ from math import exp, log
 import numpy as np
 
 from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.side import Side
 from tracediff.explain.effects import logarithmic_mean
 from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
-from tracediff.formatting import counts, percent
+from tracediff.formatting import counts, percent, plural
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
 from tracediff.profile.leaves.keys import COMPILER, LOADER
 from tracediff.runtimes import is_graph_launch
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
-AS_OFTEN, NOT_STEADY = "as-often", "not-steady"
+AS_OFTEN, NOT_STEADY, GRAPH_BREAKS = "as-often", "not-steady", "graph-breaks"
 
 DIFFERS = 0.05
 """Logarithm of a ratio of amounts from which it is another amount."""
@@ -67,6 +68,18 @@ class Fact:
 def facts_of(leaves: Leaves, trees: tuple[CallTree, CallTree], scale: float) -> tuple[Fact, ...]:
     """The facts, the weightiest first; ``scale`` is what sizes are judged against, in ns per step."""
     return (*_not_steady(leaves), *_program(leaves, trees), *_amounts(leaves, scale))
+
+
+def graph_breaks(sides: Sequence[Side]) -> tuple[Fact, ...]:
+    """graph-breaks: where the compiled code of a side ends its graph, if the sides differ in it."""
+    breaks = [side.graph_breaks or () for side in sides]
+    if breaks[0] == breaks[1]:
+        return ()
+    return tuple(
+        Fact(GRAPH_BREAKS, f"{side.label} has {plural(len(found), 'graph break')}: {'; '.join(found)}")
+        for side, found in zip(sides, breaks, strict=True)
+        if found
+    )
 
 
 def _amounts(leaves: Leaves, scale: float) -> list[Fact]:

@@ -16,7 +16,7 @@ WIDE = 110
 """Columns from which what happened is beside the line."""
 FIGURES = 36
 """Columns that the times and the margins need."""
-LABEL_PART = 0.4
+LABEL_PART = 0.5
 """Part of the other columns that labels get beside what happened."""
 FOLDED = 80
 """Columns of a label, however wide the screen or pipe."""
