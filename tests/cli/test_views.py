@@ -63,4 +63,4 @@ def test_a_familys_own_rules(tmp_path):
     rules.write_text('[[family]]\nname = "mine"\npatterns = ["^aten::mm$"]\n')
     text = run("compare", EAGER, COMPILED, "--families", str(rules), "--by", "family")
     assert any(line.strip().startswith("mine") for line in text.splitlines())
-    assert "op: mine" in run("compare", EAGER, COMPILED, "--families", str(rules))
+    assert "op: mine" in run("compare", EAGER, COMPILED, "--families", str(rules), "-v")

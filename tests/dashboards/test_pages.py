@@ -317,9 +317,9 @@ def test_the_flame_graph_lives_in_the_address_and_leads_to_the_tables(tab):
     assert other.page.is_checked("label:has-text('inverted') input")
     assert other.page.input_value(".flame select") == "host"
     assert other.page.input_value(".flame input[type=search]") == "relu"
-    app.page.go_back()
-    app.page.go_back()
-    app.page.go_back()
+    for _ in range(3):
+        app.page.go_back()
+        app.settle()
     app.page.wait_for_selector("#flame-row h2 >> text=aten::mm")
     app.page.click("#flame-row a >> nth=0")
     app.page.wait_for_selector("#details h2 >> text=aten::mm")
