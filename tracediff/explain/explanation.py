@@ -83,8 +83,3 @@ class Explanation:
     def change_us(self) -> float:
         """Of the step."""
         return self.root.change / 1000
-
-    @property
-    def works_alike(self) -> bool:
-        """Whether both sides do the same work, as far as is known: else "faster" is not said of the step alone."""
-        return not any(fact.is_other_work for fact in self.facts)
