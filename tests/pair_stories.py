@@ -16,7 +16,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
 from tracediff.explain.wording import exposure_label
-from tracediff.report.text import headline
+from tracediff.present.sentences import headline
 
 FIRST = 3
 """Lines that are read first."""

@@ -30,9 +30,9 @@ from tracediff.formatting import (
     time,
     time_unit,
 )
+from tracediff.present.sentences import headline
 from tracediff.report.page.html_sections import step_table
 from tracediff.report.page.tables import tables
-from tracediff.report.text import headline
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_terminal import render
 

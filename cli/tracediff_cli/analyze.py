@@ -13,7 +13,7 @@ from tracediff_cli.option_groups import INSTEAD, ChartFolder, GroupedCommand, Ou
 
 if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet
-    from tracediff.report.plain_table import Table
+    from tracediff.present.plain_table import Table
 
 
 @click.command(cls=GroupedCommand)
@@ -113,8 +113,8 @@ def analyze(
 def _hta_tables(traces: TraceSet, names: list[str], top: int | None) -> list[Table]:
     """HTA's analyses ``names`` as tables; an analysis that is unavailable is a title without rows."""
     from tracediff.hta import SECTIONS, sections
+    from tracediff.present.plain_table import Table
     from tracediff.report.frames import frame_table
-    from tracediff.report.plain_table import Table
 
     tables = []
     for section in sections(traces, list(SECTIONS) if "all" in names else [name.strip() for name in names]):

@@ -56,7 +56,7 @@ def memory(
     from tracediff.memory.account import account_of
     from tracediff.memory.difference import difference
     from tracediff.memory.snapshot import read_snapshot
-    from tracediff.report.memory_text import account_text, difference_text
+    from tracediff.present.memory import account_text, difference_text
     from tracediff.write import write_text
 
     accounts = [account_of(read_snapshot(path)) for path in (control, test) if path is not None]

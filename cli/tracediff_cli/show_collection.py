@@ -19,12 +19,14 @@ def show_collection(out: Path, json_file: str | None = None, markdown_file: str 
     files = {"--json": json_file, "--markdown": markdown_file}
     outputs = [Output(option, path) for option, path in files.items() if path is not None]
     check_outputs(outputs, map(str, (*out.glob("collection.json"), *out.glob("*/"))))
-    from tracediff.report.collection import collection_table
+    from tracediff.collected.variants import collection_table
     from tracediff.write import write_text
 
     table = collection_table(out)
     if json_file:
-        write_text(json_file, table.to_json())
+        from tracediff.report.collection_json import to_json
+
+        write_text(json_file, to_json(table))
     if markdown_file:
         from tracediff.report.collection_markdown import to_markdown
 

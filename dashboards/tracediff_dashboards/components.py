@@ -12,14 +12,14 @@ from tracediff.charts.marks_text import marks_text
 from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import counts, time_unit
-from tracediff.report import sections
+from tracediff.present import sections
 from tracediff.report.page.figures import remove_title
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tracediff.diff.comparison import Comparison
-    from tracediff.report.sections import Row
+    from tracediff.present.sections import Row
     from tracediff_dashboards.page_context import PageContext
 
 LONGEST = 600

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from tracediff.collected.variants import VariantRow
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import read_manifest
-from tracediff.report.collection import VariantRow
-from tracediff.report.collection_text import notes_of
+from tracediff.present.collection import notes_of
 
 torch = pytest.importorskip("torch")
 

@@ -8,13 +8,13 @@ from collecting import ONCE, collect
 
 from tracediff.collect.driver import Collection
 from tracediff.collect.variant import parse_variant
+from tracediff.collected.variants import VariantRow, collection_table
 from tracediff.diff.results import different_results, not_finite
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.manifest import Computed, Manifest, Results, read_collection, read_manifest
-from tracediff.report.collection import VariantRow, collection_table
+from tracediff.present.collection import notes_of
 from tracediff.report.collection_markdown import to_markdown
-from tracediff.report.collection_text import notes_of
 
 pytestmark = pytest.mark.torch
 

@@ -12,8 +12,8 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.matrix import against_control
 from tracediff.formatting import PERCENT
+from tracediff.present.sentences import asides, headline
 from tracediff.report.matrix import rows
-from tracediff.report.text import asides, headline
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces/vit"
 

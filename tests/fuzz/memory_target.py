@@ -13,8 +13,8 @@ from fuzz.invariants import require
 from tracediff.memory.account import account_of
 from tracediff.memory.difference import difference
 from tracediff.memory.snapshot import read_snapshot
+from tracediff.present.memory import difference_text
 from tracediff.report.memory_json import to_json
-from tracediff.report.memory_text import difference_text
 
 
 def _whole() -> dict[str, object]:

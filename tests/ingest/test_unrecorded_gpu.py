@@ -7,8 +7,8 @@ from build_trace import call, document, kernel, op, step, write
 
 import tracediff
 from tracediff.analysis.analyze import analyze_set
+from tracediff.present.sentences import facts
 from tracediff.report.analysis.tables import head
-from tracediff.report.text import facts
 
 LAUNCHES = [
     event

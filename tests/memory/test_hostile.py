@@ -22,7 +22,7 @@ from tracediff.errors import TracediffError
 from tracediff.memory.account import account_of
 from tracediff.memory.plain_pickle import load_plain
 from tracediff.memory.snapshot import read_snapshot
-from tracediff.report.memory_text import account_text
+from tracediff.present.memory import account_text
 
 GOOD = snapshot([segment(0, 4096, block(0, 512, stack=frames()))], [*alloc(600, 9, frames()), *alloc(1600, 9)])
 MB = 1 << 20

@@ -10,7 +10,7 @@ from nsys_file import write_nsys
 from tracediff_cli.group import cli
 
 from tracediff.ingest.health import LONGEST, Note, Notes
-from tracediff.report.sections import MOST_NOTES
+from tracediff.present.sections import MOST_NOTES
 
 MANY = 300
 

@@ -20,8 +20,8 @@ import tracediff
 from tracediff.errors import TracediffError
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.times import MISSING
+from tracediff.present.explanation_lines import explanation_table
 from tracediff.report import perfetto_step
-from tracediff.report.explanation_lines import explanation_table
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 PAIRS = [

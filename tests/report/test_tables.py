@@ -6,12 +6,12 @@ from build_trace import call, document, kernel, memory, op, step, write
 from rich.console import Console
 
 import tracediff
+from tracediff.collected.variants import CollectionTable, VariantRow
+from tracediff.present.plain_table import Table
+from tracediff.present.tables import comparison_tables, control_and_test
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.report.analysis.tables import tables_of
-from tracediff.report.collection import CollectionTable, VariantRow
 from tracediff.report.collection_markdown import to_markdown as collection_markdown
-from tracediff.report.plain_table import Table
-from tracediff.report.table import comparison_tables, control_and_test
 from tracediff.report.table_markdown import to_markdown
 from tracediff.report.table_terminal import to_rich
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracediff.errors import TracediffError, did_you_mean
+from tracediff.present.tables import table_columns
 from tracediff.profile.tables import table_schema
-from tracediff.report.table import table_columns
 from tracediff.write import write_text
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from tracediff.api.diff import Diff
 from tracediff.api.frames import frame_of, written
 from tracediff.diff.gate.judge import Gate
 from tracediff.explain.matrix import Cell
+from tracediff.present.check import sentence
 from tracediff.report import check_json, check_junit, check_markdown, matrix, matrix_json
-from tracediff.report.check_text import sentence
 from tracediff.report.to_json import plain
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.errors import printable
-from tracediff.report.check_text import explanation, sentence, subject
+from tracediff.present.check import explanation, sentence, subject
 
 LEVELS = {REGRESSION: "error", INCONCLUSIVE: "warning", WAIVED: "notice"}
 MOST = 10

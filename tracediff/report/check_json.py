@@ -19,8 +19,8 @@ from tracediff.diff.gate.judge import (
 from tracediff.diff.gate.limits import FACTORS
 from tracediff.diff.gate.waivers import Waiver
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.present.check import explanation, sentence
 from tracediff.report import json_types
-from tracediff.report.check_text import explanation, sentence
 from tracediff.report.json_text import json_text, one_of
 from tracediff.report.to_json import reasons_of, tables_of, verdict_of
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as xml
 
 from tracediff.diff.gate.judge import INCONCLUSIVE, REGRESSION, Gate, Judged
 from tracediff.errors import printable
-from tracediff.report.check_text import explanation, sentence
+from tracediff.present.check import explanation, sentence
 
 SUITE = "tracediff check"
 

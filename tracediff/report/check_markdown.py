@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tracediff.diff.gate.judge import PASS, Gate, Judged
 from tracediff.formatting import counts, time_unit
-from tracediff.report import sections
-from tracediff.report.check_text import (
+from tracediff.present import sections
+from tracediff.present.check import (
     bound,
     change,
     cut,
@@ -19,9 +19,9 @@ from tracediff.report.check_text import (
     sentence,
     subject,
 )
+from tracediff.present.sentences import different_work, facts, headline
 from tracediff.report.escape import escaped
 from tracediff.report.step_markdown import step_lines
-from tracediff.report.text import different_work, facts, headline
 
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
 MOST_LIMITS = 40

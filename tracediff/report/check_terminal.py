@@ -9,8 +9,8 @@ from rich.text import Text
 
 from tracediff.diff.gate.judge import Gate
 from tracediff.errors import printable
-from tracediff.report import sections
-from tracediff.report.check_text import (
+from tracediff.present import sections
+from tracediff.present.check import (
     bound,
     change,
     explanation,
@@ -21,8 +21,8 @@ from tracediff.report.check_text import (
     sentence,
     subject,
 )
+from tracediff.present.sentences import different_work, facts, headline
 from tracediff.report.table_terminal import print_screen
-from tracediff.report.text import different_work, facts, headline
 
 STYLES = {
     "pass": "green",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tracediff.collected.variants import CollectionTable
 from tracediff.formatting import percent
-from tracediff.report.collection import CollectionTable
-from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, notes_of, title
-from tracediff.report.compile_stages import stage_lines
+from tracediff.present.collection import HEAD, cells_of, formats_of, heads, notes_of, title
+from tracediff.present.compile_stages import stage_lines
 from tracediff.report.escape import escaped
 
 

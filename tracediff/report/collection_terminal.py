@@ -6,11 +6,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tracediff.collected.variants import CollectionTable
 from tracediff.errors import printable
-from tracediff.report.collection import CollectionTable
-from tracediff.report.collection_text import HEAD, cells_of, formats_of, heads, notes_of, title
-from tracediff.report.compile_stages import stage_lines
-from tracediff.report.fx_nodes import fx_lines
+from tracediff.present.collection import HEAD, cells_of, formats_of, fx_lines, heads, notes_of, title
+from tracediff.present.compile_stages import stage_lines
 from tracediff.report.table_terminal import print_screen
 
 DROPPED_FIRST = ("runs", "IQR", "items/s", "warm", "build", "ops", "profiler", "peak")

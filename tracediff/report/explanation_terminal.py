@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
-from tracediff.report.explanation_lines import ITS_TIME, THE_STEP, WHY, ExplanationLine, explanation_table
+from tracediff.present.explanation_lines import ITS_TIME, THE_STEP, WHY, ExplanationLine, explanation_table
 from tracediff.report.shorten import shortened_pairs
 
 WIDE = 110

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.report.plain_table import Table
+from tracediff.present.plain_table import Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from tracediff.history.explain import ExplainedSeries, Explanation
 from tracediff.history.series import Point, Series
-from tracediff.report.history_text import cause_text
+from tracediff.present.history import cause_text
 from tracediff.report.json_text import json_text
 
 Microseconds = Annotated[float, Meta(description="µs per step")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracediff.history.explain import ExplainedSeries
+from tracediff.present.history import ChangeText, change_texts, commits_table, noise_line, series_title
 from tracediff.report.escape import escaped
-from tracediff.report.history_text import ChangeText, change_texts, commits_table, noise_line, series_title
 from tracediff.report.table_markdown import to_markdown as table_lines
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from tracediff.errors import printable
 from tracediff.history.bisect import Bisected
 from tracediff.history.explain import ExplainedSeries
-from tracediff.report.history_text import (
+from tracediff.present.history import (
     ChangeText,
     bisect_command,
     cause_text,

@@ -11,16 +11,16 @@ from typing import Any
 
 import msgspec
 
+from tracediff.present.tables import column_key
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.analysis.json_types import ProfileDocument
 from tracediff.report.check_json import CheckDocument
-from tracediff.report.collection import TableDocument
+from tracediff.report.collection_json import TableDocument
 from tracediff.report.history_json import HistoryDocument
 from tracediff.report.json_types import DiffDocument
 from tracediff.report.matrix_json import MatrixDocument
 from tracediff.report.memory_json import MemoryDocument
-from tracediff.report.table import column_key
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DOCUMENTS = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tracediff.present.memory import MemoryText
 from tracediff.report.escape import escaped
-from tracediff.report.memory_text import MemoryText
 from tracediff.report.table_markdown import to_markdown as table_lines
 
 

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from tracediff.errors import printable
-from tracediff.report.memory_text import MemoryText, Section
+from tracediff.present.memory import MemoryText, Section
 from tracediff.report.table_terminal import print_screen, to_rich
 
 

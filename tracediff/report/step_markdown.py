@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import time_unit
-from tracediff.report import sections
+from tracediff.present import sections
 from tracediff.report.bars import bars
 from tracediff.report.escape import escaped
 

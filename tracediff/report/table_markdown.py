@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tracediff.present.plain_table import LONGEST, Table, no_rows_shown
 from tracediff.report.escape import escaped
-from tracediff.report.plain_table import LONGEST, Table, no_rows_shown
 
 
 def to_markdown(table: Table) -> list[str]:

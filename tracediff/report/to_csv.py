@@ -9,10 +9,10 @@ from typing import Any
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.tree import merge_trees
+from tracediff.present.tables import table_columns
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated
 from tracediff.report.escape import csv_cell
-from tracediff.report.table import table_columns
 from tracediff.report.to_json import document, plain
 
 STATE_COLUMNS = ("name", "control_us", "test_us", "delta_us")

@@ -19,11 +19,11 @@ from tracediff.diff.unprofiled import Unprofiled
 from tracediff.diff.verdict import Verdict
 from tracediff.explain.findings import Finding
 from tracediff.ingest.health import Note
+from tracediff.present.tables import row_object
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report import json_types
 from tracediff.report.explanation_json import explanation_of
 from tracediff.report.json_text import json_text
-from tracediff.report.table import row_object
 from tracediff.runtimes import DEVICE_CATEGORIES
 
 

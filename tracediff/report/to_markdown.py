@@ -7,14 +7,14 @@ from urllib.parse import quote
 
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import counts, time_unit
-from tracediff.report import sections
+from tracediff.present import sections
+from tracediff.present.explanation_lines import HEADS, ExplanationLine, explanation_table
+from tracediff.present.sections import Row
+from tracediff.present.sentences import asides, facts, headline
+from tracediff.present.tables import comparison_tables
 from tracediff.report.escape import escaped
-from tracediff.report.explanation_lines import HEADS, ExplanationLine, explanation_table
-from tracediff.report.sections import Row
 from tracediff.report.step_markdown import step_lines
-from tracediff.report.table import comparison_tables
 from tracediff.report.table_markdown import to_markdown as table_lines
-from tracediff.report.text import asides, facts, headline
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts below the tables if images are requested."""

@@ -15,9 +15,9 @@ from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import plural
+from tracediff.present.explanation_lines import explanation_table
 from tracediff.profile.model import Timeline
 from tracediff.profile.step_states import state_label
-from tracediff.report.explanation_lines import explanation_table
 from tracediff.report.perfetto_step import (
     Event,
     Ids,

@@ -18,15 +18,15 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Modules
 from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
-from tracediff.report import sections
+from tracediff.present import sections
+from tracediff.present.next_command import next_command
+from tracediff.present.plain_table import no_rows_shown
+from tracediff.present.sections import ALL_MODULES, Row
+from tracediff.present.sentences import asides, different_work, facts, headline, is_tested
+from tracediff.present.tables import comparison_tables
 from tracediff.report.bars import Bars, bars
 from tracediff.report.explanation_terminal import explanation
-from tracediff.report.next_command import next_command
-from tracediff.report.plain_table import no_rows_shown
-from tracediff.report.sections import ALL_MODULES, Row
-from tracediff.report.table import comparison_tables
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.text import asides, different_work, facts, headline, is_tested
 from tracediff.report.work_terminal import WorkTable
 
 BESIDE_NAMES = 64

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from tracediff.errors import printable
 from tracediff.formatting import counts, time_unit
+from tracediff.present.sections import WorkRow
 from tracediff.report.bars import BAR, bars
-from tracediff.report.sections import WorkRow
 from tracediff.report.shorten import cut_left, shortened, shortened_pairs
 
 GAP, INDENT = 2, 2

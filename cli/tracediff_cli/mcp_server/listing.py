@@ -16,7 +16,7 @@ from tracediff.errors import TracediffError, printable
 from tracediff.formatting import size
 from tracediff.ingest.discover import find_traces, rank_in_name, worker_of
 from tracediff.ingest.source import TraceFile, open_trace, stored_sizes
-from tracediff.report.plain_table import Table
+from tracediff.present.plain_table import Table
 from tracediff.report.table_terminal import print_screen, to_rich
 from tracediff.set_folder import SetFolder
 

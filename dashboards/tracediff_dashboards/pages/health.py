@@ -7,7 +7,7 @@ from typing import Any
 from dash import html
 
 from tracediff.errors import printable
-from tracediff.report import sections
+from tracediff.present import sections
 from tracediff.report.page.html import versions
 from tracediff.report.page.html_sections import set_facts
 from tracediff_dashboards import components

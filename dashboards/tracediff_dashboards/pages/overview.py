@@ -10,10 +10,10 @@ from dash import dcc, html
 from tracediff import charts
 from tracediff.errors import printable
 from tracediff.formatting import plural
-from tracediff.report import sections
-from tracediff.report.explanation_lines import HEADS, explanation_table
+from tracediff.present import sections
+from tracediff.present.explanation_lines import HEADS, explanation_table
+from tracediff.present.sentences import asides, facts, headline
 from tracediff.report.page.html_sections import interval
-from tracediff.report.text import asides, facts, headline
 from tracediff_dashboards import components, rows
 from tracediff_dashboards.answers import answers
 from tracediff_dashboards.page_context import PageContext

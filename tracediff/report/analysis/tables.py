@@ -12,11 +12,11 @@ from tracediff.analysis.shares import Operation, Share
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.formatting import PERCENT, count, percent, plural, time, time_unit
 from tracediff.ingest.unread import shortened, unread_devices
+from tracediff.present.plain_table import Table
+from tracediff.present.sections import BY_TITLES, SMALL_FAMILY, first_notes
+from tracediff.present.sentences import hardware, not_recorded, steps_used
+from tracediff.present.tables import one_sided
 from tracediff.profile.step_states import state_label
-from tracediff.report.plain_table import Table
-from tracediff.report.sections import BY_TITLES, SMALL_FAMILY, first_notes
-from tracediff.report.table import one_sided
-from tracediff.report.text import hardware, not_recorded, steps_used
 
 TOP = 15
 """Rows of a table by default."""

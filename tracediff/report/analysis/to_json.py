@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from tracediff.analysis.analysis import Analysis
 from tracediff.analysis.shares import Operation, Share
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
+from tracediff.present.tables import row_object
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.analysis import json_types
 from tracediff.report.json_text import json_text
 from tracediff.report.json_types import Row
-from tracediff.report.table import row_object
 from tracediff.report.to_json import notes_of, set_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracediff.analysis.analysis import Analysis
+from tracediff.present.plain_table import Table
 from tracediff.report.analysis.tables import head, health_lines, tables_of
 from tracediff.report.escape import escaped
-from tracediff.report.plain_table import Table
 from tracediff.report.table_markdown import to_markdown as table_lines
 
 

@@ -11,8 +11,8 @@ from rich.text import Text
 from tracediff.aggregate.tables import MISSING
 from tracediff.analysis.analysis import Analysis
 from tracediff.errors import printable
+from tracediff.present.plain_table import Table
 from tracediff.report.analysis.tables import head, health_lines, tables_of
-from tracediff.report.plain_table import Table
 from tracediff.report.table_terminal import print_screen, to_rich
 
 SUMMARY = ("states", "gpu", "cpu", "family")

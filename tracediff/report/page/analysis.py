@@ -13,7 +13,7 @@ from tracediff.report.page.html import page, versions
 
 if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis
-    from tracediff.report.plain_table import Table
+    from tracediff.present.plain_table import Table
 
 CHARTS = ("step_parts", "work_parts", "timeline", "memory", "distributions", "ranks")
 """In reading order."""

@@ -7,7 +7,7 @@ from functools import partial
 
 from tracediff.charts.figures.commits import commits
 from tracediff.history.explain import ExplainedSeries
-from tracediff.report.history_text import BY, change_texts, commits_table, noise_line, series_title
+from tracediff.present.history import BY, change_texts, commits_table, noise_line, series_title
 from tracediff.report.page.figures import chart, charts_within
 from tracediff.report.page.flame import FlameGraph
 from tracediff.report.page.html import page, versions

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from tracediff.charts.theme import palette
-from tracediff.report import sections
+from tracediff.present import sections
+from tracediff.present.tables import comparison_tables
 from tracediff.report.page import html_sections
 from tracediff.report.page.figures import PageCharts, page_charts
 from tracediff.report.page.flame import FlameGraph, comparison_flame
 from tracediff.report.page.render import render
 from tracediff.report.page.tables import encoded, tables
 from tracediff.report.perfetto_timeline import timeline_trace
-from tracediff.report.table import comparison_tables
 from tracediff.version import VERSION
 
 if TYPE_CHECKING:

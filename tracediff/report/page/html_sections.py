@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from tracediff.errors import printable
 from tracediff.formatting import counts, time_unit
-from tracediff.report import sections
-from tracediff.report.explanation_lines import HEADS, ExplanationLine, explanation_table
-from tracediff.report.text import asides, facts, hardware, headline
+from tracediff.present import sections
+from tracediff.present.explanation_lines import HEADS, ExplanationLine, explanation_table
+from tracediff.present.sentences import asides, facts, hardware, headline
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
     from tracediff.diff.comparison import Comparison
     from tracediff.formatting import Unit
-    from tracediff.report.sections import Row
+    from tracediff.present.sections import Row
 
 SECTIONS = {
     "step": "Where the step went",

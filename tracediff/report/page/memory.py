@@ -13,7 +13,7 @@ from tracediff.report.page.html import page, versions
 
 if TYPE_CHECKING:
     from tracediff.memory.account import SnapshotAccount
-    from tracediff.report.memory_text import MemoryText
+    from tracediff.present.memory import MemoryText
 
 NO_FLAME = FlameGraph("", "")
 

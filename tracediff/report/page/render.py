@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tracediff.errors import printable
-from tracediff.report.plain_table import LONGEST as LONGEST_CELL
+from tracediff.present.plain_table import LONGEST as LONGEST_CELL
 
 LONGEST = 400
 """Characters of a name in a sentence."""

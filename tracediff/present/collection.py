@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from tracediff.formatting import Unit, byte_unit, count, plural, signed_percent, time_unit
-from tracediff.report.collection import CollectionTable, VariantRow
-from tracediff.report.table import ColumnFormat, amount_format
+from tracediff.collected.fx_nodes import FxNode
+from tracediff.collected.variants import CollectionTable, VariantRow
+from tracediff.formatting import Unit, byte_unit, count, percent, plural, signed_percent, time_unit
+from tracediff.present.tables import ColumnFormat, amount_format
 
+SHOWN = 10
+"""FX nodes of a variant."""
 HEAD = (
     "variant",
     "runs",
@@ -101,3 +104,21 @@ def notes_of(row: VariantRow) -> list[str]:
         lost = ", ".join(f"{name} ({count(times)})" for name, times in row.lost_format.items())
         notes.append(f"{row.variant}: the channels_last format is lost at {lost} per step")
     return notes
+
+
+def fx_lines(variant: str, nodes: Sequence[FxNode]) -> list[str]:
+    """The first `SHOWN` nodes in aligned columns; nothing without nodes."""
+    if not nodes:
+        return []
+    unit = time_unit([node.us for node in nodes])
+    rows = [(n.node, n.calls, unit.text(n.us), percent(n.share)) for n in nodes[:SHOWN]]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    left_out = [f"… and {count(len(nodes) - SHOWN)} more"] if len(nodes) > SHOWN else []
+    return [
+        f"FX nodes of {variant}, per step",
+        *(
+            f"  {node:{widths[0]}}  {called:{widths[1]}}  {time:>{widths[2]}}  {share:>{widths[3]}}"
+            for node, called, time, share in rows
+        ),
+        *left_out,
+    ]

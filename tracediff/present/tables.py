@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.table_changes import TableDiff
 from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, time_unit
+from tracediff.present.plain_table import Table
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.step_states import state_label
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
-from tracediff.report.plain_table import Table
 
 
 @dataclass(frozen=True)

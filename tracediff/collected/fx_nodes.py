@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,11 +9,9 @@ from msgspec import Meta
 
 from tracediff.aggregate.averages import op_average
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.formatting import count, percent, time_unit
 
 PREFIX = "fx:"
 """Of the scopes that `tracediff.collect` records for nodes."""
-SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -43,22 +40,4 @@ def fx_nodes(traces: TraceSet, calls: dict[str, str]) -> list[FxNode]:
     return [
         FxNode(node, calls.get(node, ""), us, us / whole if whole else 0.0)
         for node, us in sorted(times.items(), key=lambda item: (-item[1], item[0]))
-    ]
-
-
-def fx_lines(variant: str, nodes: Sequence[FxNode]) -> list[str]:
-    """The first of them in aligned columns; nothing without nodes."""
-    if not nodes:
-        return []
-    unit = time_unit([node.us for node in nodes])
-    rows = [(n.node, n.calls, unit.text(n.us), percent(n.share)) for n in nodes[:SHOWN]]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    left_out = [f"… and {count(len(nodes) - SHOWN)} more"] if len(nodes) > SHOWN else []
-    return [
-        f"FX nodes of {variant}, per step",
-        *(
-            f"  {node:{widths[0]}}  {called:{widths[1]}}  {time:>{widths[2]}}  {share:>{widths[3]}}"
-            for node, called, time, share in rows
-        ),
-        *left_out,
     ]

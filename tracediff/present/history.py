@@ -21,8 +21,8 @@ from tracediff.formatting import (
 from tracediff.git import HASH
 from tracediff.history.explain import Explanation
 from tracediff.history.series import Point, Series
-from tracediff.report.explanation_lines import because
-from tracediff.report.plain_table import Table
+from tracediff.present.explanation_lines import because
+from tracediff.present.plain_table import Table
 
 SHORT = 9
 """Characters of a hash."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tracediff.memory.account import SnapshotAccount
 from tracediff.memory.difference import SnapshotDifference
-from tracediff.report.memory_tables import (
+from tracediff.present.memory_tables import (
     amounts_table,
     causes,
     change_tables,
@@ -15,7 +15,7 @@ from tracediff.report.memory_tables import (
     segments_table,
     sentence,
 )
-from tracediff.report.plain_table import Table
+from tracediff.present.plain_table import Table
 
 
 @dataclass(frozen=True)

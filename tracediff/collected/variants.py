@@ -6,19 +6,18 @@ import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean, median, quantiles
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from tracediff.aggregate.averages import op_average, used_steps
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.collected.fx_nodes import FxNode, fx_nodes
 from tracediff.diff.results import different_results, not_finite
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
-from tracediff.report.fx_nodes import FxNode, fx_nodes
-from tracediff.report.json_text import json_text
 
 Seconds = Annotated[
     float | None, Meta(description="in s, measured in the first run, which starts without a compile cache")
@@ -92,22 +91,6 @@ class CollectionTable:
     size: str | None
     environment: dict[str, Any]
     rows: list[VariantRow]
-
-    def to_json(self) -> str:
-        """The JSON document of schema ``tracediff.table/1`` (docs/reference/table.md), with a new line at its end."""
-        return json_text(TableDocument("tracediff.table/1", self.name, self.size, self.environment, self.rows))
-
-
-class TableDocument(Struct):
-    """The table of a collection: what each variant costs to build and to run."""
-
-    schema: Literal["tracediff.table/1"]
-    name: Annotated[str, Meta(description="name of the collected workload or function")]
-    size: Annotated[str | None, Meta(description="size of the workload; null for your own code")]
-    environment: Annotated[
-        dict[str, Any], Meta(description="versions, device and settings of the first variant, from its manifest")
-    ]
-    rows: Annotated[list[VariantRow], Meta(description="variants, in the order in which they were given")]
 
 
 def collection_table(out: Path) -> CollectionTable:

@@ -17,7 +17,7 @@ from tracediff.memory.difference import (
     size_classes,
 )
 from tracediff.memory.segment_groups import NO_USE, SegmentGroup, Use, grouped_segments
-from tracediff.report.plain_table import Table
+from tracediff.present.plain_table import Table
 
 TITLES = {CALL_SITE: "call site", MODULE: "Python module", SIZE_CLASS: "size of block"}
 HEADS = {CALL_SITE: "call site", MODULE: "module", SIZE_CLASS: "block"}

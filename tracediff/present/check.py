@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, UNTESTED, WAIVED, Gate, Judged
 from tracediff.formatting import PERCENT, Unit, byte_unit, count, plural, signed_count, time_unit
-from tracediff.report.table import from_to
+from tracediff.present.tables import from_to
 
 MOST_SUBJECTS = 3
 LONGEST_NAME = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from tracediff.collected.variants import VariantRow
 from tracediff.formatting import time_unit
-from tracediff.report.collection import VariantRow
 
 STAGES = {
     "eager": "without torch.compile",

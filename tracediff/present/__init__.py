@@ -1,0 +1,1 @@
+"""What every output says: the answer, sentences and tables as texts. Renderers lay it out (`tracediff.report`)."""
