@@ -1,6 +1,7 @@
 """The format of numbers in every output: times, bytes, FLOPs, counts and percentages.
 
-The unit is that in which the largest number of a table, an axis or a sentence is at least 1. Numbers have at least
+The unit is that in which the largest number of a table, an axis or a sentence is at least 1; of times at least 10, but
+for µs: 1,020 ms, 7,662 µs, 1.50 µs. Numbers have at least
 three significant digits: two decimals below 10, one below 1,000, none from there on, and none for nanoseconds and
 bytes. A column of amounts that do not add up to a total (`common_unit`) gives each amount a unit of its own where a
 common one would leave fewer than two digits.
@@ -13,14 +14,14 @@ from dataclasses import dataclass
 from math import floor, log10
 
 MINUS = "−"
-TIMES = (("s", 1e6), ("ms", 1e3), ("µs", 1.0), ("ns", 1e-3))
-"""Symbols and sizes in µs."""
-BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
-FLOPS = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("FLOP", 1.0))
+TIMES = (("s", 1e6, 10), ("ms", 1e3, 10), ("µs", 1.0, 1), ("ns", 1e-3, 0))
+"""Symbols, sizes in µs, and how many of it the largest time has at least: parts of a step have digits, too."""
+BYTES = (("GB", 1e9, 1), ("MB", 1e6, 1), ("kB", 1e3, 1), ("B", 1.0, 0))
+FLOPS = (("TFLOP", 1e12, 1), ("GFLOP", 1e9, 1), ("MFLOP", 1e6, 1), ("FLOP", 1.0, 0))
 LEAST_DIGITS = 9.5
 """An amount in units of its last decimal, from which it is shown with two significant digits."""
 NEXT_UNIT = 0.9995
-"""Share of a unit from which it is used: 999.6 µs is shown as 1.00 ms."""
+"""Share of a unit from which it is used: 9,999 µs are shown as 10.0 ms."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ def flop_unit(amounts: Iterable[float]) -> Unit:
     return _unit(FLOPS, amounts)
 
 
-def _unit(units: tuple[tuple[str, float], ...], amounts: Iterable[float]) -> Unit:
+def _unit(units: tuple[tuple[str, float, int], ...], amounts: Iterable[float]) -> Unit:
     largest = max((abs(amount) for amount in amounts), default=0.0)
-    name, size = next(((name, size) for name, size in units if largest >= NEXT_UNIT * size), units[-1])
+    name, size, least = next((unit for unit in units if largest >= NEXT_UNIT * unit[1] * unit[2]), units[-1])
     shown = largest / size
-    return Unit(name, size, 0 if (name, size) == units[-1] or shown >= 999.5 else 1 if shown >= 9.995 else 2)
+    return Unit(name, size, 0 if not least or shown >= 999.5 else 1 if shown >= 9.995 else 2)
 
 
 def common_unit(unit_of: Callable[[Iterable[float]], Unit], amounts: Iterable[float]) -> Unit | None:
@@ -95,7 +96,7 @@ def number(value: float) -> str:
 
 
 def time(us: float) -> str:
-    """``132.8 ms``, ``2.00 s``."""
+    """``132.8 ms``, ``2,000 ms``."""
     return time_unit([us]).text(us)
 
 

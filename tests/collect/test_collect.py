@@ -29,7 +29,7 @@ from tracediff.collect.__main__ import main, next_command  # noqa: E402
 from tracediff.collect.driver import Collection  # noqa: E402
 from tracediff.collect.format_loss import losing_format  # noqa: E402
 from tracediff.collect.variant import parse_variant  # noqa: E402
-from tracediff.report.collection_json import to_json
+from tracediff.report.collection_json import to_json  # noqa: E402
 
 
 @pytest.fixture(scope="module")

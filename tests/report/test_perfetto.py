@@ -20,7 +20,7 @@ import tracediff
 from tracediff.errors import TracediffError
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.times import MISSING
-from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.explanation_lines import explanation_table, sentence
 from tracediff.report import perfetto_step
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
@@ -178,9 +178,9 @@ def check_all(comparison, doc, path):
         assert (period["ts"], period["dur"]) == (0, typical.timeline.end - typical.timeline.start)
     marks = [e for e in doc["traceEvents"] if e.get("cat") == "explanation"]
     found = explanation_table(comparison.explanation)
-    assert [(e["name"], "delta_us" in e["args"]) for e in marks] == [(fact, False) for fact in found.facts] + [
-        (f"{line.step} {found.unit}  {line.label}", True) for line in found.lines
-    ]
+    assert [(e["name"], "delta_us" in e["args"]) for e in marks] == [
+        (sentence(fact.text), False) for fact in comparison.explanation.facts
+    ] + [(f"{line.step} {found.unit}  {line.label}", True) for line in found.lines]
     assert all(e["ts"] == 0 and e["ph"] == "i" for e in marks)
     tracediff.load(path)
 

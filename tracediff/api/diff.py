@@ -16,6 +16,7 @@ from tracediff.diff.views import VIEWS, Modules, Sum, summed, summed_by
 from tracediff.diff.work_changes import WorkChange
 from tracediff.explain.explanation import Explanation
 from tracediff.explain.findings import Finding
+from tracediff.present.answer import answer_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report.explain import explain
 from tracediff.report.to_csv import (
@@ -73,6 +74,11 @@ class Diff(Charted):
     def verdict(self) -> Verdict:
         """How the step time differs, in µs, and what can be said of it."""
         return self.comparison.verdict
+
+    @cached_property
+    def because(self) -> str:
+        """Why the step changed, in a sentence to paste; empty where nothing did."""
+        return answer_of(self.comparison).why
 
     @property
     def comparability(self) -> Comparability:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
 from tracediff.explain.wording import exposure_label
-from tracediff.formatting import Unit, time_unit
+from tracediff.formatting import Unit, plural, time_unit
 
 HEADS = WHY, ITS_TIME, THE_STEP = "Why", "its time", "the step"
 """Heads of the columns: what changed, all of its time in the period, its part of the step's change."""
@@ -35,26 +35,40 @@ class ExplanationLine:
     table: str = ""
     find: str = ""
 
+    @property
+    def direction(self) -> str:
+        """Of its part of the step's change: ``slower``, ``faster`` or empty."""
+        return direction(self.delta_us)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExplanationTable:
-    """Facts, then lines that add up to `total`. Attributes: unit: of all times. closing: what is unexplained."""
+    """Lines that add up to `total`. Attributes: unit: of all times. closing: what is unexplained."""
 
-    facts: tuple[str, ...]
     unit: str
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
 
 
-def explanation_table(found: Explanation) -> ExplanationTable:
-    """The facts, the causes in their order, exposure and rest where they are not 0, and the step."""
+def direction(delta_us: float) -> str:
+    """``slower``, ``faster`` or empty."""
+    return "slower" if delta_us > 0 else "faster" if delta_us < 0 else ""
+
+
+def explanation_table(found: Explanation, most: int | None = None) -> ExplanationTable:
+    """The causes in their order, exposure and rest where they are not 0, and the step; of more than
+    ``most`` causes the smallest are one line.
+    """
     unit = unit_of(found)
+    named = {id(cause) for cause in sorted(found.causes, key=lambda cause: -abs(cause.delta_us))[:most]}
+    small = [cause for cause in found.causes if id(cause) not in named]
     others = (
+        (plural(len(small), "smaller line"), sum(cause.delta_us for cause in small)),
         (exposure_label(found.exposure_us, found.scale_us), sum(found.exposure_us.values())),
         ("rest", found.rest_us),
     )
-    lines = [_of_cause(cause, unit) for cause in found.causes]
+    lines = [_of_cause(cause, unit) for cause in found.causes if id(cause) in named]
     lines += [
         ExplanationLine(label=label, step=unit.signed(us), delta_us=us)
         for label, us in others
@@ -65,16 +79,12 @@ def explanation_table(found: Explanation) -> ExplanationTable:
     total = ExplanationLine(
         label="step", times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
     )
-    return ExplanationTable(
-        facts=tuple(sentence(fact.text) for fact in found.facts), unit=unit.name, lines=tuple(lines), total=total
-    )
+    return ExplanationTable(unit=unit.name, lines=tuple(lines), total=total)
 
 
 def unit_of(found: Explanation) -> Unit:
-    """The unit in which the smallest line still has digits."""
-    largest = max(float(ns) / 1000 for ns in found.root.path)
-    small = time_unit([largest / 20])
-    return Unit(small.name, small.size, 1 if largest >= 100 * small.size else 2)
+    """The unit of the step, in which small lines still have digits."""
+    return time_unit([float(ns) / 1000 for ns in found.root.path])
 
 
 def because(cause: Cause) -> str:

@@ -13,7 +13,7 @@ from tracediff.diff.preflight import Reason
 from tracediff.diff.step_time import State
 from tracediff.diff.views import Modules, summed, summed_by
 from tracediff.diff.work_changes import WorkChange
-from tracediff.formatting import part, percents, plural, signed_percent
+from tracediff.formatting import Unit, part, percents, plural, signed_percent, time_unit
 from tracediff.ingest.health import Note
 from tracediff.profile.step_states import state_label
 
@@ -23,6 +23,8 @@ SMALL_STATE = 0.0005
 """States below this fraction of the step share one row where nothing else is asked: each would read as 0.0."""
 MOST = 0.8
 """Part of an operation's change from which its significance is that of a row."""
+LEAST_CHANGE = 0.001
+"""Fraction of the step below which a change of work is no row of its own."""
 MOST_NOTES = 40
 """Health notes that are listed: files of others may cause any number."""
 ONE_SIDED = "added or removed"
@@ -171,6 +173,48 @@ def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[WorkRow
     return _first(found, numbers, row, sort, top), max(len(found) - top, 0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChangedWork:
+    """The work by operator, of work without one by family. Attributes: title: its heading. rows: the first of them.
+    others: the sum of the other rows, None without any. whole: all of it. unit: that of the step.
+    """
+
+    title: str
+    rows: list[Row]
+    others: Row | None
+    whole: Row
+    unit: Unit
+
+
+def changed_work(comparison: Comparison, top: int) -> ChangedWork:
+    """The ``top`` changes of the work by operator, the largest first; rows, others and whole add up."""
+    has_gpu = bool(comparison.gpu_time.groups)
+    words = {op.name: op for op in comparison.ops if op.time_change != "untested"}
+    changes: dict[str, list[WorkChange]] = {}
+    for change in comparison.work_changes:
+        changes.setdefault(change.operator or f"{change.family} kernels", []).append(change)
+    rows = [_summed(comparison, name, of, words) for name, of in changes.items()]
+    rows.sort(key=lambda row: (-abs(row.delta_us), row.name))
+    steps = comparison.us(comparison.step_time.control), comparison.us(comparison.step_time.test)
+    top = min(top, sum(abs(row.delta_us) >= LEAST_CHANGE * max(steps) for row in rows))
+    others = _summed(comparison, "", [change for row in rows[top:] for change in changes[row.name]], {})
+    return ChangedWork(
+        title="GPU work by operator" if has_gpu else "Operators (self time)",
+        rows=rows[:top],
+        others=replace(others, name=f"{plural(len(rows) - top, 'other')}") if rows[:top] and rows[top:] else None,
+        whole=_summed(comparison, "all GPU work" if has_gpu else "all operators", comparison.work_changes, {}),
+        unit=time_unit(steps),
+    )
+
+
+def _summed(comparison: Comparison, name: str, changes: Sequence[WorkChange], tested: dict[str, Op]) -> Row:
+    us, number = comparison.us, comparison.number
+    control, test = sum(change.control_ns for change in changes), sum(change.test_ns for change in changes)
+    events = sum(change.control_count for change in changes), sum(change.test_count for change in changes)
+    word = op.time_change if (op := tested.get(name)) else ""
+    return Row(name, us(control), us(test), us(test - control), number(events[0]), number(events[1]), word)
+
+
 def _word(change: WorkChange, tested: dict[str, Op]) -> str:
     """The significance of the only kernel or operator of ``change``, if most of what changed of it is here."""
     op = tested.get(change.kernels or change.operator)
@@ -306,3 +350,8 @@ def cautions(comparison: Comparison) -> list[Reason]:
 def caution_lines(comparison: Comparison) -> list[str]:
     """The reasons of the preflight, one line each."""
     return [f"{r.code} ({r.control} → {r.test}): {r.message}" for r in cautions(comparison)]
+
+
+def doubt(comparison: Comparison) -> str:
+    """What the cautions together mean."""
+    return "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.verdict import SAME_SENTENCE, change_text
+from tracediff.diff.verdict import SAME_SENTENCE, Verdict, change_text
 from tracediff.formatting import change, percents, plural, time_unit
 from tracediff.ingest.unread import unread_devices
 
@@ -121,3 +121,23 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
             f"mean {figures} (median {unit.plain(verdict.median_control_us)} → {unit.plain(verdict.median_test_us)})"
         )
     return f"{verdict.difference}: {figures}; {verdict.conclusion}"
+
+
+def interval(verdict: Verdict) -> str:
+    """The confidence interval of the change of the median step as a sentence; may be empty."""
+    if verdict.ci95_us is None:
+        if verdict.within_runs_us is None:
+            return ""
+        low, high = verdict.within_runs_us
+        unit = time_unit([low, high])
+        return (
+            f"Within these two runs the median step changed by {unit.signed(low)} to {unit.signed(high)} "
+            f"{unit.name} (95 %); other runs may differ."
+        )
+    low, high = verdict.ci95_us
+    unit = time_unit([low, high])
+    text = f"95 % interval of the change of the median step: {unit.signed(low)} to {unit.signed(high)} {unit.name}"
+    if verdict.min_detectable_us is not None:
+        detectable = f"{unit.plain(verdict.min_detectable_us)} {unit.name}"
+        text += f"; detectable change (in 80 % of cases): {detectable}"
+    return f"{text}."

@@ -10,7 +10,7 @@ from rich.text import Text
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
 from tracediff.present.explanation_lines import ITS_TIME, THE_STEP, WHY, ExplanationLine, explanation_table
-from tracediff.report.shorten import shortened_pairs
+from tracediff.present.shorten import shortened_pairs
 
 WIDE = 110
 """Columns from which what happened is beside the line."""
@@ -20,19 +20,22 @@ LABEL_PART = 0.5
 """Part of the other columns that labels get beside what happened."""
 FOLDED = 80
 """Columns of a label, however wide the screen or pipe."""
-MOST_LINES = 2
-"""Lines of what happened to one cause; -v and every other output have all of it."""
 UNTESTED = "untested: fewer than 3 runs per side"
 
 
-def explanation(found: Explanation, width: int, *, is_tested: bool, verbose: bool) -> list[RenderableType]:
-    """Why the step changed.
+def explanation(
+    found: Explanation, width: int, *, is_tested: bool, most: int | None = None, detailed: int | None = None
+) -> list[RenderableType]:
+    """Why the step changed, in a table that adds up.
 
     Args:
         width: columns; where they are few, what happened is below the line.
-        verbose: whole names and reasons.
+        most: lines of causes; the smaller ones are one line. None for all, with whole names and reasons.
+        detailed: the largest of them, of which what happened is shown; None for all.
     """
-    shown = explanation_table(found)
+    shown = explanation_table(found, most)
+    if not shown.lines:
+        return []
     labels = [printable(line.label) for line in shown.lines]
     beside, room = width >= WIDE, max(width - FIGURES, 1)
     label_room = min(int(LABEL_PART * room), max(map(len, labels), default=0)) if beside else room
@@ -47,17 +50,24 @@ def explanation(found: Explanation, width: int, *, is_tested: bool, verbose: boo
     table.add_column(THE_STEP, justify="right", no_wrap=True)
     if beside:
         table.add_column("" if is_tested else UNTESTED, ratio=1, overflow="fold", header_style="dim")
-    for line, label in zip(shown.lines, labels if verbose else shortened_pairs(labels, label_room), strict=True):
+    reason_room = room - label_room if beside else room - 2
+    by_size = sorted(range(len(labels)), key=lambda k: -abs(shown.lines[k].delta_us))[:detailed]
+    names = labels if most is None else shortened_pairs(labels, label_room)
+    for k, (line, label) in enumerate(zip(shown.lines, names, strict=True)):
         reason = printable(line.because)
-        most = MOST_LINES * (room - label_room if beside else room - 2)
-        if not verbose and len(reason) > most:
-            reason = reason[: most - 1] + "…"
+        reason = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
         _add(table, line, Text(label), Text(reason, style="dim"), beside=beside)
     total = shown.total
     closing = [Text(total.because, style="dim")] if beside else []
     table.add_row(Text(total.label, style="bold"), total.times, total.step, *closing)
-    facts: list[RenderableType] = [Padding(Text(printable(fact)), (0, 2)) for fact in shown.facts]
-    return [*facts, *([Text()] if facts else []), table, Text()]
+    return [table, Text()]
+
+
+def _fitting(reason: str, room: int) -> str:
+    """The first parts of ``reason`` that fit a line; the first one always, cut if it must be."""
+    while len(reason) > room and "; " in reason:
+        reason = reason.rpartition("; ")[0]
+    return reason if len(reason) <= room else f"{reason[: room - 1]}…"
 
 
 def _add(table: Table, line: ExplanationLine, label: Text, reason: Text, *, beside: bool) -> None:

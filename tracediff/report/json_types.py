@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.present.answer import Answer
 from tracediff.report.json_text import one_of
 
 Microseconds = Annotated[float, Meta(description="µs per step")]
@@ -465,6 +466,7 @@ class DiffDocument(Struct):
     test: Set
     comparability: Comparability
     verdict: Verdict
+    answer: Annotated[Answer, Meta(description="the answer in sentences, as every output has it")]
     unprofiled: Annotated[Unprofiled | None, Meta(description="null where a side has no such steps")]
     step_time: StepTime
     gpu_time: GpuTime

@@ -13,8 +13,8 @@ from rich.text import Text
 from tracediff.errors import printable
 from tracediff.explain.matrix import Cell
 from tracediff.formatting import PERCENT, time_unit
+from tracediff.present.shorten import shortened
 from tracediff.report.escape import escaped
-from tracediff.report.shorten import shortened
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
 BESIDE_NAMES = 66

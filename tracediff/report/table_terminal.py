@@ -14,8 +14,8 @@ from rich.text import Text
 from tracediff.environment import LARGEST_SIZE
 from tracediff.errors import printable
 from tracediff.present.plain_table import LONGEST, Table, no_rows_shown
+from tracediff.present.shorten import shortened
 from tracediff.report.escape import log_line
-from tracediff.report.shorten import shortened
 
 LEAST_NAME, GAP, INDENT = 16, 2, 2
 """Characters: minimum of a name, gap between columns, indentation."""

@@ -19,6 +19,7 @@ from tracediff.diff.unprofiled import Unprofiled
 from tracediff.diff.verdict import Verdict
 from tracediff.explain.findings import Finding
 from tracediff.ingest.health import Note
+from tracediff.present.answer import answer_of
 from tracediff.present.tables import row_object
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report import json_types
@@ -37,6 +38,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
             comparison.comparability.level, reasons_of(comparison.comparability.reasons)
         ),
         verdict=verdict_of(comparison.verdict),
+        answer=answer_of(comparison),
         unprofiled=_unprofiled(comparison.unprofiled),
         step_time=_step_time(comparison),
         gpu_time=_gpu_time(comparison),

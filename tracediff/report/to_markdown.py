@@ -8,9 +8,9 @@ from urllib.parse import quote
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import counts, time_unit
 from tracediff.present import sections
+from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import HEADS, ExplanationLine, explanation_table
 from tracediff.present.sections import Row
-from tracediff.present.sentences import asides, facts, headline
 from tracediff.present.tables import comparison_tables
 from tracediff.report.escape import escaped
 from tracediff.report.step_markdown import step_lines
@@ -34,15 +34,12 @@ def to_markdown(
         device, sort, top: as for the terminal.
         images: chart → (address, title) of images to show.
     """
+    answer = answer_of(comparison)
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
-    answer = escaped(headline(comparison))
-    answer = answer if comparison.verdict.other_work else f"**{answer}**"
-    lines = [f"## {title}", "", answer, "", escaped(facts(comparison)), ""]
-    lines += [text for aside in asides(comparison) for text in (escaped(aside), "")]
-    lines += _remarks(
-        "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",
-        sections.caution_lines(comparison),
-    )
+    verdict = escaped(answer.verdict)
+    lines = [f"## {title}", "", verdict if comparison.verdict.other_work else f"**{verdict}**", ""]
+    lines += [text for sentence in (*answer.below, answer.setting) for text in (escaped(sentence), "")]
+    lines += _remarks(sections.doubt(comparison), sections.caution_lines(comparison))
     if not comparison.was_refused:
         lines += _explanation(comparison)
         lines += ["### Where the step went", "", *step_lines(comparison), ""]
@@ -68,15 +65,14 @@ def _view(comparison: Comparison, view: str) -> list[str]:
 
 
 def _explanation(comparison: Comparison) -> list[str]:
-    """The facts, and a table that adds up to the step's change."""
+    """A table that adds up to the step's change."""
     if comparison.explanation is None:
         return []
     found = explanation_table(comparison.explanation)
     why, its_time, step = HEADS
-    facts_ = [f"- {escaped(fact)}" for fact in found.facts]
     head = [f"| {why} | {its_time} ({found.unit}) | {step} ({found.unit}) | |", "|:--|--:|--:|:--|"]
     rows = [_row(line) for line in (*found.lines, found.total)]
-    return ["### Why", "", *facts_, *([""] if facts_ else []), *head, *rows, ""]
+    return ["### Why", "", *head, *rows, ""]
 
 
 def _row(line: ExplanationLine) -> str:

@@ -15,7 +15,7 @@ from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import plural
-from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.explanation_lines import explanation_table, sentence
 from tracediff.profile.model import Timeline
 from tracediff.profile.step_states import state_label
 from tracediff.report.perfetto_step import (
@@ -164,7 +164,7 @@ def _explanation(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
     if comparison.explanation is None:
         return
     found = explanation_table(comparison.explanation)
-    marks: list[tuple[str, dict[str, Any]]] = [(fact, {}) for fact in found.facts]
+    marks: list[tuple[str, dict[str, Any]]] = [(sentence(fact.text), {}) for fact in comparison.explanation.facts]
     for line in found.lines:
         args = {"why": bounded_text(line.because), f"its time ({found.unit})": line.times, "delta_us": line.delta_us}
         marks.append((f"{line.step} {found.unit}  {line.label}", args))

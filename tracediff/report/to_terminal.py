@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
@@ -19,33 +18,28 @@ from tracediff.diff.views import Modules
 from tracediff.errors import printable
 from tracediff.formatting import Unit, change, counts, time_unit
 from tracediff.present import sections
+from tracediff.present.answer import answer_of
 from tracediff.present.next_command import next_command
 from tracediff.present.plain_table import no_rows_shown
 from tracediff.present.sections import ALL_MODULES, Row
-from tracediff.present.sentences import asides, different_work, facts, headline, is_tested
+from tracediff.present.sentences import is_tested
 from tracediff.present.tables import comparison_tables
 from tracediff.report.bars import Bars, bars
 from tracediff.report.explanation_terminal import explanation
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.work_terminal import WorkTable
+from tracediff.report.work_terminal import ChangedWork, WorkTable
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
 LEAST_BAR = 0.05
 """Fraction of the step that at least makes a whole bar: small changes have small bars."""
-SMALL_STATE = 0.005
-"""States below this fraction of the step share a row."""
-LEAST_CHANGE = 0.001
-"""Fraction of the step below which the usual screen shows no change."""
-SMALL_FAMILY = 0.02
-"""Families of operators below this fraction share a row where the screen is too small for `FEW_ROWS` of changes."""
-ROWS, FEW_ROWS, LEAST_ROWS = 8, 4, 1
-"""Rows of the table of changes: as many of these as fit on the screen."""
-SCREEN, OF_ONE_TABLE = 40, 15
+ROWS, LEAST_ROWS = 8, 5
+"""Rows of changed work: as many of these as fit on the screen."""
+LINES, LEAST_LINES = 10, 5
+"""Lines of causes: as many as fit."""
+SCREEN, OF_ONE_TABLE = 30, 15
 """Lines of a screen; rows where one table is asked for."""
 CLOSING = "0 ns unexplained"
-SHORT = re.compile(r": | \(")
-"""Where the short form of a note ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,24 +47,23 @@ class Screen:
     """What a screen shows.
 
     Attributes:
-        device: gpu for matched work, cpu for self time on the host, all for both; None for matched work, and both if
-            ``verbose``.
-        sort: one of `sections.SORTS`.
+        device: tables of changes in detail: gpu for matched work, cpu for self time on the host, all for both; None for
+            the work by operator.
+        sort: one of `sections.SORTS`, of tables in detail.
         top: rows of each table of changes; None for ``rows``.
-        small_family: families of operators below this fraction of the step share a row.
-        states: whether the table of states is shown.
+        lines, detailed: causes that are shown, and of how many of these what happened is; None for all.
         view: instead of the tables of changes the work summed by family, phase, module, op, kernel or cause.
         modules: how the view by module sums them.
         tables: instead of the tables of changes the further tables that were loaded.
-        verbose: every caution and note in full.
+        verbose: every caution and note, cause and table in full.
     """
 
     device: str | None = None
     sort: str = "change"
     top: int | None = None
     rows: int = ROWS
-    small_family: float = sections.SMALL_FAMILY
-    states: bool = True
+    lines: int | None = LINES
+    detailed: int | None = None
     view: str | None = None
     modules: Modules = ALL_MODULES
     tables: bool = False
@@ -79,7 +72,7 @@ class Screen:
     @property
     def is_usual(self) -> bool:
         """Whether nothing but the usual screen is asked for."""
-        return replace(self, sort="change", rows=ROWS, small_family=sections.SMALL_FAMILY, states=True) == USUAL
+        return self == USUAL
 
 
 USUAL = Screen()
@@ -87,29 +80,24 @@ USUAL = Screen()
 
 def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     """The answer as rich renderables."""
-    c, t = comparison.control, comparison.test
-    parts: list[RenderableType] = [
-        Text(printable(f"{c.label} → {t.label}"), style="bold"),
-        Text(printable(facts(comparison)), style="dim"),
-    ]
-    brief = not (screen.verbose or comparison.was_refused)
-    unlike = any(r.is_unlike for r in sections.cautions(comparison))
-    cautions = _caution_line(comparison, unlike) if brief else []
+    c, t, answer = comparison.control, comparison.test, answer_of(comparison)
     style = "" if comparison.verdict.other_work else "bold"  # its percentages are not to be relied on
-    asked = (screen.view or screen.tables) and not comparison.was_refused
-    answer = headline(comparison) if not asked else different_work(comparison) + headline(comparison)
-    verdict = Padding(Text(printable(answer), style=style), (0, 2))
-    parts += [*cautions, verdict] if unlike else [verdict, *cautions]
-    if asked:
-        return Group(*parts, Text(), *_work(comparison, screen))
-    parts += [Padding(Text(aside), (0, 2)) for aside in asides(comparison)]
-    parts += [*_health_line(comparison), Text()] if brief else [Text(), *_cautions(comparison)]
+    parts: list[RenderableType] = [
+        Text.assemble((printable(f"{c.label} → {t.label}"), "bold"), (printable(f" · {answer.setting}"), "dim")),
+        Text(printable(answer.verdict), style=style),
+        *(Text(printable(sentence)) for sentence in answer.below),
+        Text(),
+    ]
+    if (screen.view or screen.tables) and not comparison.was_refused:
+        return Group(*parts, *_work(comparison, screen))
+    in_full = screen.verbose or comparison.was_refused
+    if in_full:
+        parts += _cautions(comparison)
     if not comparison.was_refused:
-        parts.append(Why(comparison, screen.verbose))
-        small = SMALL_STATE if brief else sections.SMALL_STATE
-        parts += [_step_table(comparison, small, screen.small_family)] if screen.states else []
-        parts += _work(comparison, screen) if screen.rows else []
-    if not brief:
+        parts.append(Why(comparison, None if screen.verbose else screen.lines, screen.detailed))
+        parts += [_step_table(comparison)] if screen.verbose else []
+        parts += _work(comparison, screen)
+    if in_full:
         parts += _remarks("Health of the traces", sections.health_lines(comparison))
     return Group(*parts)
 
@@ -135,31 +123,11 @@ def show(
 
 
 def _shorter(screen: Screen) -> Iterator[Screen]:
-    """``screen`` with ever fewer rows of changes; when few are left, with more families of operators in one row; at
-    last without the states, which are a second account, and without changes.
-    """
-    yield from (replace(screen, rows=rows) for rows in range(screen.rows - 1, FEW_ROWS - 1, -1))
-    merged = replace(screen, small_family=SMALL_FAMILY)
-    yield from (replace(merged, rows=rows) for rows in range(FEW_ROWS, LEAST_ROWS - 1, -1))
-    yield from (replace(screen, states=False, rows=rows) for rows in range(FEW_ROWS, -1, -1))
-
-
-def _caution_line(comparison: Comparison, unlike: bool) -> list[RenderableType]:
-    title = "Not like for like" if unlike else "Caution"
-    return _in_a_line(title, list(dict.fromkeys(r.short for r in sections.cautions(comparison))))
-
-
-def _health_line(comparison: Comparison) -> list[RenderableType]:
-    sums: dict[str, tuple[int, int]] = {}
-    for _, message, a, b in sections.health(comparison):
-        short = SHORT.split(message)[0]
-        sums[short] = a + sums.get(short, (0, 0))[0], b + sums.get(short, (0, 0))[1]
-    return _in_a_line("Health", [f"{a:,} → {b:,} {short}" for short, (a, b) in sums.items()])
-
-
-def _in_a_line(title: str, texts: list[str]) -> list[RenderableType]:
-    text = Text(printable(f"{title} (-v): {'; '.join(texts)}"), no_wrap=True, overflow="ellipsis")
-    return [Padding(text, (0, 2))] if texts else []
+    """``screen`` with ever fewer rows of changed work, then with less on each cause, at last with fewer causes."""
+    yield from (replace(screen, rows=rows) for rows in range(screen.rows - 1, LEAST_ROWS - 1, -1))
+    least = replace(screen, rows=LEAST_ROWS)
+    yield from (replace(least, detailed=number) for number in range(LINES - 1, -1, -1))
+    yield from (replace(least, lines=number, detailed=0) for number in range(LINES - 1, LEAST_LINES - 1, -1))
 
 
 def _cautions(comparison: Comparison) -> list[RenderableType]:
@@ -172,14 +140,19 @@ class Why:
     """Why the step changed, as wide as there is room."""
 
     comparison: Comparison
-    verbose: bool
+    lines: int | None
+    detailed: int | None
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
-        """The facts and lines, for rich."""
+        """The lines, for rich."""
         if self.comparison.explanation is not None:
             tested = is_tested(self.comparison)
             yield from explanation(
-                self.comparison.explanation, options.max_width, is_tested=tested, verbose=self.verbose
+                self.comparison.explanation,
+                options.max_width,
+                is_tested=tested,
+                most=self.lines,
+                detailed=self.detailed,
             )
 
 
@@ -195,16 +168,10 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
     if screen.view:
         return [_view(comparison, screen.view, most, screen.modules)]
     rows = screen.top if screen.top is not None else screen.rows
-    device = screen.device or ("all" if screen.verbose else "gpu")
-    tables = sections.changes(comparison, device, screen.sort, rows)
-    return [_changes(comparison, _without_small(comparison, t) if screen.is_usual else t) for t in tables]
-
-
-def _without_small(comparison: Comparison, table: sections.Changes) -> sections.Changes:
-    """``table`` without changes that the step hardly has; the largest stays."""
-    step = comparison.us(max(comparison.step_time.control, comparison.step_time.test))
-    shown = [row for k, row in enumerate(table.rows) if not k or abs(row.delta_us) >= LEAST_CHANGE * step]
-    return replace(table, rows=shown, more=table.more + len(table.rows) - len(shown))
+    if screen.device is None and screen.sort == "change" and not screen.verbose:
+        return [ChangedWork(sections.changed_work(comparison, rows))]
+    tables = sections.changes(comparison, screen.device or "all", screen.sort, rows)
+    return [_changes(comparison, table) for table in tables]
 
 
 def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
@@ -235,8 +202,8 @@ def _dim(text: str | None) -> list[RenderableType]:
     return [Padding(Text(text, style="dim"), (0, 2))] if text else []
 
 
-def _step_table(comparison: Comparison, small: float, small_family: float) -> RenderableType:
-    rows = sections.step_rows(comparison, small, small_family)
+def _step_table(comparison: Comparison) -> RenderableType:
+    rows = sections.step_rows(comparison)
     step, us = comparison.step_time, comparison.us
     unit = time_unit([us(step.control), us(step.test)])
     table = _table("Where the step went", unit)

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from tracediff.errors import printable
 from tracediff.formatting import counts, time_unit
+from tracediff.present import sections
 from tracediff.present.sections import WorkRow
+from tracediff.present.shorten import cut_left, shortened, shortened_pairs
 from tracediff.report.bars import BAR, bars
-from tracediff.report.shorten import cut_left, shortened, shortened_pairs
 
 GAP, INDENT = 2, 2
 LEAST_NAME, WIDE = 40, 80
@@ -22,6 +23,40 @@ LEAST_PLACE, LEAST_KERNELS = 12, 18
 BESIDE = "kernels, or where"
 LARGEST_OPERATOR, LARGEST_PLACE = 0.5, 0.35
 """Parts of the room that operators and places may take."""
+
+
+@dataclass(frozen=True)
+class ChangedWork:
+    """The work by operator: rows that add up to all of it."""
+
+    work: sections.ChangedWork
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """The grid, for rich."""
+        rows = [*self.work.rows, *([self.work.others] if self.work.others else []), self.work.whole]
+        unit = self.work.unit
+        words = any(row.word for row in rows)
+        heads = ["count", f"control {unit.name}", "test", "change", *(["significance"] if words else [])]
+        cells = [
+            [
+                counts(row.control_count, row.test_count),
+                *(unit.plain(us) for us in (row.control_us, row.test_us)),
+                unit.signed(row.delta_us),
+                *([row.word] if words else []),
+            ]
+            for row in rows
+        ]
+        numbers = sum(max(map(len, column)) + GAP for column in zip(heads, *cells, strict=True))
+        names = shortened([printable(row.name) for row in rows], options.max_width - INDENT - numbers)
+        grid = Table(box=None, padding=(0, 0, 0, GAP), pad_edge=False, header_style="bold")
+        grid.add_column(self.work.title, no_wrap=True)
+        for head in heads:
+            grid.add_column(head, justify="left" if head == "significance" else "right", no_wrap=True)
+        for name, texts in zip(names[:-1], cells[:-1], strict=True):
+            grid.add_row(Text(f"  {name}"), *texts)
+        grid.add_row(Text(names[-1], style="bold"), *cells[-1])
+        yield grid
+        yield Text()
 
 
 @dataclass(frozen=True)

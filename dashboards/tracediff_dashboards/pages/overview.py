@@ -11,9 +11,8 @@ from tracediff import charts
 from tracediff.errors import printable
 from tracediff.formatting import plural
 from tracediff.present import sections
+from tracediff.present.answer import answer_of, result_of
 from tracediff.present.explanation_lines import HEADS, explanation_table
-from tracediff.present.sentences import asides, facts, headline
-from tracediff.report.page.html_sections import interval
 from tracediff_dashboards import components, rows
 from tracediff_dashboards.answers import answers
 from tracediff_dashboards.page_context import PageContext
@@ -47,19 +46,18 @@ def page(context: PageContext) -> list[Any]:
 def _answer(context: PageContext) -> list[Any]:
     comparison = context.comparison
     c, t = comparison.control, comparison.test
-    kind = "refused" if context.whole.was_refused else comparison.verdict.result
+    whole = answer_of(context.whole, remedy="")
     answer = [
         html.H1([components.name(c.label), " → ", components.name(t.label)]),
-        html.P(printable(headline(context.whole, remedy="")), className=f"verdict {kind}"),
-        *(html.P(sentence) for sentence in (interval(comparison), *asides(comparison)) if sentence),
-        html.P(printable(facts(comparison)), className="facts"),
+        html.P(printable(whole.verdict), className=f"verdict {result_of(context.whole)}"),
+        *(html.P(printable(sentence)) for sentence in (*whole.below, whole.interval) if sentence),
+        html.P(printable(whole.setting), className="facts"),
     ]
     cautions = sections.caution_lines(comparison)
     if cautions:
-        title = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
         summary = html.Summary(
             [
-                html.Strong(title),
+                html.Strong(sections.doubt(comparison)),
                 f": {plural(len(cautions), 'difference')} that may make the comparison misleading",
             ]
         )
@@ -70,7 +68,7 @@ def _answer(context: PageContext) -> list[Any]:
 
 
 def _explanation(context: PageContext) -> list[Any]:
-    """The facts, and a table that adds up to the step's change."""
+    """A table that adds up to the step's change."""
     if context.comparison.explanation is None:
         return []
     found = explanation_table(context.comparison.explanation)
@@ -85,7 +83,7 @@ def _explanation(context: PageContext) -> list[Any]:
     ]
     caption = f"Why the step changed, {found.unit} per step"
     table = html.Div(components.table([*HEADS, ""], cells, caption, kind="sums why"), className="closing")
-    return [*([components.items(found.facts)] if found.facts else []), table]
+    return [table]
 
 
 def _linked(context: PageContext, name: str, label: str = "") -> Any:

@@ -7,7 +7,7 @@
   const SIZES = { work: "GPU time", host: "operator time on the host", count: "operator calls" };
   const KINDS = { whole: "", phase: "phase", annotation: "annotation", module: "module", op: "operator", kernel: "kernel", rest: "left out" };
   const COLOURED = ["phase", "annotation", "module", "op", "kernel"];  // by kind, where there is one side only
-  const UNITS = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
+  const UNITS = [["s", 1e9, 10], ["ms", 1e6, 10], ["µs", 1e3, 1], ["ns", 1, 0]];
   const PAUSE = 150;  // milliseconds without a key before a search begins
   let graphs = 0;
 
@@ -24,7 +24,7 @@
   const digits = (value, decimals) => sign(value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }));
   const count = (n) => digits(n, Math.abs(n - Math.round(n)) < 1e-6 ? 0 : 1);
   function time(ns) {
-    const [name, size] = UNITS.find(([, unit]) => Math.abs(ns) >= 0.9995 * unit) ?? UNITS.at(-1);
+    const [name, size] = UNITS.find(([, unit, least]) => Math.abs(ns) >= 0.9995 * unit * least);
     const shown = Math.abs(ns) / size;
     return `${digits(ns / size, size === 1 || shown >= 999.5 ? 0 : shown >= 9.995 ? 1 : 2)} ${name}`;
   }

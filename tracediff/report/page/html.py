@@ -62,7 +62,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
         tables(comparison, room),
         flame=flame,
         trace=trace,
-        answer=html_sections.answer(comparison),
+        **html_sections.answer(comparison),
         reasons=comparison.comparability.reasons,
         health_lines=sections.health_lines(comparison),
         command=command,

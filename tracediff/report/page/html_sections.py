@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tracediff.errors import printable
 from tracediff.formatting import counts, time_unit
 from tracediff.present import sections
-from tracediff.present.explanation_lines import HEADS, ExplanationLine, explanation_table
-from tracediff.present.sentences import asides, facts, hardware, headline
+from tracediff.present.answer import answer_of, result_of
+from tracediff.present.explanation_lines import ExplanationTable, direction, explanation_table
+from tracediff.present.sentences import hardware
+from tracediff.report.page.render import found_by
 
 if TYPE_CHECKING:
     from tracediff.aggregate.side import Side
@@ -33,29 +34,6 @@ SECTIONS = {
     "origin": "How this report was made",
 }
 """Id of a section of a comparison's report → its title."""
-LONGEST_FIND = 200
-"""Characters by which a link looks a name up in a table: its beginning is enough."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """The verdict, what was compared, and the cautions.
-
-    Attributes:
-        control, test: the sets' labels.
-        result: of the verdict, or ``refused``. headline: its sentence. notes: further sentences on it.
-        facts: one line on what was compared.
-        caution: what the cautions together mean. cautions: one line each.
-    """
-
-    control: str
-    test: str
-    result: str
-    headline: str
-    notes: tuple[str, ...]
-    facts: str
-    caution: str
-    cautions: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,66 +76,16 @@ class Changes:
     rows: list[Line]
 
 
-@dataclass(frozen=True, kw_only=True)
-class WhyLine:
-    """A line of the explanation. Attributes: because: may be empty. table: the one that a link opens at ``find``, empty
-    where none has it. direction: of its part of the step's change, ``slower``, ``faster`` or empty.
-    """
-
-    label: str
-    because: str
-    times: str
-    step: str
-    direction: str
-    table: str
-    find: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Why:
-    """The explanation. Attributes: heads: of the columns. unit: of all times. closing: what is unexplained."""
-
-    facts: tuple[str, ...]
-    heads: tuple[str, ...]
-    unit: str
-    lines: list[WhyLine]
-    total: WhyLine
-    closing: str
-
-
-def answer(comparison: Comparison) -> Answer:
-    """The verdict with its interval, facts and cautions."""
-    return Answer(
-        control=comparison.control.label,
-        test=comparison.test.label,
-        result="refused" if comparison.was_refused else comparison.verdict.result,
-        headline=headline(comparison),
-        notes=tuple(note for note in (interval(comparison), *asides(comparison)) if note),
-        facts=facts(comparison),
-        caution="Compared with caution" if comparison.comparability.level == "caution" else "Not comparable",
-        cautions=sections.caution_lines(comparison),
-    )
-
-
-def interval(comparison: Comparison) -> str | None:
-    """The confidence interval of the change of the median step as a sentence, None if there is none."""
-    verdict = comparison.verdict
-    if verdict.ci95_us is None:
-        if verdict.within_runs_us is None:
-            return None
-        low, high = verdict.within_runs_us
-        unit = time_unit([low, high])
-        return (
-            f"Within these two runs the median step changed by {unit.signed(low)} to {unit.signed(high)} "
-            f"{unit.name} (95 %); other runs may differ."
-        )
-    low, high = verdict.ci95_us
-    unit = time_unit([low, high])
-    text = f"95 % interval of the change of the median step: {unit.signed(low)} to {unit.signed(high)} {unit.name}"
-    if verdict.min_detectable_us is not None:
-        detectable = f"{unit.plain(verdict.min_detectable_us)} {unit.name}"
-        text += f"; detectable change (in 80 % of cases): {detectable}"
-    return f"{text}."
+def answer(comparison: Comparison) -> dict[str, Any]:
+    """The answer, and every caution; the labels of both sides."""
+    return {
+        "control": comparison.control.label,
+        "test": comparison.test.label,
+        "result": result_of(comparison),
+        "answer": answer_of(comparison),
+        "cautions": sections.caution_lines(comparison),
+        "doubt": sections.doubt(comparison),
+    }
 
 
 def step_table(comparison: Comparison) -> StepTable:
@@ -191,50 +119,20 @@ def _line(row: Row, unit: Unit, largest_us: float, find: str = "") -> Line:
     """``row`` in ``unit``; the bar of a change of ``largest_us`` is as wide as its cell."""
     return Line(
         name=row.name,
-        find=_find(find or row.name),
+        find=found_by(find or row.name),
         counts=counts(row.control_count, row.test_count),
         control=unit.plain(row.control_us),
         test=unit.plain(row.test_us),
         change=unit.signed(row.delta_us),
         word=row.word,
-        direction=_direction(row.delta_us),
+        direction=direction(row.delta_us),
         width=f"{100 * abs(row.delta_us) / largest_us:.1f}%" if row.delta_us else "0",
     )
 
 
-def _direction(delta_us: float) -> str:
-    return "slower" if delta_us > 0 else "faster" if delta_us < 0 else ""
-
-
-def _find(name: str) -> str:
-    return printable(name[:LONGEST_FIND])
-
-
-def explanation(comparison: Comparison) -> Why | None:
-    """Facts, and lines that add up to the step's change; what a line names is a link to its work."""
-    if comparison.explanation is None:
-        return None
-    found = explanation_table(comparison.explanation)
-    return Why(
-        facts=found.facts,
-        heads=HEADS,
-        unit=found.unit,
-        lines=[_why(line) for line in found.lines],
-        total=_why(found.total),
-        closing=found.closing,
-    )
-
-
-def _why(line: ExplanationLine) -> WhyLine:
-    return WhyLine(
-        label=line.label,
-        because=line.because,
-        times=line.times,
-        step=line.step,
-        direction=_direction(line.delta_us),
-        table=line.table if line.find else "",
-        find=_find(line.find),
-    )
+def explanation(comparison: Comparison) -> ExplanationTable | None:
+    """Lines that add up to the step's change; what a line names is a link to its work."""
+    return None if comparison.explanation is None else explanation_table(comparison.explanation)
 
 
 def origin(comparison: Comparison, versions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:

@@ -24,7 +24,7 @@ def to_summary(comparison: Comparison) -> str:
     """The verdict, the explanation and the step's table, without a script."""
     return render(
         "notebook.html.jinja",
-        answer=html_sections.answer(comparison),
+        **html_sections.answer(comparison),
         step=None if comparison.was_refused else html_sections.step_table(comparison),
         explanation=html_sections.explanation(comparison),
     )

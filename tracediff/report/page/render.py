@@ -12,6 +12,8 @@ from tracediff.present.plain_table import LONGEST as LONGEST_CELL
 
 LONGEST = 400
 """Characters of a name in a sentence."""
+LONGEST_FIND = 200
+"""Characters of a name that a link looks up in a table: its beginning is enough."""
 
 
 def render(template: str, **context: Any) -> str:
@@ -33,6 +35,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["text"] = text
+    environment.filters["found_by"] = found_by
     environment.globals["LONGEST_CELL"] = LONGEST_CELL
     return environment
 
@@ -42,3 +45,8 @@ def text(value: str, longest: int = LONGEST) -> str:
     if len(value) > longest:
         value = f"{value[: longest // 2]} … {value[-longest // 2 :]}"
     return printable(value)
+
+
+def found_by(name: str) -> str:
+    """What a link to the row of ``name`` looks for."""
+    return printable(name[:LONGEST_FIND])
