@@ -1,5 +1,5 @@
-"""Student's t for one number at a time, from the standard library: importing scipy.special takes longer than numpy and
-everything else that a comparison of a few runs computes. Checked against scipy, which computes hundreds at once (`many`).
+"""Student's t for one number at a time, from the standard library alone: importing scipy.special takes as long as all else
+that a comparison of a few runs computes. Checked against scipy, which computes hundreds at once (`many`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def quantile_t(probability: float, df: float) -> float:
     t = NormalDist().inv_cdf(probability)
     if math.isinf(df):
         return t
-    # The tail is convex: from the normal quantile, which is smaller, Newton's steps only rise, until rounding ends them.
+    # The tail is convex: from the normal quantile, which is smaller, Newton's steps rise until rounding ends them.
     while True:
         density = math.exp(-_log_beta(df) - (df + 1) / 2 * math.log1p(t * t / df)) / math.sqrt(df)
         after = t + (two_sided_p(t, df) / 2 - (1 - probability)) / density
