@@ -1,5 +1,5 @@
-"""Student's t for one number at a time, from the standard library alone: importing scipy.special takes as long as all else
-that a comparison of a few runs computes. Checked against scipy, which computes hundreds at once (`many`).
+"""Student's t for one number at a time, from the standard library: scipy.special takes as long to import as all else
+takes that a comparison of a few runs computes. Tests check it against scipy, which computes hundreds at once (`many`).
 """
 
 from __future__ import annotations
