@@ -21,7 +21,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 
 import tile
-from measuring import Cost, command_line, measured, write_section
+from measuring import Cost, command_line, in_turn, measured, write_section
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -30,6 +30,9 @@ SLOWER = "gemm"
 RANKS, RANKS_OF = 64, "dlrm_8ranks"
 """Ranks of each side of the pair of many ranks, and the traces of real ones that they are copies of."""
 RANK = re.compile(rb'("rank": )\d+(, "world_size": )\d+')
+SAMPLES = tuple(ROOT / "sample_traces" / "ensemble" / side for side in ("loop", "vmap"))
+START_RUNS = 11
+"""Runs whose median is compared: single ones of a tenth of a second differ by half."""
 SMALL = ("transformer_h100_run1/a.pt.trace.json", "transformer_h100_run2/b.pt.trace.json")
 PACKAGES = {"ours": ("numpy", "msgspec", "pysimdjson"), "HTA": ("traceinsight", "pandas", "numpy")}
 
@@ -178,6 +181,8 @@ def rows_of(
     helped = ours("--help", command_line("--help"))
     compared_small = ours("compare, 1 MB", command_line("compare", *small))
     hta_small = hta("hta_compare", *(path.parent for path in small))
+    print("compare, the sample pair", file=sys.stderr)
+    started, numpy = in_turn([command_line("compare", *SAMPLES), [sys.executable, "-c", "import numpy"]], START_RUNS)
     compared_ranks = ours("compare, many ranks", command_line("compare", *ranks))
     hta_ranks = hta("hta_compare", *ranks)
     return [
@@ -229,6 +234,15 @@ def rows_of(
             value=compared_small.cpu,
             limit=1.2,
             unit="s of CPU",
+        ),
+        at_most(
+            "compare of the sample pair",
+            "≤ 3 × `import numpy`",
+            ours=started,
+            against=str(numpy),
+            value=started.wall / (numpy.wall or float("nan")),
+            limit=3,
+            unit="× `import numpy`",
         ),
         at_most(
             "load and profile",

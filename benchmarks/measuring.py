@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "cli")])}
@@ -49,6 +50,20 @@ def measured(command: Sequence[str], runs: int) -> Cost:
             return cost
         costs.append(cost)
     return Cost(min(c.wall for c in costs), min(c.cpu for c in costs), max(c.peak for c in costs))
+
+
+def in_turn(commands: Sequence[Sequence[str]], runs: int) -> list[Cost]:
+    """Median times and maximum memory of each of ``commands``, run in turn, so that what else the machine does meets
+    them alike; a first round, which fills caches and compiles, does not count.
+    """
+    rounds = [[_measured_once(command) for command in commands] for _ in range(runs + 1)][1:]
+    of_commands = list(zip(*rounds, strict=True))
+    if faults := [cost for cost in rounds[0] if cost.fault]:
+        return [faults[0]] * len(commands)
+    return [
+        Cost(median(c.wall for c in costs), median(c.cpu for c in costs), max(c.peak for c in costs))
+        for costs in of_commands
+    ]
 
 
 def _measured_once(command: Sequence[str]) -> Cost:

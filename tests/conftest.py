@@ -1,6 +1,13 @@
 """Settings and fixtures of the whole suite."""
 
+import sys
+
 import properties  # noqa: F401  # loads the profile of property tests
 from browser import browser, visit  # noqa: F401
 from deselected import pytest_deselected, pytest_testnodedown  # noqa: F401
 from needs import pytest_collection_modifyitems, pytest_runtest_protocol  # noqa: F401
+
+sys.modules.setdefault("rfc3987_syntax", None)
+"""jsonschema imports it, where it is installed, to check the format iri, which no schema here has: that import builds a
+grammar, for seconds.
+"""

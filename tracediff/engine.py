@@ -13,7 +13,7 @@ from typing import Any
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.one_program import check_one_program
 from tracediff.aggregate.shared_columns import SharedColumns
-from tracediff.aggregate.snapshot import SUFFIX, is_snapshot, read_snapshot
+from tracediff.aggregate.snapshot_file import SUFFIX, is_snapshot
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.captures import captures_beside, is_capture
@@ -32,7 +32,6 @@ from tracediff.profile.placement.captures import Capture, captures_of
 from tracediff.profile.selection import Selection
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 from tracediff.progress import Meter, OnProgress
-from tracediff.workers import Processes, in_executor
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Files = tuple[TraceFile, ...]
@@ -139,7 +138,7 @@ def load_sets(
     chosen = options.sets or (SetOptions(),) * len(wheres)
     snapshots = [_snapshots(listed) for listed in files]
     restored = [
-        read_snapshot(snapshot, chosen_set.selection, chosen_set.ranks, options.families) if snapshot else None
+        _restored(snapshot, chosen_set, options.families) if snapshot else None
         for snapshot, chosen_set in zip(snapshots, chosen, strict=True)
     ]
     to_read = [
@@ -214,6 +213,12 @@ def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
     return found
 
 
+def _restored(snapshot: list[TraceFile], chosen: SetOptions, families: Families) -> TraceSet:
+    from tracediff.aggregate.snapshot import read_snapshot  # and the types of its columns, for snapshots only
+
+    return read_snapshot(snapshot, chosen.selection, chosen.ranks, families)
+
+
 def _make_labels_distinct(sets: list[TraceSet], names: list[str | None]) -> None:
     """Label a snapshot by its file name if another set has the label stored in it."""
     labels = [traces.label for traces in sets]
@@ -267,8 +272,12 @@ def _as_they_come(
     """(position, what became of it) of each file."""
     sizes = stored_sizes([wanted[0] for wanted in files])
     if options.executor is not None:
+        from tracediff.workers import in_executor
+
         yield from in_executor(files, sizes, attempt, options.executor, progress)
     elif (jobs := _jobs(files, sizes, options)) > 1:
+        from tracediff.workers import Processes
+
         yield from Processes(files, sizes, attempt, progress).run(jobs)
     else:
         meter = Meter(sizes, [0] * len(files), progress) if progress else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import SequenceMatcher, get_close_matches
 
 
 class TracediffError(Exception):
@@ -43,6 +42,8 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     """``did you mean aten::mm or aten::bmm?`` with up to three of ``names`` that are near ``name``, the nearest first;
     ``otherwise`` if none is. Upper and lower case are alike.
     """
+    from difflib import SequenceMatcher, get_close_matches  # for errors only
+
     known: dict[str, str] = {}
     for candidate in names:
         known.setdefault(candidate[:LONGEST_NEAR].lower(), candidate)

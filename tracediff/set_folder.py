@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from tracediff.aggregate.snapshot import SUFFIX
+from tracediff.aggregate.snapshot_file import SUFFIX
 from tracediff.errors import TracediffError, quoted
 from tracediff.ingest.captures import captures_beside
 from tracediff.ingest.discover import NOT_TRACES, RUN, find_traces

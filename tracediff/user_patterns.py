@@ -10,15 +10,18 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 import warnings
 import weakref
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tracediff.errors import TracediffError, quoted
+
+if TYPE_CHECKING:  # imported where a user gives patterns
+    import subprocess
 
 SECONDS, SECONDS_PER_NAME = 1.0, 0.001
 """Time that the searches of one process may take: the former, and the latter for each name."""
@@ -82,6 +85,8 @@ class _Searcher:
     """The process that searches some patterns; used by one thread at a time."""
 
     def __init__(self, patterns: Sequence[str], flags: int) -> None:
+        import subprocess
+
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", SEARCH],

@@ -167,14 +167,14 @@ def compare(
 
         click.echo(explain(comparison, explained_name, top if top is not None else 10), nl=False)
         return 3 if comparison.was_refused else 0
-    from tracediff.write import write_text
-
     if json_file:
         from tracediff.report.to_json import to_json
+        from tracediff.write import write_text
 
         write_text(json_file, to_json(comparison))
     if markdown_file:
         from tracediff.report.to_markdown import to_markdown
+        from tracediff.write import write_text
 
         images = _images(comparison, markdown_file, image_format) if image_format else None
         write_text(
@@ -183,6 +183,7 @@ def compare(
         )
     if html_file:
         from tracediff.report.page.html import to_html
+        from tracediff.write import write_text
 
         write_text(html_file, to_html(comparison, command=shlex.join(["tracediff", *sys.argv[1:]])))
     if "-" not in (html_file, json_file, markdown_file):

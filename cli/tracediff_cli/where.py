@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from tracediff.aggregate.snapshot import is_snapshot
+from tracediff.aggregate.snapshot_file import is_snapshot
 from tracediff.errors import NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import time_unit
 from tracediff.ingest.discover import find_traces, labels_for

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import IO
 
-from tracediff.aggregate.snapshot import SUFFIX
+from tracediff.aggregate.snapshot_file import SUFFIX
 from tracediff.errors import TracediffError
 from tracediff.ingest.readers import trace_suffixes
 from tracediff.temporary import make_temporary_folder

@@ -19,7 +19,8 @@ from properties import examples
 from random_traces import scattered_events, trace_events
 
 from tracediff.aggregate import snapshot, snapshot_columns
-from tracediff.aggregate.snapshot import is_snapshot, to_bytes, write_snapshot
+from tracediff.aggregate.snapshot import to_bytes, write_snapshot
+from tracediff.aggregate.snapshot_file import is_snapshot
 from tracediff.aggregate.snapshot_tables import PackedTable, unpack_tables
 from tracediff.analysis.analyze import analyze_set
 from tracediff.engine import load_sets

@@ -13,9 +13,9 @@ from build_trace import document, write
 from click.testing import CliRunner
 from dashboard_runs import events, make_runs
 from interrupts import heed_interrupts
-from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp_questions import CURSOR, PAIR, SAMPLES, answer, asking, in_a_loop_of_its_own, printed, refused
+from schema_validation import check_schema
 from tracediff_cli.group import cli
 from tracediff_cli.mcp_server import answers
 from tracediff_cli.mcp_server.pages import MOST_TOKENS, most_tokens
@@ -161,7 +161,7 @@ def test_tools_have_the_options_of_the_command_line_and_valid_schemas(runs):
     tools = {tool.name: tool for tool in asking(runs, lambda client: client.list_tools()).tools}
     assert list(tools) == ["list_sets", "compare", "analyze", "explain", "find_events", "next_page"]
     for name, tool in tools.items():
-        Draft202012Validator.check_schema(tool.input_schema)
+        check_schema(tool.input_schema)
         assert tool.annotations.read_only_hint
         if name in ("list_sets", "next_page"):
             continue

@@ -9,11 +9,10 @@ from build_memory_snapshot import alloc, block, frames, free, segment, snapshot,
 from click.testing import CliRunner
 from formats import FOLDER, needs_formats
 from inert_markdown import parsed
-from jsonschema import Draft202012Validator
+from schema_validation import validate
 from tracediff_cli.group import cli
 
 from tracediff.errors import TracediffError
-from tracediff.report.json_schema import json_schema
 
 NAMES = ("memory_snapshot_False_ctx128.pickle.gz", "memory_snapshot_bf16_False_ctx128.pickle.gz")
 
@@ -57,7 +56,7 @@ def test_top(pair):
 def test_json(pair):
     for sides in (pair, pair[:1]):
         document = json.loads(run(*sides, "--json", "-"))
-        Draft202012Validator(json_schema("tracediff.memory/1")).validate(document)
+        validate(document, "tracediff.memory/1")
         (device,) = document["devices"]
         for view in ("by_call_site", "by_module", "by_size_class"):
             assert sum(row["control_bytes"] for row in device[view]) == device["control"]["peak_bytes"] == 11_000_000
@@ -69,7 +68,7 @@ def test_json(pair):
 def test_a_device_that_one_side_lacks(pair, tmp_path):
     other = write(tmp_path / "c.pickle", snapshot([segment(0, 64, block(0, 8), device=1)]))
     document = json.loads(run(pair[0], other, "--json", "-"))
-    Draft202012Validator(json_schema("tracediff.memory/1")).validate(document)
+    validate(document, "tracediff.memory/1")
     assert [(d["control"] is None, d["test"] is None) for d in document["devices"]] == [(False, True), (True, False)]
     assert "device 1" in run(pair[0], other)
 

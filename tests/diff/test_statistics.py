@@ -9,10 +9,12 @@ from build_trace import document, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
-from scipy.stats import mannwhitneyu
+from scipy.special import stdtr, stdtrit
+from scipy.stats import false_discovery_control, mannwhitneyu
 
-from tracediff.diff.statistics.many import compare_many
-from tracediff.diff.statistics.runs import LEAST_SD, _critical, estimate, within_runs
+from tracediff.diff.statistics.many import _adjusted, compare_many
+from tracediff.diff.statistics.runs import LEAST_SD, LEVEL, POWER, _critical, estimate, within_runs
+from tracediff.diff.statistics.student_t import quantile_t, two_sided_p
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.report.to_json import to_json
@@ -173,6 +175,41 @@ def test_the_exact_p_is_scipys(n, m):
         estimated = estimate(control.tolist(), test.tolist())
         if estimated.method == "ranks":
             assert estimated.p == pytest.approx(mannwhitneyu(control, test, method="exact").pvalue, abs=1e-12)
+
+
+DEGREES = st.integers(1, 5000) | st.floats(1, 5000)
+"""Welch's are no whole numbers, and at least one."""
+
+
+@examples(500)
+@given(DEGREES, st.sampled_from([1 - LEVEL / 2, POWER]))
+def test_quantiles_of_t_are_scipys(df, probability):
+    assert quantile_t(probability, df) == pytest.approx(stdtrit(df, probability), rel=1e-10)
+
+
+@examples(500)
+@given(DEGREES, st.floats(1e-6, 1e4))  # nearer to 0 scipy's is 0.5, the exact 0.5 − t / π for one degree
+def test_p_values_of_t_are_scipys(df, t):
+    assert two_sided_p(t, df) == pytest.approx(2 * stdtr(df, -t), rel=1e-10, abs=1e-290)
+    assert two_sided_p(-t, df) == two_sided_p(t, df)
+
+
+def test_every_number_of_runs_has_the_quantiles_of_scipy():
+    df = np.arange(1, 400)
+    for probability in (1 - LEVEL / 2, POWER):
+        ours = [quantile_t(probability, float(d)) for d in df]
+        np.testing.assert_allclose(ours, stdtrit(df, probability), rtol=1e-10)
+
+
+def test_an_assumed_spread_has_the_normal_distribution():
+    assert quantile_t(1 - LEVEL / 2, math.inf) == pytest.approx(1.959963984540054, rel=1e-14)
+    assert two_sided_p(1.959963984540054, math.inf) == pytest.approx(0.05, rel=1e-13)
+    assert two_sided_p(0.0, math.inf) == two_sided_p(0.0, 3) == 1
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
+def test_adjusted_p_values_are_scipys(p):
+    assert _adjusted(np.array(p)).tolist() == false_discovery_control(p).tolist()
 
 
 @pytest.mark.parametrize(("n", "m", "k"), [(5, 5, 3), (5, 8, 7), (8, 8, 14)])

@@ -22,7 +22,8 @@ from fuzz.environment_target import make_environment, use_environment
 from fuzz.growth import use_pair
 from fuzz.invariants import counted, one_line, require, same_reading
 from fuzz.memory_target import make_memory, use_memory
-from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
+from tracediff.aggregate.snapshot import write_snapshot
+from tracediff.aggregate.snapshot_file import SUFFIX
 from tracediff.diff.gate.config import read_settings
 from tracediff.engine import ARGUMENTS, load_sets, profile_file
 from tracediff.errors import TracediffError

@@ -8,14 +8,13 @@ import pytest
 from click.testing import CliRunner
 from history_repository import MACHINE, RepositoryOfModels, write_set
 from inert_markdown import parsed
-from jsonschema import Draft202012Validator
+from schema_validation import validate
 from tracediff_cli.group import cli
 
 from tracediff.charts.figures.commits import commits
 from tracediff.git import Repository
 from tracediff.history.series import all_series
 from tracediff.history.store import read
-from tracediff.report.json_schema import json_schema
 
 PLANTED = 7
 CHANGE = 1190 / 1100 - 1
@@ -70,7 +69,7 @@ def test_show_names_the_commit_the_cause_and_the_operator(planted, monkeypatch):
 
 def test_the_document_has_the_change_and_follows_its_schema(planted, monkeypatch):
     document = json.loads(shown(planted, monkeypatch, "--json", "-"))
-    Draft202012Validator(json_schema("tracediff.history/1")).validate(document)
+    validate(document, "tracediff.history/1")
     (series,) = document["series"]
     (change,) = series["changes"]
     commits_in_order = planted[0].commits

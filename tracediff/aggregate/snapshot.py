@@ -29,8 +29,6 @@ from tracediff.write import write_bytes
 
 VERSION = 3
 SCHEMA = f"tracediff.snapshot/{VERSION}"
-SUFFIX = ".tdprof.gz"
-OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
 OF_VERSION = re.compile(r"tracediff\.snapshot/(\d{1,9})")
 MOST_BYTES = 256 << 20
 """A snapshot that unpacks to more is refused; a set of eight ranks takes half a MB."""
@@ -77,21 +75,6 @@ class Header(msgspec.Struct, frozen=True):
     """What every version of a snapshot has."""
 
     schema: str
-
-
-def is_snapshot(file: TraceFile) -> bool:
-    """Whether ``file`` is a snapshot, by its name or its first bytes; of a URL by its name alone. Files that cannot be
-    read are none.
-    """
-    if file.name.partition("?")[0].endswith((SUFFIX, SUFFIX.removesuffix(".gz"))):
-        return True
-    if "://" in file.path:
-        return False
-    try:
-        with open_trace(file) as stream:
-            return bool(OPENING.match(stream.read(200)))
-    except TracediffError:
-        return False
 
 
 def to_bytes(traces: TraceSet) -> bytes:

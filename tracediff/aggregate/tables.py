@@ -6,7 +6,6 @@ import numpy as np
 
 from tracediff.aggregate.alike import alike
 from tracediff.aggregate.averages import weighted_files
-from tracediff.aggregate.collective_skew import collective_waits
 from tracediff.aggregate.set_table import SetTable
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.health import Note, Notes
@@ -22,7 +21,11 @@ def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]
     """
     names = table_names(traces.tables)
     compares_ranks = len(traces.ranks) > 1 and not set(OVER_RANKS).isdisjoint(names)
-    waits = collective_waits(traces) if compares_ranks else None
+    waits = None
+    if compares_ranks:
+        from tracediff.aggregate.collective_skew import collective_waits
+
+        waits = collective_waits(traces)
     found = {table.schema.name: table for table in waits.tables} if waits else {}
     for name in names:
         if name not in OVER_RANKS and all(name in profile.tables for profile in traces.profiles):

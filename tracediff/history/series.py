@@ -13,7 +13,8 @@ from msgspec.structs import replace as replaced
 
 from tracediff.aggregate.samples import family_samples
 from tracediff.aggregate.traceset import Run, TraceSet
-from tracediff.diff.statistics.runs import LEVEL, quantile_t
+from tracediff.diff.statistics.runs import LEVEL
+from tracediff.diff.statistics.student_t import quantile_t
 from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.git import Repository
 from tracediff.history.change_points import Change, Noise, find_changes

@@ -15,7 +15,8 @@ from statistics import median
 
 from tracediff.aggregate.averages import used_steps
 from tracediff.aggregate.recorded import Recorded
-from tracediff.aggregate.snapshot import SUFFIX, read_snapshot, to_bytes
+from tracediff.aggregate.snapshot import read_snapshot, to_bytes
+from tracediff.aggregate.snapshot_file import SUFFIX
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile, shown, unreadable, url_errors

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tomllib
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +42,8 @@ def read_toml(path: Path, remedy: str) -> dict[str, Any]:
     Raises:
         TracediffError: it cannot be read, is too large, or is not TOML.
     """
+    import tomllib
+
     try:
         text = read_whole(path, MOST_TOML, remedy).decode()
         if any(line.count(".") > MOST_DOTS for line in text.splitlines()):

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from tracediff.aggregate.number_ranges import ranges
-from tracediff.aggregate.snapshot import is_snapshot
+from tracediff.aggregate.snapshot_file import is_snapshot
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import size
 from tracediff.ingest.discover import find_traces, rank_in_name, worker_of

@@ -6,7 +6,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 
-from tracediff.diff.statistics.runs import LEVEL, POWER, quantile_t
+from tracediff.diff.statistics.runs import LEVEL, POWER
+from tracediff.diff.statistics.student_t import quantile_t
 from tracediff.diff.verdict import Verdict
 
 MOST_RUNS = 1000

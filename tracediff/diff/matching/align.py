@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Sequence
 
 MOST_EDITS = 600
@@ -50,7 +50,8 @@ def _aligned(x: list[int], y: list[int]) -> Pairs:
 
 def _myers(x: list[int], y: list[int]) -> Pairs:
     n, m = len(x), len(y)
-    if not n or not m:
+    shared = (Counter(x) & Counter(y)).total()
+    if not shared or n + m - 2 * shared > MOST_EDITS:  # the search would find no pair, and take MOST_EDITS² to do so
         return []
     reach = {1: 0}
     history: list[dict[int, int]] = []

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from statistics import fmean, median, stdev
 
+from tracediff.diff.statistics.student_t import quantile_t, two_sided_p
+
 LEAST_SD = 0.005
 """Spread of runs below which none is believed: runs of one program differ by half a per cent at least."""
 LEVEL = 0.05
@@ -70,20 +72,6 @@ def estimate(
     if min(n, m) >= ENOUGH_RUNS and n * m <= MOST_PAIRS and _spread_alike(control, test):
         return _ranks(control, test)
     return _wider_t(control, test)
-
-
-def quantile_t(probability: float, df: float) -> float:
-    """Quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, probability))
-
-
-def two_sided_p(t: float, df: float) -> float:
-    """P(|T| ≥ |t|) for Student's t."""
-    from scipy.special import stdtr
-
-    return min(1.0, 2 * float(stdtr(df, -abs(t))))
 
 
 def _sd(values: Sequence[float]) -> float:

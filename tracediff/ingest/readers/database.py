@@ -22,7 +22,6 @@ from tracediff.ingest.source import TraceFile, Unpacked, stored_sizes
 from tracediff.ingest.times import MISSING, Int64
 from tracediff.temporary import temporary_folder
 
-MAGIC = b"SQLite format 3\0"
 COPIED = 1 << 22
 LONGEST_CELL = 1 << 20
 """Bytes of a value; a longer one is an error of SQLite."""

@@ -36,7 +36,7 @@ _idle = threading.local()
 
 
 def read_in_process(file: TraceFile, path: Path) -> Iterator[Trace]:
-    """The events of each rank in the database of ``file``, whose bytes lie at ``path``; see `nsys.traces_of`.
+    """The events of each rank in the database of ``file``, whose bytes lie at ``path``; see `nsys_tables.traces_of`.
 
     Raises:
         TracediffError: it cannot be read, or not within the limits.
@@ -114,7 +114,7 @@ def _killed(file: TraceFile, code: int) -> TracediffError:
 
 def main() -> None:
     """Read the databases that standard input names, and write what is in them to standard output."""
-    from tracediff.ingest.readers.nsys import traces_of
+    from tracediff.ingest.readers.nsys_tables import traces_of
 
     leave_interrupts_to_parent()
     while True:

@@ -27,7 +27,7 @@ from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.times import MISSING
 from tracediff.ingest.trace import Arguments, Number, Trace, TraceMeta
 from tracediff.ingest.unread import note_unread
-from tracediff.ingest.vendors import TRANSLATORS
+from tracediff.ingest.vendors import translate
 from tracediff.runtimes import ARGUMENT, VERSIONS
 
 LARGEST_SUM_NS = 2.0**62
@@ -127,8 +127,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
         texts=texts,
         torch_functions=torch_functions,
     )
-    for translate in TRANSLATORS:
-        translate(trace, notes)
+    translate(trace, notes)
     _merge_places(trace.arguments, notes)
     note_unread(notes, trace)
     trace.notes = notes.list()

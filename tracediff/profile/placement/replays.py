@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -133,6 +132,8 @@ def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
         return np.arange(len(ours)), BY_NUMBER
     places = np.full(len(ours), -1, np.int64)
     if len(ours) <= MOST_ALIGNED and len(theirs) <= MOST_ALIGNED:
+        from difflib import SequenceMatcher
+
         for ours_at, theirs_at, size in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
             places[ours_at : ours_at + size] = np.arange(theirs_at, theirs_at + size)
     _match_equal_numbers(ours, theirs, places)

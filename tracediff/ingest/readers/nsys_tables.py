@@ -1,0 +1,255 @@
+"""The traces in a database of Nsight Systems.
+
+Each process with work on a GPU is a rank of its own. NVTX ranges that PyTorch's ``emit_nvtx`` wrote are operators, the
+others annotations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tracediff.errors import NotATrace, TracediffError
+from tracediff.ingest import categories as cat
+from tracediff.ingest.health import Notes
+from tracediff.ingest.readers.builder import TIMES, TraceBuilder, by_key, distinct
+from tracediff.ingest.readers.database import Database, open_database
+from tracediff.ingest.readers.nvtx import RANGES, STRINGS, add_ranges
+from tracediff.ingest.source import TraceFile
+from tracediff.ingest.times import MISSING, Int64
+from tracediff.ingest.trace import Device, Trace, TraceMeta
+from tracediff.ingest.unread import note_overhead, shortened
+from tracediff.runtimes import ARGUMENT, CUDA
+
+KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS = (
+    f"CUPTI_ACTIVITY_KIND_{kind}"
+    for kind in ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "SYNCHRONIZATION", "GRAPH_TRACE")
+)
+DEVICES, OVERHEAD = "TARGET_INFO_GPU", "PROFILER_OVERHEAD"
+READ = {KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS, RANGES, STRINGS, DEVICES, OVERHEAD}
+EVENTS = re.compile(
+    r"CUPTI_|NVTX_EVENTS|OSRT_API|SCHED_EVENTS|COMPOSITE_EVENTS|CU(?:DNN|BLAS)_EVENTS|MPI_|OPENACC_|GPU_"
+)
+"""Tables of events; those that are not read are named in a health note."""
+OF_DEVICE = (KERNELS, COPIES, MEMSETS, GRAPHS)
+
+VERSION = re.compile(r"_v\d+$")
+"""What nsys appends to the names of calls."""
+DIRECTIONS = (
+    "",
+    "HtoD",
+    "DtoH",
+    "HtoA",
+    "AtoH",
+    "AtoA",
+    "AtoD",
+    "DtoA",
+    "DtoD",
+    "HtoH",
+    "PtoP",
+    "HtoD",
+    "DtoH",
+    "DtoD",
+)
+"""Of the kinds of copies, by CUPTI's number."""
+MEMORIES = ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown")
+SYNC_NAMES = ("", CUDA.event_sync, CUDA.stream_wait, CUDA.stream_sync, CUDA.context_sync)
+"""Of the kinds of waits, by CUPTI's number."""
+PROCESS_BITS = 24
+"""A thread's global number is that of its process, and below it in so many bits its own."""
+MOST_RANKS, FEW_RANKS, BYTES_OF_RANK = 512, 16, 4096
+"""Ranks that a database may have: one for so many bytes, within the two former limits."""
+
+
+def traces_of(file: TraceFile, path: Path) -> Iterator[tuple[Trace, bool]]:
+    """(the events of each rank in the database at ``path``, whether it is the last): the processes with work on a
+    device, in order of device. Only that of ``file.part`` if it has one.
+
+    Raises:
+        TracediffError: the database is damaged, or has more ranks than its size allows.
+    """
+    with open_database(file, path) as database:
+        _check(database)
+        processes: list[int | None] = [*_processes(database)] or [None]
+        ranks = [int(file.part.removeprefix("rank"))] if file.part else list(range(len(processes)))
+        if ranks[-1] >= len(processes):
+            raise TracediffError(str(file), "no such rank in the database", "read it again: it has changed")
+        for rank in ranks:
+            part = f"rank{rank}" if len(processes) > 1 else ""
+            yield _trace(database, replace(file, part=part), processes[rank]), rank == ranks[-1]
+
+
+def _trace(database: Database, file: TraceFile, process: int | None) -> Trace:
+    """The events of a process; all events where the database has none."""
+    notes = Notes()
+    builder = TraceBuilder()
+    _add_kernels(builder, database, process)
+    _add_copies(builder, database, process)
+    _add_calls(builder, database, process)
+    _add_syncs(builder, database, process)
+    _add_overhead(builder, database, process, notes)
+    add_ranges(builder, database, _of_thread(process), notes)
+    _note_unread(database, notes)
+    trace = builder.trace(file, TraceMeta(device_properties=_devices(database)), notes)
+    if not len(trace):
+        raise NotATrace(str(file), "contains no events", "record with nsys profile --trace cuda,nvtx")
+    return trace
+
+
+def _check(database: Database) -> None:
+    if not {*OF_DEVICE, CALLS, RANGES} & database.columns.keys():
+        reason = "an SQLite database, but no export of Nsight Systems"
+        raise NotATrace(str(database.file), reason, "export one: nsys export --type sqlite FILE.nsys-rep")
+
+
+def _processes(database: Database) -> list[int]:
+    """The global numbers of the processes with work on a device, in order of device."""
+    first: dict[int, int] = {}
+    for table in OF_DEVICE:
+        processes, devices = database.integers(table, ("globalPid", "deviceId"))
+        is_known = (processes != MISSING) & (devices != MISSING)
+        found, place = np.unique(processes[is_known], return_inverse=True)
+        lowest = np.full(len(found), TIMES[1])
+        np.minimum.at(lowest, place, devices[is_known])
+        for process, device in zip(found.tolist(), lowest.tolist(), strict=True):
+            first[process] = min(device, first.get(process, device))
+    most = min(MOST_RANKS, max(FEW_RANKS, database.size // BYTES_OF_RANK))
+    if len(first) > most:
+        reason = f"{len(first):,} processes used a GPU, more than the {most} that {database.size:,} bytes may have"
+        raise TracediffError(str(database.file), reason, "record fewer processes, or export them one by one")
+    return sorted(first, key=lambda process: (first[process], process))
+
+
+Condition = tuple[str, Sequence[int]]
+"""A condition on rows, and its values."""
+
+
+def _of_process(database: Database, table: str, process: int | None) -> Condition:
+    known = "globalPid" in database.columns.get(table, ())
+    return ('"globalPid" = ?', (process,)) if known and process is not None else ("", ())
+
+
+def _of_thread(process: int | None) -> Condition:
+    if process is None:
+        return "", ()
+    first = process >> PROCESS_BITS << PROCESS_BITS
+    return '"globalTid" BETWEEN ? AND ?', (first, first + (1 << PROCESS_BITS) - 1)
+
+
+def _columns(database: Database, table: str, condition: Condition, names: str) -> dict[str, Int64]:
+    columns = names.split()
+    return dict(zip(columns, database.integers(table, columns, *condition), strict=True))
+
+
+def _add_kernels(builder: TraceBuilder, database: Database, process: int | None) -> None:
+    found = _columns(
+        database,
+        KERNELS,
+        _of_process(database, KERNELS, process),
+        "start end deviceId streamId correlationId demangledName gridX gridY gridZ blockX blockY blockZ graphNodeId "
+        "registersPerThread",
+    )
+    texts = database.texts(STRINGS, "id", "value", found["demangledName"])
+    builder.add(
+        cat.KERNEL,
+        by_key(found["demangledName"], texts, "an unnamed kernel"),
+        found["start"],
+        found["end"],
+        ints=_place(found)
+        | {"graph node id": found["graphNodeId"], "registers per thread": found["registersPerThread"]},
+        lists={
+            ARGUMENT.grid: np.stack([found[f"grid{axis}"] for axis in "XYZ"], axis=1),
+            ARGUMENT.block: np.stack([found[f"block{axis}"] for axis in "XYZ"], axis=1),
+        },
+    )
+    graphs = _columns(
+        database,
+        GRAPHS,
+        _of_process(database, GRAPHS, process),
+        "start end deviceId streamId correlationId graphId",
+    )
+    names = [f"CUDA graph {graph}" if graph != MISSING else "CUDA graph" for graph in graphs["graphId"].tolist()]
+    builder.add(cat.KERNEL, distinct(names), graphs["start"], graphs["end"], ints=_place(graphs))
+
+
+def _place(found: dict[str, Int64]) -> dict[str, Int64]:
+    return {
+        ARGUMENT.device: found["deviceId"],
+        ARGUMENT.stream: found["streamId"],
+        ARGUMENT.correlation: found["correlationId"],
+    }
+
+
+def _add_copies(builder: TraceBuilder, database: Database, process: int | None) -> None:
+    place = "start end deviceId streamId correlationId bytes"
+    copies = _columns(database, COPIES, _of_process(database, COPIES, process), f"{place} copyKind srcKind dstKind")
+    names = [
+        _copy(*numbers)
+        for numbers in zip(*(copies[c].tolist() for c in ("copyKind", "srcKind", "dstKind")), strict=True)
+    ]
+    size = {ARGUMENT.size: copies["bytes"]}
+    builder.add(cat.MEMCPY, distinct(names), copies["start"], copies["end"], ints=_place(copies) | size)
+    memsets = _columns(database, MEMSETS, _of_process(database, MEMSETS, process), f"{place} memKind")
+    names = [f"Memset ({_one_of(MEMORIES, kind, 'Unknown')})" for kind in memsets["memKind"].tolist()]
+    size = {ARGUMENT.size: memsets["bytes"]}
+    builder.add(cat.MEMSET, distinct(names), memsets["start"], memsets["end"], ints=_place(memsets) | size)
+
+
+def _copy(kind: int, source: int, target: int) -> str:
+    """A copy's name as Kineto writes it."""
+    memories = f"({_one_of(MEMORIES, source, 'Unknown')} -> {_one_of(MEMORIES, target, 'Unknown')})"
+    return " ".join(filter(None, ("Memcpy", _one_of(DIRECTIONS, kind, ""), memories)))
+
+
+def _one_of(names: Sequence[str], number: int, otherwise: str) -> str:
+    return names[number] if 0 <= number < len(names) else otherwise
+
+
+def _add_calls(builder: TraceBuilder, database: Database, process: int | None) -> None:
+    found = _columns(database, CALLS, _of_thread(process), "start end globalTid correlationId nameId")
+    texts = database.texts(STRINGS, "id", "value", found["nameId"])
+    names, place = by_key(found["nameId"], {k: VERSION.sub("", text) for k, text in texts.items()}, "an unnamed call")
+    runtime, driver = map(cat.KNOWN.index, CUDA.calls)
+    is_driver = np.array([name[:2] == "cu" and name[:4] != "cuda" for name in names], bool)[place]
+    for category, mine in ((runtime, ~is_driver), (driver, is_driver)):
+        builder.add(
+            category,
+            (names, place[mine]),
+            found["start"][mine],
+            found["end"][mine],
+            thread=found["globalTid"][mine],
+            ints={ARGUMENT.correlation: found["correlationId"][mine]},
+        )
+
+
+def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -> None:
+    place = "start end deviceId streamId correlationId syncType eventId"
+    found = _columns(database, SYNCS, _of_process(database, SYNCS, process), place)
+    names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in found["syncType"].tolist()]
+    ints = _place(found) | {ARGUMENT.sync_kind: found["syncType"], ARGUMENT.awaited_event: found["eventId"]}
+    builder.add(builder.category(CUDA.syncs), distinct(names), found["start"], found["end"], ints=ints)
+
+
+def _add_overhead(builder: TraceBuilder, database: Database, process: int | None, notes: Notes) -> None:
+    found = _columns(database, OVERHEAD, _of_thread(process), "start end globalTid nameId")
+    texts = database.texts(STRINGS, "id", "value", found["nameId"])
+    names = by_key(found["nameId"], texts, "unnamed work")
+    is_timed = (found["start"] > 0) & (found["end"] > found["start"])
+    note_overhead(notes, (found["end"] - found["start"])[is_timed])
+    builder.add(builder.category(cat.OVERHEAD), names, found["start"], found["end"], thread=found["globalTid"])
+
+
+def _devices(database: Database) -> tuple[Device, ...]:
+    numbers, names = database.integers_and_text(DEVICES, ("id",), "name")
+    known = {(number, name) for number, name in zip(numbers[0].tolist(), names, strict=True) if name}
+    return tuple(Device(number, name) for number, name in sorted(known) if number != MISSING)
+
+
+def _note_unread(database: Database, notes: Notes) -> None:
+    others = sorted(name for name in database.columns if EVENTS.match(name) and name not in READ)
+    if filled := [name for name in others if database.has_rows(name)]:
+        notes.add("unread-tables", f"tables of the database that are not read: {shortened(filled)}", len(filled))
