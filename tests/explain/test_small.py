@@ -66,6 +66,14 @@ def test_a_tree_of_many_leaves_has_the_same_lines_and_fewer_nodes(monkeypatch, s
     )
 
 
+def test_where_no_leaf_is_small_each_stays_alone(monkeypatch):
+    """The step does not change, and each leaf does: any change is large beside it."""
+    monkeypatch.setattr(small, "FEW", 0)
+    path = np.array([[1.0, 2.0], [2.0, 1.0]])
+    together = small.added_up([("host", "a"), ("host", "b")], path, path, path[1] - path[0])
+    assert [leaves.tolist() for leaves in together] == [[0], [1]]
+
+
 @needs_traces
 @pytest.mark.parametrize(
     ("control", "test"), [("bertsmall_h100", "bertsmall_mi300"), ("tinylm_compile", "tinylm_cudagraph")]

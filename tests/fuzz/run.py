@@ -15,8 +15,8 @@ from random import Random
 
 from fuzz.targets import TARGETS, try_input
 
-SECONDS, MOST_MEMORY = 5, 4 << 30
-"""CPU time that an input may take, a hundred times what most do; bytes that a process may."""
+MOST_MEMORY = 4 << 30
+"""Bytes that a process may take."""
 WEIGHTS = {
     "trace": 12,
     "layout": 6,
@@ -36,7 +36,7 @@ WEIGHTS = {
 
 
 class TooSlow(BaseException):
-    """An input takes longer than `SECONDS`; no handler of an Exception may hold it."""
+    """An input takes longer than its target may; no handler of an Exception may hold it."""
 
 
 def _too_slow(_signal: int, _frame: object) -> None:
@@ -56,7 +56,7 @@ def run(seed: int, until: float, faults: Path, names: list[str]) -> Counter[str]
             random = Random(f"{seed}:{number}")
             name = random.choice(order)
             content = TARGETS[name].make(random)
-            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+            signal.setitimer(signal.ITIMER_VIRTUAL, TARGETS[name].seconds)
             try:
                 result = "answered" if try_input(TARGETS[name], content, Path(scratch), random) else "refused"
             except (Exception, TooSlow):

@@ -51,10 +51,12 @@ class Target:
         make: a new input.
         use: does with an input, in an empty folder, what commands do; raises TracediffError for a refusal, and anything
             else for a fault.
+        seconds: CPU time that an input may take, a hundred times what most do.
     """
 
     make: Callable[[Random], bytes]
     use: Callable[[bytes, Path, Random], None]
+    seconds: int = 5
 
 
 def make_trace(random: Random) -> bytes:
@@ -340,7 +342,7 @@ TARGETS = {
     "snapshot": Target(make_seed, use_snapshot),
     "manifest": Target(make_manifest, use_manifest),
     "memory": Target(make_memory, use_memory),
-    "pair": Target(make_seed, use_pair),
+    "pair": Target(make_seed, use_pair, seconds=60),  # memory is traced, which takes ten times as long
     "environment": Target(make_environment, use_environment),
     "settings": Target(partial(make_lines, whole=SETTINGS), use_settings),
     "rules": Target(partial(make_lines, whole=RULES), use_rules),

@@ -160,6 +160,15 @@ def test_tables_without_row_numbers_and_with_odd_names_are_read(tmp_path):
     assert ["GPU_\" UNION SELECT 'x" in n.message for n in trace.notes if n.code == "unread-tables"] == [True]
 
 
+def test_a_schema_that_is_not_utf_8_is_a_line(tmp_path):
+    """SQLite quotes it in its message, which is then no text."""
+    path = write_nsys(tmp_path / "nsys.sqlite", EVENTS)
+    schema = b"CREATE TABLE StringIds"
+    path.write_bytes(path.read_bytes().replace(schema, b"CREATE \xc9\xa0\xc4\xdd ".ljust(len(schema), b"x")))
+    with pytest.raises(TracediffError, match=r"nsys\.sqlite: the database cannot be read"):
+        read_trace(str(path))
+
+
 @pytest.mark.parametrize("suffix", ["-wal", "-journal"])
 def test_a_database_with_a_part_in_another_file_is_refused(suffix, tmp_path):
     path = write_nsys(tmp_path / "nsys.sqlite", EVENTS)

@@ -53,5 +53,6 @@ def added_up(chains: Sequence[Chain], path: Floats, total: Floats, work: Floats)
     since = np.repeat(passed[first], np.diff(first, append=len(order)))
     part = np.floor(passed - since).astype(np.int64)
     borders = np.flatnonzero((np.diff(kind[order]) != 0) | (np.diff(part) != 0)) + 1
-    together = [*large[:, None], *np.split(small[order], borders)]
+    pieces = np.split(small[order], borders) if len(small) else []
+    together = [*large[:, None], *pieces]
     return sorted(together, key=lambda leaves: int(leaves[0]))  # as the leaves were

@@ -216,7 +216,7 @@ def open_database(file: TraceFile, path: Path) -> Iterator[Database]:
             for setting in SETTINGS:
                 connection.execute(setting)
             yield Database(file, connection, os.path.getsize(path))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: SQLite's message quotes the file
         raise TracediffError(str(file), f"the database cannot be read ({error})", REMEDY) from None
 
 
