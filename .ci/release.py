@@ -65,7 +65,7 @@ def check_plotly() -> None:
     ours = (ROOT / "tracediff" / "report" / "page" / "plotly.min.js").read_text()
     (part,), (whole,) = (PLOTLY_VERSION.findall(script[:MOST_LOG]) for script in (ours, get_plotlyjs()))
     if part != whole:
-        sys.exit(f"plotly.min.js: version {part}, plotly has {whole}; set it in .ci/plotly/package.json, then make plotly")
+        sys.exit(f"plotly.min.js: version {part}, plotly has {whole}; set it in .ci/plotly, then make plotly")
 
 
 def build() -> None:
