@@ -9,7 +9,7 @@ QUICK := -m "not (browser or hta or slow or torch or traces)"
 # The tests start some hundred processes, each of which would compile the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots clean frameworks docs outputs
+.PHONY: demo quick test thorough sanitize fuzz fuzz-guided kills traces lint release bench samples tables schemas screenshots plotly clean frameworks docs outputs
 
 demo: .venv/core
 	$(BIN)/tracediff compare sample_traces/ensemble/loop sample_traces/ensemble/vmap
@@ -99,6 +99,10 @@ schemas: .venv/dev
 # Take screenshots of all charts and the report, light and dark, wide and narrow; needs Chromium.
 screenshots: .venv/dev
 	$(BIN)/python docs/images/make.py
+
+# Build the part of plotly.js that pages contain, with its licences; after a change of plotly's version in constraints.txt. Needs npm.
+plotly:
+	cd .ci/plotly && npm ci --ignore-scripts --no-audit --no-fund && node build.js
 
 clean:
 	rm -rf .venv .venv-wheel dist build/site benchmarks/out

@@ -1,7 +1,8 @@
 """Builds what a release publishes, both distributions as sdist and wheel, into dist/, and checks it; publishes nothing.
 
 Files are those that git tracks; the texts render on PyPI; wheels and sdists install into a new environment and
-compare the sample traces outside of the checkout; every extra can be installed; version, changelog and tag agree.
+compare the sample traces outside of the checkout; every extra can be installed; version, changelog and tag agree; the
+part of plotly.js in pages is of the version that plotly has.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from plotly.offline import get_plotlyjs
+
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
 SAMPLE = ROOT / "sample_traces" / "vit"
@@ -26,6 +29,9 @@ GENERATED = ("PKG-INFO", "setup.cfg", ".egg-info/", ".dist-info/")
 """What build backends add."""
 MOST_LOG = 4000
 """Characters of the log of a build that failed."""
+MOST_PAGE = 2_500_000
+"""Bytes of the page of the sample traces."""
+PLOTLY_VERSION = re.compile(r"plotly\.js v([\d.]+\d)")
 HEADING = re.compile(r"^## (\S+) \((.*)\)$", re.MULTILINE)
 
 
@@ -33,6 +39,7 @@ def main() -> None:
     """Build and check, and end with one line for the first fault."""
     version = re.search(r'VERSION = "(.+)"', (ROOT / "tracediff" / "version.py").read_text())[1]
     check_version(version)
+    check_plotly()
     build()
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *map(str, DIST.iterdir())], check=True)
     check_files()
@@ -51,6 +58,14 @@ def check_version(version: str) -> None:
         sys.exit(f"tag {', '.join(tags)}: the version is {version}")
     if tags and not re.fullmatch(r"\d{4}-\d\d-\d\d", heading[2]):
         sys.exit(f"CHANGELOG.md: version {version} is tagged, and its heading says ({heading[2]}) instead of its date")
+
+
+def check_plotly() -> None:
+    """The part of plotly.js in pages is of the version for which the pinned plotly makes figures."""
+    ours = (ROOT / "tracediff" / "report" / "page" / "plotly.min.js").read_text()
+    (part,), (whole,) = (PLOTLY_VERSION.findall(script[:MOST_LOG]) for script in (ours, get_plotlyjs()))
+    if part != whole:
+        sys.exit(f"plotly.min.js: version {part}, plotly has {whole}; set it in .ci/plotly, then make plotly")
 
 
 def build() -> None:
@@ -123,14 +138,17 @@ def check_extras(run: Callable[..., str], resolve: tuple[str, ...]) -> None:
 
 
 def check_demo(run: Callable[..., str], tracediff: str, version: str) -> None:
-    """``tracediff`` is this version with the native reader, and compares the sample traces."""
+    """``tracediff`` is this version with the native reader, and compares the sample traces in a small page."""
     printed = run(tracediff, "--version").strip()
     if version not in printed or "native" not in printed:
         sys.exit(f"tracediff --version prints {printed!r}, not version {version} with the native reader")
     sides = (str(SAMPLE / "eager"), str(SAMPLE / "compile"))
-    answer = json.loads(run(tracediff, "compare", *sides, "--json", "-", "--html", "report.html"))
+    answer = json.loads(run(tracediff, "compare", *sides, "--json", "-"))
     if answer["step_time"]["residual_us"] != 0:
         sys.exit("the states of the sample traces do not add up to the step")
+    size = len(run(tracediff, "compare", *sides, "--html", "-").encode())
+    if size > MOST_PAGE:
+        sys.exit(f"the page of the sample traces takes {size:,} bytes, more than {MOST_PAGE:,}")
 
 
 def runner(folder: Path) -> Callable[..., str]:

@@ -34,6 +34,19 @@ def faults(page) -> list[str]:
     return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found if v["impact"] in ("serious", "critical")]
 
 
+def scrolled(page):
+    """Bring every chart into view until it is drawn, each trace as what it is.
+
+    plotly.js draws kinds of traces that it does not have as scatter.
+    """
+    for place in page.query_selector_all(".chart"):
+        place.evaluate("place => place.scrollIntoView()")
+        place.wait_for_selector(".main-svg", state="attached")
+        kinds = "place => [place.data, place._fullData].map(traces => traces.map(trace => trace.type))"
+        asked, drawn = place.evaluate(kinds)
+        assert drawn == asked
+
+
 @pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright

@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from browser import scrolled
 from click.testing import CliRunner
 from history_repository import MACHINE, RepositoryOfModels, write_set
 from inert_markdown import parsed
@@ -160,7 +161,7 @@ def test_damaged_entries_are_named(tmp_path):
     assert "no change beyond the noise" in text
 
 
-def test_names_are_text_in_every_output(tmp_path, monkeypatch):
+def test_names_are_text_in_every_output(tmp_path, monkeypatch, visit):
     monkeypatch.chdir(tmp_path)
     name = "<img src=x onerror=alert(1)>|`a`[b](c) ##[error]"
     for k in range(4):
@@ -180,6 +181,9 @@ def test_names_are_text_in_every_output(tmp_path, monkeypatch):
     assert result.exception is None
     assert "##[error]" not in result.stdout
     assert "<img" not in (tmp_path / "page.html").read_text()
+    visited = visit(tmp_path / "page.html")
+    scrolled(visited.page)
+    assert not visited.complaints
     assert name in " ".join(parsed((tmp_path / "page.md").read_text()))
     document = json.loads((tmp_path / "page.json").read_text())
     assert document["series"][0]["machine"] == name

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from page_data import page_data
 
 import tracediff
 from tracediff.report.page.html import to_html
@@ -135,9 +136,7 @@ def page(comparison):
 
 @pytest.fixture(scope="module")
 def page_tables(page):
-    written = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
-    (data,) = (found for found in map(json.loads, written) if "groups" in found)
-    return data
+    return page_data(page)
 
 
 def listed(table, in_format):

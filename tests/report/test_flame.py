@@ -1,7 +1,7 @@
 """The flame graph in a real browser: what it shows, zoom, search, inversion, keyboard, and names that would run."""
 
 import pytest
-from browser import faults
+from browser import faults, scrolled
 from build_trace import call, document, event, kernel, op, step, write
 
 import tracediff
@@ -140,9 +140,7 @@ def test_one_set_is_a_flame_graph_of_its_own(visit, sides):
     assert "140.0 µs per step · 100 % of all" in detail(page)
     assert min(contrasts(page)) > 4.5
     assert page.eval_on_selector_all("main > section", "all => all.map(s => s.id)").index("flame") == 3
-    for place in page.query_selector_all(".chart"):
-        place.evaluate("place => place.scrollIntoView()")
-        place.wait_for_selector(".main-svg", state="attached")
+    scrolled(page)
     assert faults(page) == []
     assert not visited.complaints
 

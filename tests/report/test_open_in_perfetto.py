@@ -74,7 +74,7 @@ def test_no_mark_of_a_row_overlaps_another_and_none_is_lost(control, test):
     assert all(a[1] <= b[0] + 1e-6 for row in rows.values() for a, b in pairwise(row))
     shown = sum(len(side.typical.timeline.marks.row) for side in compared_sides(diff))
     assert len(marks) == shown + 2  # and the two steps
-    assert len(to_html(diff.comparison)) < 8_000_000
+    assert len(to_html(diff.comparison)) < 2_500_000
 
 
 def test_a_snapshot_has_no_trace_and_no_button(tmp_path, sets):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import platform
 from base64 import b64encode
@@ -26,10 +27,8 @@ from tracediff.version import VERSION
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
-MOST_BYTES = 8_000_000
-"""Size limit of the file; plotly.js takes 4.8 MB of it."""
-TEXT_BYTES = 200_000
-"""Share of the sections' text; tables get what text and charts leave."""
+MOST_DATA = 3_000_000
+"""Size limit of the page's data as JSON, before it is compressed; tables get what the rest leaves."""
 CHARTS = (
     *("step_waterfall", "duration_diff", "counts_diff", "families", "treemap", "scatter"),
     *("timeline", "memory", "launches", "distributions", "ranks"),
@@ -38,6 +37,8 @@ CHARTS = (
 CHARTS_REFUSED = ("timeline", "distributions")
 MOST_TRACE = 1_000_000
 """Size limit of the trace that the page hands to Perfetto, in bytes."""
+PLOTLY = "plotly.min.js"
+"""The part of plotly.js that draws the pages' charts: `make plotly`."""
 SCRIPTS = ("flame.js", "perfetto.js", "page.js")
 ROWS = 30
 """Of each further table."""
@@ -49,12 +50,10 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
     Args:
         command: the command line that creates it, shown at its end.
     """
-    from plotly.offline import get_plotlyjs
-
     charts = page_charts(comparison, CHARTS_REFUSED if comparison.was_refused else CHARTS)
     flame = comparison_flame(comparison)
     trace = _trace(comparison)
-    room = MOST_BYTES - TEXT_BYTES - len(get_plotlyjs()) - charts.size - len(encoded(flame.data)) - len(trace or "")
+    room = MOST_DATA - charts.size - len(encoded(flame.data)) - len(trace or "")
     return page(
         "refused.html.jinja" if comparison.was_refused else "comparison.html.jinja",
         f"{comparison.control.label} → {comparison.test.label} · tracediff",
@@ -72,10 +71,9 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
 
 
 def _trace(comparison: Comparison) -> str | None:
-    """What the page hands to Perfetto, without markup; None where there is nothing, or too much for the page."""
+    """What the page hands to Perfetto; None where there is nothing, or too much for the page."""
     trace = timeline_trace(comparison)
-    text = trace and trace.replace("<", "\\u003c")
-    return text if text and len(text.encode()) <= MOST_TRACE else None
+    return trace if trace and len(trace.encode()) <= MOST_TRACE else None
 
 
 def _work(comparison: Comparison) -> dict[str, Any]:
@@ -103,20 +101,18 @@ def page(
     Args:
         template: extends ``page.html.jinja``. title: plain text.
         data: what the page's script reads besides the data of the charts and of the flame graph.
-        trace: what it hands to Perfetto, as JSON without ``<``.
+        trace: what it hands to Perfetto, as JSON.
         context: what the template reads.
     """
-    from plotly.offline import get_plotlyjs
-
-    plotly, script = inline(get_plotlyjs()), inline("".join(map(resource, SCRIPTS)))
+    plotly, script = inline(resource(PLOTLY)), inline("".join(map(resource, SCRIPTS)))
     return render(
         template,
         title=title,
         version=VERSION,
         hashes=[sha256(plotly), sha256(script)],
         style=Markup(resource("page.css").replace("/*palettes*/", palettes()) + resource("flame.css")),
-        data=Markup(encoded({"charts": charts.data, "flame": flame.data, **data})),
-        trace=trace and Markup(trace),
+        data=packed(encoded({"charts": charts.data, "flame": flame.data, **data})),
+        trace=trace and packed(trace),
         plotly=Markup(plotly),
         script=Markup(script),
         charts=charts.charts,
@@ -146,6 +142,11 @@ def palettes() -> str:
 def resource(name: str) -> str:
     """The text of a file of this folder: a script or a style."""
     return files("tracediff.report.page").joinpath(name).read_text("utf-8")
+
+
+def packed(text: str) -> str:
+    """``text`` compressed, as base64, which is no markup whatever the text: the page's script unpacks it."""
+    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def inline(script: str) -> str:

@@ -1,8 +1,13 @@
 "use strict";
 // The report's behaviour: themes, charts drawn when they come into view, and long tables of which only the visible rows exist.
 // What traces recorded enters the page through textContent only.
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+(async () => {
+  // What the page holds as compressed text in base64.
+  function unpacked(id) {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (character) => character.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+  }
+  const data = await unpacked("data").json();
   const CONFIG = { responsive: true, displaylogo: false, typesetMath: false,
     modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d"] };
   const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 15;
@@ -362,16 +367,16 @@
 
   // Perfetto
 
-  function connectPerfetto(text) {
+  function connectPerfetto() {
+    const trace = () => unpacked("trace").arrayBuffer();
     const say = (words) => { document.querySelector(".perfetto [role=status]").textContent = words; };
     // Perfetto's documentation asks for a page that a server sends.
     const onDisk = location.protocol === "file:" ? " If it shows nothing, save the trace and drop it on Perfetto's page." : "";
     document.getElementById("perfetto").addEventListener("click", () => {
-      const trace = async () => new TextEncoder().encode(text).buffer;
       window.openInPerfetto(document.title, trace, (words) => say(words + (words.endsWith("has the trace.") ? onDisk : "")));
     });
-    document.getElementById("save-trace").addEventListener("click", () => {
-      const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: "tracediff.json" });
+    document.getElementById("save-trace").addEventListener("click", async () => {
+      const link = make("a", { href: URL.createObjectURL(new Blob([await trace()], { type: "application/json" })), download: "tracediff.json" });
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 60000);
       say("Drop the file on ui.perfetto.dev, or open it with tracediff open tracediff.json.");
@@ -404,8 +409,12 @@
   for (const place of document.querySelectorAll(".browse")) tables[place.dataset.table] = new Table(place);
   places.forEach((place) => visibility.observe(place));
   const flame = document.getElementById("flame-graph");
-  const trace = document.getElementById("trace");
-  if (trace) connectPerfetto(trace.textContent);
+  if (document.getElementById("trace")) connectPerfetto();
   if (flame) drawFlame(flame, data.flame);
   root.dataset.ready = "yes";
-})();
+  performance.mark("interactive");
+})().catch((error) => {
+  const line = Object.assign(document.createElement("p"), { className: "caution", textContent: `This browser cannot show the charts and long tables: ${error.message}.` });
+  document.getElementById("main").prepend(line);
+  throw error;
+});
