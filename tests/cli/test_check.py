@@ -257,9 +257,9 @@ def test_where_a_single_run_is_allowed_the_figures_alone_decide(tmp_path, runs):
 def test_a_row_has_one_unit(tmp_path):
     a, b = trace_set(tmp_path / "a", runs=1, gemm=1_070), trace_set(tmp_path / "b", runs=1, gemm=481)
     options = ("--limit", "op:sgemm_128=5%", "--allow", "single-run")
-    assert re.search(r"op:sgemm_128 +1\.0\d ms +0\.4\d ms +", run(a, b, *options).stdout)
+    assert re.search(r"op:sgemm_128 +1,0\d\d µs +4\d\d µs +", run(a, b, *options).stdout)
     markdown = run(a, b, *options, "--markdown", "-").stdout
-    assert re.search(r"\| 1\.0\d ms \| 0\.4\d ms \|", markdown)
+    assert re.search(r"\| 1,0\d\d µs \| 4\d\d µs \|", markdown)
 
 
 def test_cautions_stop_the_check_unless_allowed(tmp_path, base):

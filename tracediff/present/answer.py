@@ -63,7 +63,7 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
         offset_by=offset,
         not_explained=rest,
         unlike=_unlike(comparison),
-        notes=tuple(asides(comparison)),
+        notes=tuple(map(sentence, asides(comparison))),
         interval=interval(comparison.verdict),
         setting=facts(comparison),
     )
