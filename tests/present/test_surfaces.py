@@ -1,0 +1,160 @@
+"""Numbers and sentences of one comparison agree on every surface: terminal, Markdown, HTML and JSON of real pairs."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from io import StringIO
+
+import pytest
+from pair_stories import STORIES, Story
+from rich.console import Console
+
+from tracediff.diff.comparison import Comparison
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
+from tracediff.report.page.notebook import to_summary
+from tracediff.report.to_json import to_json
+from tracediff.report.to_markdown import to_markdown
+from tracediff.report.to_terminal import show
+
+LARGE = ("flux",)
+"""Pairs that take seconds."""
+NUMBER = r"[\d,]+(?:\.\d+)?"
+SIGNED = rf"(?:[+−]{NUMBER}|0(?:\.0+)?)"
+WIDE = 250
+"""Columns in which no sentence is broken."""
+
+
+def terminal(comparison: Comparison, width: int) -> list[str]:
+    console = Console(file=StringIO(), width=width)
+    show(comparison, console)
+    return console.file.getvalue().splitlines()
+
+
+def value(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-").replace("+", ""))
+
+
+def places(text: str) -> int:
+    return len(text.partition(".")[2])
+
+
+def the_numbers_of_a_table_add_up(lines: list[str], head: str, last: str, column: int) -> tuple[float, str]:
+    """(change of the last row, unit of the head); the changes of the rows before it, the signed numbers at ``column``,
+    add up to it, but for rounding.
+    """
+    start = next(k for k, line in enumerate(lines) if line.startswith(head))
+    rows = []
+    for line in lines[start + 1 :]:
+        if found := re.findall(rf"(?<=\s\s)({SIGNED})(?:\s\s|$)", line):
+            rows.append(found[column])
+        if line.startswith(last):
+            break
+    *parts, whole = rows
+    rounding = 0.51 * 10 ** -places(whole) * (len(parts) + 1)
+    if parts:
+        assert sum(map(value, parts)) == pytest.approx(value(whole), abs=rounding), lines[start:]
+    return value(whole), re.search(r"\b(s|ms|µs|ns)\b", lines[start])[1]
+
+
+def sums_close_in_one_unit(comparison: Comparison) -> None:
+    lines = terminal(comparison, WIDE)
+    units = set()
+    if any(line.startswith("Why ") for line in lines):
+        change, unit = the_numbers_of_a_table_add_up(lines, "Why ", "step ", 0)
+        units.add(unit)
+        assert f"{abs(change):g}" == f"{abs(value(_signed(comparison, unit))):g}"
+    head = "GPU work by operator" if comparison.gpu_time.groups else "Operators (self time)"
+    units.add(the_numbers_of_a_table_add_up(lines, head, "all ", -1)[1])
+    assert len(units) == 1
+
+
+def _signed(comparison: Comparison, unit: str) -> str:
+    document = json.loads(to_json(comparison))
+    (line,) = [line for line in terminal(comparison, WIDE) if line.startswith("step ")]
+    size = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}[unit]
+    shown = re.search(rf"(?<=\s\s)({SIGNED})", line)[1]
+    assert value(shown) == round(document["explanation"]["change_us"] / size, places(shown)) + 0
+    return shown
+
+
+def directions_agree_with_signs(comparison: Comparison) -> None:
+    verdict = comparison.verdict
+    if "faster" in verdict.sentence and not verdict.other_work:
+        assert verdict.delta_us < 0
+    if "slower" in verdict.sentence and not verdict.other_work:
+        assert verdict.delta_us > 0
+    for cause in comparison.explanation.causes:
+        assert cause.what != "added" or cause.test_us > cause.control_us
+        assert cause.what != "removed" or cause.test_us < cause.control_us
+
+
+def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
+    document = json.loads(to_json(comparison))
+    answer, lines = document["answer"], document["explanation"]["lines"]
+    for sentence in (answer["because"], answer["offset_by"]):
+        parts = re.findall(rf"\(({SIGNED}) (s|ms|µs|ns)", sentence)
+        named = [value(number) * {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}[unit] for number, unit in parts]
+        if not named:
+            continue
+        sign = 1 if named[0] > 0 else -1
+        along = [line["delta_us"] for line in lines if sign * line["delta_us"] > 0]
+        of_lines = sorted(along, key=lambda us: -sign * us)
+        expected = of_lines[: len(named)]
+        if re.search(r" and \d+ more ", sentence):
+            expected = [*of_lines[: len(named) - 1], sum(of_lines[len(named) - 1 :])]
+        assert named == pytest.approx(expected, rel=0.06, abs=60), sentence
+    for cause in comparison.explanation.causes:
+        assert any(line["label"] == cause.label and line["delta_us"] == cause.delta_us for line in lines)
+
+
+def every_surface_has_the_same_sentences(comparison: Comparison) -> None:
+    document = json.loads(to_json(comparison))["answer"]
+    screen = terminal(comparison, WIDE * 10)
+    markdown = to_markdown(comparison).replace("`", "").replace("\\", "").replace("\u200b", "")
+    page = re.sub(r"<[^>]+>", "", to_summary(comparison))
+    page = html.unescape(page)
+    for name in ("verdict", "because", "offset_by"):
+        sentence = document[name].strip()
+        assert any(sentence in line for line in screen), name
+        assert _plain(sentence) in _plain(page), name
+        assert _plain(sentence) in _plain(html.unescape(markdown)), name
+    for sentence in document["unlike"]:
+        assert any(sentence in line for line in screen)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w.,:+−→%]", "", text)
+
+
+CHECKS = (
+    sums_close_in_one_unit,
+    directions_agree_with_signs,
+    sentences_state_numbers_of_the_document,
+    every_surface_has_the_same_sentences,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    "story", [story for story in STORIES if not story.name.startswith(LARGE)], ids=lambda story: story.name
+)
+def test_numbers_and_sentences_agree(story: Story) -> None:
+    comparison = compare_sets(*load_sets(story.paths), force=True)
+    for check in CHECKS:
+        check(comparison)
+
+
+@pytest.mark.slow
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    "story", [story for story in STORIES if not story.name.startswith(LARGE)], ids=lambda story: story.name
+)
+def test_the_screen_is_short(story: Story) -> None:
+    comparison = compare_sets(*load_sets(story.paths), force=True)
+    lines = terminal(comparison, 100)
+    assert len(lines) <= 30
+    assert max(map(len, lines[:-1])) <= 100
