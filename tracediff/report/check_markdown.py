@@ -21,7 +21,7 @@ from tracediff.report.check_text import (
 )
 from tracediff.report.escape import escaped
 from tracediff.report.step_markdown import step_lines
-from tracediff.report.text import different_work, facts, headline
+from tracediff.report.text import facts, headline
 
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
 MOST_LIMITS = 40
@@ -36,7 +36,7 @@ def to_markdown(gate: Gate) -> str:
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
     lines += [
-        escaped(different_work(comparison) + headline(comparison)),
+        escaped(comparison.verdict.reason_of_other_work + headline(comparison)),
         "",
         escaped(facts(comparison)),
         "",

@@ -22,7 +22,7 @@ from tracediff.report.check_text import (
     subject,
 )
 from tracediff.report.table_terminal import print_screen
-from tracediff.report.text import different_work, facts, headline
+from tracediff.report.text import facts, headline
 
 STYLES = {
     "pass": "green",
@@ -41,7 +41,7 @@ def show(gate: Gate, console: Console) -> None:
         Text(printable(facts(comparison)), style="dim"),
         "",
         Padding(Text(printable(sentence(gate)), style=STYLES[gate.result]), (0, 2)),
-        Padding(Text(printable(different_work(comparison) + headline(comparison))), (0, 2)),
+        Padding(Text(printable(comparison.verdict.reason_of_other_work + headline(comparison))), (0, 2)),
         "",
         _table(gate),
     ]

@@ -6,7 +6,7 @@ from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import SAME_SENTENCE, change_text
-from tracediff.formatting import change, percents, plural, time_unit
+from tracediff.formatting import change, common_unit, percents, plural, time_unit
 from tracediff.ingest.unread import unread_devices
 
 TESTED_RUNS = 3
@@ -81,12 +81,6 @@ def is_tested(comparison: Comparison) -> bool:
     return min(comparison.control.runs, comparison.test.runs) >= TESTED_RUNS
 
 
-def different_work(comparison: Comparison) -> str:
-    """How the work differs, as a sentence before the headline where no explanation is below it; may be empty."""
-    other = comparison.verdict.other_work
-    return f"Different work: {other}. " if other else ""
-
-
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
     return [text for text in (same_gpu_work(comparison), other_step_time(comparison)) if text]
@@ -113,7 +107,8 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     found = comparison.unprofiled
     if found is not None and found.believed:
         return f"{verdict.difference}: median {change(found.control_us, found.test_us)}; {verdict.conclusion}"
-    unit = time_unit([verdict.control_us, verdict.test_us])
+    both = verdict.control_us, verdict.test_us
+    unit = common_unit(time_unit, both) or time_unit([min(both)])
     figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"
     steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]
     if len(steps) > 2:

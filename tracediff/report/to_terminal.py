@@ -26,7 +26,7 @@ from tracediff.report.plain_table import no_rows_shown
 from tracediff.report.sections import ALL_MODULES, Row
 from tracediff.report.table import comparison_tables
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.text import asides, different_work, facts, headline, is_tested
+from tracediff.report.text import asides, facts, headline, is_tested
 from tracediff.report.work_terminal import WorkTable
 
 BESIDE_NAMES = 64
@@ -97,7 +97,7 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     cautions = _caution_line(comparison, unlike) if brief else []
     style = "" if comparison.verdict.other_work else "bold"  # its percentages are not to be relied on
     asked = (screen.view or screen.tables) and not comparison.was_refused
-    answer = headline(comparison) if not asked else different_work(comparison) + headline(comparison)
+    answer = headline(comparison) if not asked else comparison.verdict.reason_of_other_work + headline(comparison)
     verdict = Padding(Text(printable(answer), style=style), (0, 2))
     parts += [*cautions, verdict] if unlike else [verdict, *cautions]
     if asked:
