@@ -127,6 +127,7 @@ def test_a_common_unit_leaves_two_digits(amounts, unit):
 def test_pairs_share_the_unit_of_the_larger():
     assert change(56_700, 590) == "56.7 → 0.6 ms"
     assert change(0, 2_490) == "0 → 2,490 µs"
+    assert change(13.3e6, 410) == "13.3 s → 410.0 µs"  # not 0.0 s
     assert sizes(9.66e6, 88.3e6) == "9.7 → 88.3 MB"
 
 

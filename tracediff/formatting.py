@@ -115,7 +115,7 @@ def signed_time(us: float) -> str:
 
 def change(control: float, test: float) -> str:
     """``56.7 → 0.6 ms``, of times in µs."""
-    return _both(time_unit([control, test]), control, test)
+    return _both(time_unit, control, test)
 
 
 def size(amount: float) -> str:
@@ -125,11 +125,15 @@ def size(amount: float) -> str:
 
 def sizes(control: float, test: float) -> str:
     """``4.49 → 5.02 GB``."""
-    return _both(byte_unit([control, test]), control, test)
+    return _both(byte_unit, control, test)
 
 
-def _both(unit: Unit, control: float, test: float) -> str:
-    before, after = (unit.plain(amount) if amount else "0" for amount in (control, test))
+def _both(unit_of: Callable[[Iterable[float]], Unit], control: float, test: float) -> str:
+    """Both in the unit of the larger; each in its own where the smaller would read 0."""
+    unit, both = unit_of([control, test]), (control, test)
+    before, after = (unit.plain(amount) if amount else "0" for amount in both)
+    if any(amount and not text.strip("0.,") for amount, text in zip(both, (before, after), strict=True)):
+        return f"{unit_of([control]).text(control)} → {unit_of([test]).text(test)}"
     return f"{before} → {after} {unit.name}"
 
 

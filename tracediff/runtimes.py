@@ -393,6 +393,11 @@ def may_wait(call: str) -> bool:
     return _MAY_WAIT.match(call) is not None
 
 
+def reads_number(operator: str) -> bool:
+    """Whether an operator of this name, that behind ``item()``, waits for the device that has the number."""
+    return operator == "aten::_local_scalar_dense"
+
+
 def is_launch(call: str) -> bool:
     """Whether a call of this name launches kernels or a graph."""
     return _LAUNCH.match(call) is not None

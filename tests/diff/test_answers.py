@@ -90,7 +90,7 @@ def test_exact_needs_the_same_op_and_the_same_shapes(tmp_path):
         return [step(1, 0, 100), *(event for launch in launches for event in launch)]
 
     groups = compare_events(tmp_path, products([[2, 2]], [[4, 4]]), products([[2, 9]], [[4, 4]])).gpu_time.groups
-    assert sorted(g.level for g in groups) == ["exact", "family"]
+    assert sorted(g.level for g in groups) == ["exact", "op"]
 
 
 def test_another_batch_size_matches_by_operator_where_every_shape_differs_by_one_ratio(tmp_path):

@@ -30,7 +30,7 @@ def level_and_kernels(comparison):
     return sorted((g.level, [m.name for m in g.control], [m.name for m in g.test]) for g in comparison.gpu_time.groups)
 
 
-def test_work_that_only_an_outer_operator_shares_joins_its_group(tmp_path):
+def test_work_that_only_one_of_two_calls_does_is_removed_beside_what_both_do(tmp_path):
     """One side's attention clears a buffer before: flash_attention > zeros > fill_."""
     attention = [
         op("aten::flash_attention", 0, 30),
@@ -44,7 +44,25 @@ def test_work_that_only_an_outer_operator_shares_joins_its_group(tmp_path):
         kernel("fill", 8, 2, correlation=1),
     ]
     comparison = compare_events(tmp_path, [step(1, 0, 100), *attention, *clearing], [step(1, 0, 100), *attention])
-    assert level_and_kernels(comparison) == [("op", ["flash", "fill"], ["flash"])]
+    assert level_and_kernels(comparison) == [("exact", ["flash"], ["flash"]), ("removed", ["fill"], [])]
+    other = [*attention[:2], kernel("other", 40, 20, correlation=2)]
+    comparison = compare_events(tmp_path / "other", [step(1, 0, 100), *attention, *clearing], [step(1, 0, 100), *other])
+    assert level_and_kernels(comparison) == [("op", ["flash", "fill"], ["other"])]
+
+
+def test_the_only_call_of_its_name_left_on_both_sides_is_one_call_of_another_size(tmp_path):
+    def attention(shapes, *kernels):
+        inside = [
+            event
+            for k, (name, took) in enumerate(kernels)
+            for event in (op(f"own::{name}", 10 * k + 1, 8), call("launch", 10 * k + 2, 2, k + 1),
+                          kernel(name, 50 + 10 * k, took, k + 1))
+        ]  # fmt: skip
+        return [step(1, 0, 100), op("attention", 0, 45, **{"Input Dims": shapes}), *inside]
+
+    parts = [("bmm_a", 1), ("softmax_b", 2), ("bmm_c", 3)]
+    comparison = compare_events(tmp_path, attention([[8, 512, 64]], ("flash", 5)), attention([[8, 64, 512]], *parts))
+    assert level_and_kernels(comparison) == [("op", ["flash"], ["bmm_c", "softmax_b", "bmm_a"])]
 
 
 def test_vendors_operators_match_below_what_they_share(tmp_path):

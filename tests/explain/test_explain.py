@@ -1,5 +1,6 @@
 """The explanation of traces whose answer is known by hand (µs in the events and in the explanation)."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from properties import examples
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.effects import EFFECTS, logarithmic_mean, split
+from tracediff.explain.lines import lines_of
+from tracediff.explain.tree import Node
 
 
 def explained(folder, control, test, runs=1):
@@ -135,7 +138,7 @@ def test_one_long_call_is_a_line_of_its_own(tmp_path):
     first = found.causes[0]
     assert first.label == "cudaLaunchKernel in aten::mm"
     assert first.delta_us == pytest.approx(5000, rel=0.01)
-    assert first.reasons[-1].text == "one of 20 takes 5.00 ms"
+    assert first.reasons[-1].text == "one of 20 takes 5,005 µs"
     assert first.first[0] == 1
 
 
@@ -203,6 +206,89 @@ def test_lines_are_tested_from_three_runs_on(tmp_path):
     (cause,) = found.causes
     assert cause.significance.result == "slower"
     assert cause.significance.interval[0] > 0.3
+
+
+def bare(names, took=100):
+    """Kernels of these names, which no operator launches."""
+    return [
+        step(1, 0, 3 * len(names)),
+        *(
+            event_
+            for i, name in enumerate(names)
+            for event_ in (call("cudaLaunchKernel", 3 * i, 1, i + 1), kernel(name, 40 + took * i, took, i + 1))
+        ),
+    ]
+
+
+def test_work_that_neither_operators_nor_amounts_tell_is_said_to_be_unknown(tmp_path):
+    found = explained(tmp_path, bare(["norm_a", "gelu_b"] * 8), bare(["sort_c", "scan_d"] * 8))
+    assert [fact.code for fact in found.facts] == ["unknown-work"]
+    assert not found.facts[0].is_other_work
+    assert not explained(tmp_path / "same", bare(["norm_a"] * 8), bare(["norm_a"] * 8, took=130)).facts
+
+
+def test_one_event_that_takes_a_hundredth_of_the_time_is_not_done_less_often(tmp_path):
+    """A collective without a recorded size, which waits on one side."""
+    found = explained(
+        tmp_path, bare(["ncclDevKernel_AllReduce"], took=5000), bare(["ncclDevKernel_AllReduce"], took=10)
+    )
+    (cause,) = found.causes
+    assert cause.what == "amount of work unknown"
+    assert effects(cause) == {"time": -4990}
+
+
+def test_other_work_of_one_family_is_not_called_replaced_by_its_largest(tmp_path):
+    def functions(*names):
+        return [step(1, 0, 1000), *(op(name, 300 * i, 200 + i) for i, name in enumerate(names))]
+
+    found = explained(tmp_path, functions("own::a", "own::b", "own::c"), functions("own::d"))
+    (cause,) = [cause for cause in found.causes if " → " in cause.label]
+    assert cause.label == "own::c → own::d (other)"
+    assert cause.what == "each on one side only, the largest of 3 → 1"
+
+
+def test_what_a_read_number_waited_for_is_the_gpu_where_no_call_is_recorded(tmp_path):
+    """As Ascend's level 0: the launches are recorded, but not the call in which ``item()`` waits."""
+
+    def reading(took, name="aten::_local_scalar_dense"):
+        return [step(1, 0, took + 200), *products(10, took // 10), op(name, 40, took + 10)]
+
+    found = explained(tmp_path, reading(1000), reading(2000))
+    assert [cause.trail[0] if cause.trail else cause.label for cause in found.causes] == ["GPU work"]
+    assert found.causes[0].delta_us == pytest.approx(1000, rel=0.05)
+    others = explained(tmp_path / "add", reading(1000, "aten::add"), reading(2000, "aten::add"))
+    assert others.causes[0].trail[0] == "host"
+
+
+def test_a_node_whose_time_changed_against_what_it_accounts_for_is_no_line():
+    """Its exposed part got shorter, its hidden part longer by more: one line would contradict itself."""
+
+    def node(label, depth, total, work, children=()):
+        out = Node(label, depth, {child.label: child for child in children})
+        out.total, out.path = np.array(total), np.array(total)
+        out.effects = np.array([0.0, 0.0, work, 0.0, 0.0])
+        return out
+
+    parts = [node("exposed", 3, (90e3, 60e3), -30e3), node("hidden", 3, (10e3, 60e3), 1e3)]
+    family = node("gemm", 2, (100e3, 120e3), -29e3, parts)
+    gpu = node("GPU work", 1, (100e3, 120e3), -29e3, [family])
+    root = node("step", 0, (100e3, 71e3), -29e3, [gpu])
+    shown = lines_of(root).shown
+    assert [line.node.label for line in shown] == ["exposed"]
+    assert sum(line.node.work for line in shown) + lines_of(root).rest == root.change
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_fused_are_fewer_operators_and_no_longer_fused_more(turned):
+    samples = Path(__file__).parents[2] / "sample_traces" / "graph-breaks"
+    sides = [str(samples / name) for name in ("eager", "compile")]
+    found = compare_sets(*load_sets(sides[::-1] if turned else sides)).explanation
+    texts = [reason.text for cause in found.causes for reason in cause.reasons if reason.code == "fusion"]
+    assert texts
+    for text in texts:
+        word, control, test, noun = re.fullmatch(r"(.*): ([\d.]+) → ([\d.]+) (.*) per step", text).groups()
+        assert noun == "operators"  # of a CPU, which has no kernels
+        assert (float(test) < float(control)) == (word == "fused")
 
 
 positive = st.integers(0, 10**9).map(float)

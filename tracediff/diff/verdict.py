@@ -79,9 +79,13 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The result in words: whether the work differs, how the step does, and whether that is significant."""
-        different = f"Different work: {self.other_work}. " if self.other_work else ""
-        return different + "; ".join(part for part in (self.difference, self.conclusion) if part)
+        """The result in words: how the step differs, for which other work, and whether that is significant."""
+        return self.reason_of_other_work + "; ".join(part for part in (self.difference, self.conclusion) if part)
+
+    @property
+    def reason_of_other_work(self) -> str:
+        """How the work differs, as a sentence before the result; empty if it does not."""
+        return f"{self.other_work[0].upper()}{self.other_work[1:]}. " if self.other_work else ""
 
     def __repr__(self) -> str:
         return f"<Verdict {self.result}: {self.sentence}>"
@@ -251,7 +255,7 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
 def of_other_work(verdict: Verdict, other_work: str, label: str, ratio: float, of: str) -> Verdict:
     """``verdict`` on sides whose work differs: ``label`` takes ``ratio`` times as long, neither faster nor slower."""
     takes = is_different(0.0, of) if abs(ratio - 1) < SAME_SENTENCE else f"takes {number(ratio)} times as long {of}"
-    difference = f"{lead(verdict.result, verdict.ci95_us is not None)}{label} {takes}"
+    difference = f"{lead(verdict.result, verdict.ci95_us is not None)}{label} {takes}, for different work"
     return replace(verdict, other_work=other_work, difference=difference)
 
 
@@ -273,6 +277,6 @@ def _signed(x: float) -> str:
 
 def change_text(change: float) -> str:
     """``24 % faster``, ``1.9 % slower``, ``2.50 times as long``."""
-    if change > 1:
+    if change > 1 or percent(-change) == percent(1):  # never is what takes time 100 % faster
         return f"{number(1 + change)} times as long"
     return f"{percent(abs(change))} {'slower' if change > 0 else 'faster'}"

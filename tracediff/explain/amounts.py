@@ -27,8 +27,8 @@ MOST = 0.9
 NUMBER = re.compile(r"\d+")
 BLOCK_TILE = re.compile(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
 """Rows and columns of the tile that a block of a product computes."""
-COUNTED = ("op", "call", "sync")
-"""Kinds of host leaves whose amount is their number of calls."""
+COUNTED = ("op", "call")
+"""Kinds of host leaves whose amount is their number of calls; a wait is no work."""
 
 
 def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:

@@ -21,7 +21,6 @@ from tracediff.diff.verdict import STEP, WHOLE_FILE, Judging, Verdict, judge, of
 from tracediff.explain.cautions import cautions_of
 from tracediff.explain.explain import Compared, explain
 from tracediff.explain.explanation import Explanation
-from tracediff.explain.facts import graph_breaks
 from tracediff.explain.findings import findings_of
 from tracediff.runtimes import vendors_of
 
@@ -46,8 +45,6 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     if comparability.level == REFUSED and not force:
         return _refused(replace(comparison, comparability=comparability), summaries)
     explanation = explain(_compared(comparison, summaries, judging))
-    breaks = graph_breaks((comparison.control, comparison.test))
-    explanation = replace(explanation, facts=(*explanation.facts, *breaks))
     return replace(
         comparison,
         comparability=Comparability((*comparability.reasons, *cautions_of(comparison, explanation.facts))),
@@ -88,16 +85,16 @@ def _of_ranks(traces: TraceSet, ranks: set[int]) -> TraceSet:
 
 def _compared(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> Compared:
     trees = comparison.trees
-    on_gpu = comparison.control.has_gpu, comparison.test.has_gpu
+    sides = comparison.control, comparison.test
     families = summaries[0].traces.families
     leaves = tuple(set_leaves(s.traces, tree, s.steps.runs) for s, tree in zip(summaries, trees, strict=True))
     return Compared(
         leaves=(leaves[0], leaves[1]),
         groups=comparison.work.groups,
         trees=trees,
-        on_gpu=on_gpu,
+        sides=sides,
         same_vendor=vendors_of(k.name for k in leaves[0].keys) == vendors_of(k.name for k in leaves[1].keys),
-        family_of=families.of_kernel if any(on_gpu) else families.of_work,
+        family_of=families.of_kernel if any(side.has_gpu for side in sides) else families.of_work,
         noise_floor=judging.noise_floor,
     )
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-GONE = 0.01
-"""Part of the other side's time below which as much work counts as gone: a leaf keeps a trace of its launch."""
 AS_MUCH = 0.1
 """Logarithm of a ratio of amounts up to which it is as much work, and launched threads tell all of it."""
 LAUNCHED = ("threads", "tiles")
@@ -45,15 +43,13 @@ EFFECTS = tuple(field.name for field in fields(Effects))
 
 def split(path: Floats, total: Floats, ratio: Floats, unit: NDArray[np.object_]) -> Effects:
     """The effects of each leaf, see `Leaves`."""
-    total = np.maximum(total, path)
     whole = total.sum(axis=0)
     exposed = np.divide(path.sum(axis=0), whole, out=np.zeros_like(whole), where=whole > 0)
     work = exposed * (total[1] - total[0])
     known = ratio > 0
     ratio = np.where(known, ratio, 1.0)
     log_ratio = np.log(ratio)
-    less, more = total.min(axis=0), total.max(axis=0)
-    one_sided = (less <= 1e-6 * more) | ((less <= GONE * more) & (np.abs(log_ratio) < AS_MUCH))
+    one_sided = ~total.all(axis=0)
     amount = np.where(known & ~one_sided, exposed * logarithmic_mean(total[0], total[1]) * log_ratio, 0.0)
     launched = np.isin(unit, LAUNCHED) & (np.abs(log_ratio) > AS_MUCH)
     vague = ~known | launched | (unit == "events")

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.leaves import SetLeaves
+from tracediff.aggregate.side import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import compare_many
 from tracediff.explain.amounts import measure
@@ -17,7 +18,7 @@ from tracediff.explain.explanation import Amount, Cause, Explanation, Significan
 from tracediff.explain.facts import facts_of
 from tracediff.explain.leaves import Leaves, pair
 from tracediff.explain.lines import Line, lines_of
-from tracediff.explain.reasons import Work, largest_parts, of_single, reasons_of
+from tracediff.explain.reasons import MOSTLY, Work, largest_parts, of_single, reasons_of
 from tracediff.explain.singles import name_singles
 from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.explain.wording import SAME, label_of, what_happened
@@ -31,7 +32,7 @@ class Compared:
     """What an explanation is made from.
 
     Attributes:
-        leaves: of control and test. groups: the matched work. trees: the call trees. on_gpu: which sides have a GPU.
+        leaves: of control and test. groups: the matched work. trees: the call trees. sides: what was recorded of each.
         same_vendor: whether the GPUs are of one vendor. family_of: (name, operator) → family.
         noise_floor: relative change that is none.
     """
@@ -39,7 +40,7 @@ class Compared:
     leaves: tuple[SetLeaves, SetLeaves]
     groups: Sequence[Group]
     trees: tuple[CallTree, CallTree]
-    on_gpu: tuple[bool, bool]
+    sides: tuple[Side, Side]
     same_vendor: bool
     family_of: Callable[[str, str | None], str]
     noise_floor: float
@@ -47,14 +48,14 @@ class Compared:
 
 def explain(compared: Compared) -> Explanation:
     """Why the step of the test side takes longer or shorter."""
-    leaves = pair(compared.leaves, compared.groups, compared.on_gpu, compared.family_of)
+    leaves = pair(compared.leaves, compared.groups, compared.sides, compared.family_of)
     name_singles(leaves, float(leaves.path[1].sum() - leaves.path[0].sum()))
     measure(leaves, compared.groups, compared.trees, compared.same_vendor)
     root = build(leaves)
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
     return Explanation(
-        facts=facts_of(leaves, compared.trees, lines.scale),
+        facts=facts_of(leaves, compared.trees, compared.sides, lines.scale),
         causes=tuple(
             _cause(line, leaves, compared, significance) for line, significance in zip(lines.shown, tested, strict=True)
         ),
@@ -98,9 +99,9 @@ def amount_of(node: Node, leaves: Leaves) -> Amount | None:
     has no known amount.
     """
     mine = np.array(node.leaves, np.int64)
-    total = np.maximum(leaves.total, leaves.path)[:, mine].sum(axis=0)
+    total = leaves.total[:, mine].sum(axis=0)
     known = leaves.ratio[mine] > 0
-    if not known.any() or total[known].sum() < 0.5 * total.sum():
+    if not known.any() or total[known].sum() < MOSTLY * total.sum():
         return None
     ratio = float(np.average(np.log(leaves.ratio[mine][known].astype(float)), weights=total[known]))
     units = leaves.unit[mine][known]

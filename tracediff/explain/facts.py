@@ -5,7 +5,7 @@ program.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
@@ -21,7 +21,7 @@ from tracediff.profile.leaves.keys import COMPILER, LOADER
 from tracediff.runtimes import is_graph_launch
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
-AS_OFTEN, NOT_STEADY, GRAPH_BREAKS = "as-often", "not-steady", "graph-breaks"
+AS_OFTEN, NOT_STEADY, GRAPH_BREAKS, UNKNOWN_WORK = "as-often", "not-steady", "graph-breaks", "unknown-work"
 
 DIFFERS = 0.05
 """Logarithm of a ratio of amounts from which it is another amount."""
@@ -65,38 +65,32 @@ class Fact:
         return self.code in (WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN)
 
 
-def facts_of(leaves: Leaves, trees: tuple[CallTree, CallTree], scale: float) -> tuple[Fact, ...]:
+def facts_of(
+    leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], scale: float
+) -> tuple[Fact, ...]:
     """The facts, the weightiest first; ``scale`` is what sizes are judged against, in ns per step."""
-    return (*_not_steady(leaves), *_program(leaves, trees), *_amounts(leaves, scale))
+    return (*_not_steady(leaves), *_program(leaves, trees), *_amounts(leaves, scale), *_graph_breaks(sides))
 
 
-def graph_breaks(sides: Sequence[Side]) -> tuple[Fact, ...]:
+def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
     """graph-breaks: where the compiled code of a side ends its graph, if the sides differ in it."""
     breaks = [side.graph_breaks or () for side in sides]
-    if breaks[0] == breaks[1]:
-        return ()
-    return tuple(
+    return [
         Fact(GRAPH_BREAKS, f"{side.label} has {plural(len(found), 'graph break')}: {'; '.join(found)}")
         for side, found in zip(sides, breaks, strict=True)
-        if found
-    )
+        if found and breaks[0] != breaks[1]
+    ]
 
 
 def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
     """work-differs: how much more work of known amount the test side does, whether or not the step waits for it."""
-    first = np.array([str(chain[0]) for chain in leaves.chains], object)
-    total = np.maximum(leaves.total, leaves.path)
     out = []
-    for label in (GPU, OPERATORS, MIXED):
-        here = first == label
-        known = here & (leaves.ratio > 0) & (total.min(axis=0) > 0) & ~np.isin(leaves.unit, NO_MEASURE)
-        if not known.any():
+    for label in WORDS:
+        part, weights, ratios, units = _measured(leaves, (label,))
+        if not part:
             continue
-        ratios, units = np.log(leaves.ratio[known].astype(float)), leaves.unit[known]
-        weights = logarithmic_mean(total[0, known], total[1, known])
         effects = weights * ratios
         gross, differs = float(np.abs(effects).sum()), np.abs(ratios) > DIFFERS
-        part = float(total[:, known].sum() / total[:, here].sum())
         if (
             part < KNOWN
             or abs(effects.sum()) < max(AGREES * gross, KNOWN * scale)
@@ -112,6 +106,17 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         text = f"the work differs: {times(exp(median))} × the {unit} (median; {known_part})"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
+
+
+def _measured(leaves: Leaves, labels: Collection[str]) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """(the part of its time whose amount is measured; weights, logarithms of the ratios and units of that) of the work
+    below these first labels.
+    """
+    here = np.array([str(chain[0]) in labels for chain in leaves.chains], np.bool_)
+    known = here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
+    part = float(leaves.total[:, known].sum() / max(leaves.total[:, here].sum(), 1))
+    weights, ratios = logarithmic_mean(*leaves.total[:, known]), np.log(leaves.ratio[known].astype(float))
+    return part, weights, ratios, leaves.unit[known]
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
@@ -132,7 +137,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     """
     outer, stand_ins = [operators(tree, outermost=True) for tree in trees], _stand_ins(leaves)
     calls = [sum(side.values()) for side in outer]
-    if not all(outer) or stand_ins[0] != stand_ins[1] or max(calls) < FEW_CALLS or common(outer) >= SAME_PROGRAM:
+    if not all(outer) or max(calls) < FEW_CALLS or stand_ins[0] != stand_ins[1]:
+        return _unknown(leaves)
+    if common(outer) >= SAME_PROGRAM:
         return []
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
@@ -150,15 +157,21 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     return [Fact(OTHER_PROGRAM, f"another program, or rewritten code: {share}; {examples}", *values)]
 
 
+def _unknown(leaves: Leaves) -> list[Fact]:
+    """unknown-work: no operators tell whether it is the same work, nor do amounts of enough of it."""
+    is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
+    whole, known = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
+    if not whole.all() or known >= WIDESPREAD * whole.sum():
+        return []
+    part = percent(float(known / whole.sum()))
+    text = f"unknown whether it is the same work: its operators do not tell, and {part} of its time has a known amount"
+    return [Fact(UNKNOWN_WORK, text)]
+
+
 def _does_as_much(leaves: Leaves) -> bool:
     """Whether enough of the work is known, and is as much on both sides."""
-    total = np.maximum(leaves.total, leaves.path)
-    is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
-    known = is_work & (leaves.ratio > 0) & ~np.isin(leaves.unit, NO_MEASURE)
-    weights = logarithmic_mean(total[0, known], total[1, known])
-    effects = weights * np.log(leaves.ratio[known].astype(float))
-    enough = total[:, known].sum() >= WIDESPREAD * total[:, is_work].sum() > 0
-    return bool(enough and np.abs(effects).sum() <= DIFFERS * weights.sum())
+    part, weights, ratios, _ = _measured(leaves, WORDS)
+    return part >= WIDESPREAD and bool(np.abs(weights * ratios).sum() <= DIFFERS * weights.sum())
 
 
 def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:

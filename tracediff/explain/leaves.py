@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
+from tracediff.aggregate.side import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.match import PLACED, PLACED_AS
 from tracediff.profile.kernels.display_names import display_name
@@ -90,11 +91,16 @@ class Leaves:
 def pair(
     sides: tuple[SetLeaves, SetLeaves],
     groups: Sequence[Group],
-    on_gpu: tuple[bool, bool],
+    recorded: tuple[Side, Side],
     family_of: Callable[[str, str | None], str],
 ) -> Leaves:
     """The leaves of both ``sides``; those of one group of matched work, and those of one place on the host, are one."""
-    labels = _Labels(groups, on_gpu, family_of, call_names(key.name for leaves in sides for key in leaves.keys))
+    labels = _Labels(
+        groups,
+        (recorded[0].has_gpu, recorded[1].has_gpu),
+        family_of,
+        call_names(key.name for leaves in sides for key in leaves.keys),
+    )
     index: dict[tuple[Chain, int], int] = {}
     kinds: list[str] = []
     names: tuple[dict[int, str], dict[int, str]] = ({}, {})
@@ -134,7 +140,7 @@ def pair(
         path=np.array([p.mean(axis=0) for p in path]).reshape(2, size),
         total=np.array([t.mean(axis=0) for t in total]).reshape(2, size),
         count=np.array([c.mean(axis=0) for c in count]).reshape(2, size),
-        runs=(np.maximum(total[0], path[0]), np.maximum(total[1], path[1])),
+        runs=total,
         ratio=np.full(size, np.nan),
         unit=np.full(size, "", object),
         kinds=kinds,

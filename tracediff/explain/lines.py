@@ -26,8 +26,6 @@ AGAINST = 3
 """Most lines against the direction of the step's change."""
 MOST = 10
 """Most lines."""
-RESOLUTION = 1.0
-"""ns: times in traces are no finer, so what is less is rounding."""
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED)
 
 
@@ -58,7 +56,7 @@ def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     change = root.change
     scale = max(abs(change), GROSS * sum(abs(child.work) for child in root.children.values()))
-    found = [line for line in _cut(root, scale, ()) if line.node.depth and abs(line.node.work) >= RESOLUTION]
+    found = [line for line in _cut(root, scale, ()) if line.node.depth and line.node.agrees]
     sign = 1 if change >= 0 else -1
     found.sort(key=lambda line: (-sign * line.node.work, line.node.label))
     along = [line for line in found if sign * line.node.work > 0][: MOST - AGAINST]
@@ -79,7 +77,10 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
         return _cut(children[0], scale, inner)
     counting = [child for child in children if abs(child.work) >= SHARE * scale]
     if not counting or (
-        node.label not in ALWAYS_SPLIT and abs(node.work) >= SHARE * scale and _stands_for(node, counting)
+        node.label not in ALWAYS_SPLIT
+        and node.agrees
+        and abs(node.work) >= SHARE * scale
+        and _stands_for(node, counting)
     ):
         return [Line(trail, node)]
     out = [line for child in counting for line in _cut(child, scale, inner)]
@@ -116,7 +117,5 @@ def _together(nodes: list[Node], parent: Node) -> Node:
     label = f"other {SINGLES}" if parent.label == SINGLES else f"rest of {parent.label}" if parent.depth else "rest"
     out = Node(label, parent.depth + 1)
     for node in nodes:
-        out.leaves += node.leaves
-        out.path, out.total, out.count = out.path + node.path, out.total + node.total, out.count + node.count
-        out.effects = out.effects + node.effects
+        out.take(node)
     return out

@@ -11,14 +11,14 @@ from itertools import zip_longest
 
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
-from tracediff.explain.leaves import Single
+from tracediff.explain.leaves import UNPAIRED, Single
 from tracediff.explain.tree import Node
 from tracediff.formatting import count as counted
 from tracediff.formatting import counts, percents, time
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.match_names import is_generated, match_name
+from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
-from tracediff.runtimes import KERNEL, MEMCPY, call_role
+from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
 MOSTLY = 0.5
 """Part of the node's time, on either side, that a reason must concern."""
@@ -87,7 +87,8 @@ def largest_parts(node: Node) -> Reason | None:
     if len(node.children) < 2 or not parts:
         return None
     parts.sort(key=lambda child: (-sign * child.work, child.label))
-    return Reason("largest", f"largest: {', '.join(child.label for child in parts[:NAMED])}")
+    names = (f"work {UNPAIRED}" if child.label == UNPAIRED else child.label for child in parts[:NAMED])
+    return Reason("largest", f"largest: {', '.join(names)}")
 
 
 def _fusion(work: Work) -> Reason | None:
@@ -95,11 +96,12 @@ def _fusion(work: Work) -> Reason | None:
     fused = [g for g in work.groups if g.level == "fusion"]
     if work.part(fused) < MOSTLY:
         return None
-    compiled = [sum(m.count for g in fused for m in g.sides[k] if is_generated(m.name)) for k in (0, 1)]
-    word = "fused" if compiled[1] >= compiled[0] else "no longer fused"
     scale = _scale(work)
-    kernels = counts(*(sum(n) / scale for n in zip(*((g.control_count, g.test_count) for g in fused), strict=True)))
-    return Reason("fusion", f"{word}: {kernels} kernels per step")
+    kernels = [sum(n) / scale for n in zip(*((g.control_count, g.test_count) for g in fused), strict=True)]
+    if kernels[0] == kernels[1]:
+        return None
+    word = "fused" if kernels[1] < kernels[0] else "no longer fused"
+    return Reason("fusion", f"{word}: {counts(*kernels)} {_noun(fused)} per step")
 
 
 def _kernels(work: Work) -> Reason | None:
@@ -203,11 +205,18 @@ def _counts(work: Work) -> Reason | None:
     """Work that is done more or less often."""
     if work.part(g for g in work.groups if g.level == "fusion") >= MOSTLY:
         return None
-    scale = _scale(work)
-    number = [sum(of_side) / scale for of_side in zip(*(g.counts for g in work.groups), strict=True)]
+    called = all(g.control_ops is not None for g in work.groups)
+    both = (g.counts if called else (g.control_count, g.test_count) for g in work.groups)
+    number = [sum(of_side) / _scale(work) for of_side in zip(*both, strict=True)]
     if number[0] == number[1] or not all(number):
         return None
-    return Reason("count", f"{counts(*number)} per step")
+    return Reason("count", f"{counts(*number)} {'calls' if called else _noun(work.groups)}")
+
+
+def _noun(groups: Sequence[Group]) -> str:
+    """What is counted of ``groups``."""
+    found = {member.category for group in groups for member in (*group.control, *group.test)}
+    return "kernels" if found == {KERNEL} else "events" if found & {*DEVICE_CATEGORIES} else "operators"
 
 
 def _scale(work: Work) -> int:

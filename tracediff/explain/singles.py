@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-import numpy as np
-
 from tracediff.aggregate.leaves import Longest
 from tracediff.explain.leaves import HOST, NOT_RECORDED, PYTHON, SINGLES, Chain, Leaves, Single
 from tracediff.profile.kernels.display_names import display_name
@@ -39,8 +37,9 @@ def name_singles(leaves: Leaves, change: float) -> None:
 def _by_name(leaves: Leaves, side: int) -> dict[tuple[str, str], tuple[float, float]]:
     """(kind, name) → (ns, instances) per step."""
     out: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    total = np.maximum(leaves.total[side], leaves.path[side])
-    for kind, name, ns, count in zip(leaves.kinds, leaves.names[side], total, leaves.count[side], strict=True):
+    for kind, name, ns, count in zip(
+        leaves.kinds, leaves.names[side], leaves.total[side], leaves.count[side], strict=True
+    ):
         ns_before, count_before = out[kind, name]
         out[kind, name] = ns_before + float(ns), count_before + float(count)
     return out

@@ -19,8 +19,6 @@ SMALL = 0.005
 """Part of the step's change up to which leaves are added up; a line needs ten times as much."""
 FEW = 10_000
 """Leaves of which a tree is built at once."""
-ONE_SIDED = 1e-6
-"""Part of one side's time up to which the other side has none."""
 
 
 def added_up(chains: Sequence[Chain], path: Floats, total: Floats, work: Floats) -> list[Ints]:
@@ -35,7 +33,7 @@ def added_up(chains: Sequence[Chain], path: Floats, total: Floats, work: Floats)
     if count <= FEW:
         return list(np.arange(count)[:, None])
     scale = abs(float(path[1].sum() - path[0].sum()))
-    has = total > ONE_SIDED * total.max(axis=0)
+    has = total > 0
     change = np.maximum(np.abs(work), np.abs(path[1] - path[0]))
     change = np.where(has.all(axis=0), change, np.maximum(change, total.max(axis=0)))
     with np.errstate(divide="ignore", invalid="ignore"):

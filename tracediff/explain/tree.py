@@ -25,6 +25,7 @@ class Node:
         path, total, count: float64[2] of control and test, see `Leaves`.
         effects: float64[5], in the order of EFFECTS; together the change on the path.
         note: REPLACED where what one side has replaced what the other has, SINGLE for a single event.
+        parts: of what was replaced, how many only control and only test has.
     """
 
     label: str
@@ -36,6 +37,7 @@ class Node:
     count: Floats = field(default_factory=lambda: np.zeros(2))
     effects: Floats = field(default_factory=lambda: np.zeros(len(EFFECTS)))
     note: str = ""
+    parts: tuple[int, int] = (0, 0)
 
     @property
     def change(self) -> float:
@@ -53,11 +55,24 @@ class Node:
         return float(self.effects[:-1].sum())
 
     @property
+    def agrees(self) -> bool:
+        """Whether its own time changed in the direction of what it accounts for; its parts may differ in how much of
+        them the step waits for. What is less than the resolution of traces, 1 ns, is no change.
+        """
+        return abs(self.work) >= 1 and self.work * float(self.total[1] - self.total[0]) > 0
+
+    @property
     def main_effect(self) -> tuple[str, float]:
         """(the largest effect but exposure, its part of all)."""
         sizes = np.abs(self.effects[:-1])
         largest = int(np.argmax(sizes))
         return EFFECTS[largest], float(sizes[largest] / sizes.sum()) if sizes.sum() else 0.0
+
+    def take(self, other: Node) -> None:
+        """Add what ``other`` is."""
+        self.leaves += other.leaves
+        self.path, self.total, self.count = self.path + other.path, self.total + other.total, self.count + other.count
+        self.effects = self.effects + other.effects
 
     def walk(self) -> Iterator[Node]:
         """The node and all below it."""
@@ -71,13 +86,12 @@ def build(leaves: Leaves) -> Node:
     root = Node(ROOT, 0)
     effects = split(leaves.path, leaves.total, leaves.ratio, leaves.unit)
     table = np.stack([getattr(effects, name) for name in EFFECTS], axis=1)
-    total = np.maximum(leaves.total, leaves.path)
-    together = added_up(leaves.chains, leaves.path, total, table[:, :-1].sum(axis=1))
+    together = added_up(leaves.chains, leaves.path, leaves.total, table[:, :-1].sum(axis=1))
     order = np.concatenate(together) if together else np.zeros(0, np.int64)
     first = np.cumsum([0, *map(len, together)])[: len(together)]
     path, times, count = (
         np.add.reduceat(columns[:, order], first, axis=1) if together else columns
-        for columns in (leaves.path, total, leaves.count)
+        for columns in (leaves.path, leaves.total, leaves.count)
     )
     effects_of = np.add.reduceat(table[order], first, axis=0) if together else table
     for i, mine in enumerate(together):
@@ -110,32 +124,21 @@ def _finish(node: Node) -> None:
     if node.depth > 1:
         _replace(node)
     for child in node.children.values():
-        node.leaves += child.leaves
-        node.path = node.path + child.path
-        node.total = node.total + child.total
-        node.count = node.count + child.count
-        node.effects = node.effects + child.effects
+        node.take(child)
 
 
 def _replace(node: Node) -> None:
     sides: tuple[dict[Step, Node], dict[Step, Node]] = ({}, {})
     for step, child in node.children.items():
-        if child.total.min() <= 1e-6 * child.total.max():
+        if not child.total.all():
             sides[int(child.total[1] > child.total[0])][step] = child
     if not all(sides):
         return
     largest = [max(side.values(), key=lambda n: (float(n.total.sum()), n.label)) for side in sides]
     new = Node(f"{largest[0].label} → {largest[1].label}", node.depth + 1, note=REPLACED)
-    for side in sides:
-        for step, child in side.items():
-            new.leaves += child.leaves
-            new.path, new.total, new.count = (
-                mine + theirs
-                for mine, theirs in zip(
-                    (new.path, new.total, new.count), (child.path, child.total, child.count), strict=True
-                )
-            )
-            del node.children[step]
+    new.parts = len(sides[0]), len(sides[1])
+    for step in (*sides[0], *sides[1]):
+        new.take(node.children.pop(step))
     unknown = split(new.path[:, None], new.total[:, None], np.array([np.nan]), np.array([""], object))
     new.effects = np.array([float(getattr(unknown, name)[0]) for name in EFFECTS])
     node.children[new.label] = new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import log
 
+from tracediff.explain.amounts import MOST
 from tracediff.explain.explanation import Amount
 from tracediff.explain.facts import times
 from tracediff.explain.leaves import (
@@ -21,7 +22,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.lines import TOLD, Line
 from tracediff.explain.tree import REPLACED, SINGLE
-from tracediff.formatting import counts
+from tracediff.formatting import counts, percent
 
 SAME = 0.02
 """Logarithm of a ratio up to which two amounts, or two rates, read the same."""
@@ -37,7 +38,7 @@ def label_of(line: Line) -> str:
     if len(trail) == 1:
         return {NOT_RECORDED: "host code that was not recorded", OPERATORS: "operators on the host"}.get(label, label)
     if trail[1] == PYTHON:
-        return "Python that was not recorded" if label == NOT_RECORDED else label
+        return label.replace(NOT_RECORDED, "Python that was not recorded")
     if trail[1] == OPERATORS:
         return f"{label} on the host"
     return f"{trail[1]}: {label}" if trail[1] in (COMPILING, QUEUE, WAITING) else label
@@ -69,20 +70,23 @@ def what_happened(line: Line, amount: Amount | None) -> str:
     if node.note == SINGLE:
         return ""
     if node.note == REPLACED:
-        return "replaced"
-    if effect == "presence" and share >= TOLD:
-        if node.count.all() and node.total.all():
-            return "done more often" if test > control else "done less often"
+        return "replaced" if max(node.parts) == 1 else f"each on one side only, the largest of {counts(*node.parts)}"
+    if not node.total.all():
         return "added" if test > control else "removed"
+    if MIXED in line.trail:  # events of a GPU against operators
+        return UNKNOWN
+    if effect == "presence" and share >= TOLD and (node.count[1] - node.count[0]) * (test - control) > 0:
+        return "done more often" if test > control else "done less often"
     if amount is None or effect == "time":
         return UNKNOWN if (*line.trail, node.label)[0] != HOST else ""
     longer, rate = test / control, amount.ratio / (test / control)
+    known = "" if amount.known_part >= MOST else f" ({percent(amount.known_part)} of it known)"
     if abs(log(amount.ratio)) <= SAME:
-        return f"as much work in {times(longer)} × the time" if abs(log(longer)) > SAME else "as much work"
+        return f"as much work{known}" + (f" in {times(longer)} × the time" if abs(log(longer)) > SAME else "")
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is no number of calls
         return f"{counts(*map(float, node.count))} calls"
     per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > SAME else ""
-    return f"{times(amount.ratio)} × the work{per_unit}"
+    return f"{times(amount.ratio)} × the work{known}{per_unit}"
 
 
 UNKNOWN = "amount of work unknown"

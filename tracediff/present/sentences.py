@@ -81,12 +81,6 @@ def is_tested(comparison: Comparison) -> bool:
     return min(comparison.control.runs, comparison.test.runs) >= TESTED_RUNS
 
 
-def different_work(comparison: Comparison) -> str:
-    """How the work differs, as a sentence before the headline where no explanation is below it; may be empty."""
-    other = comparison.verdict.other_work
-    return f"Different work: {other}. " if other else ""
-
-
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
     return [text for text in (same_gpu_work(comparison), other_step_time(comparison)) if text]
@@ -113,13 +107,10 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     found = comparison.unprofiled
     if found is not None and found.believed:
         return f"{verdict.difference}: median {change(found.control_us, found.test_us)}; {verdict.conclusion}"
-    unit = time_unit([verdict.control_us, verdict.test_us])
-    figures = f"{unit.plain(verdict.control_us)} → {unit.plain(verdict.test_us)} {unit.name}"
+    figures = change(verdict.control_us, verdict.test_us)
     steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]
     if len(steps) > 2:
-        figures = (
-            f"mean {figures} (median {unit.plain(verdict.median_control_us)} → {unit.plain(verdict.median_test_us)})"
-        )
+        figures = f"mean {figures} (median {change(verdict.median_control_us, verdict.median_test_us)})"
     return f"{verdict.difference}: {figures}; {verdict.conclusion}"
 
 

@@ -19,7 +19,7 @@ from tracediff.present.check import (
     sentence,
     subject,
 )
-from tracediff.present.sentences import different_work, facts, headline
+from tracediff.present.sentences import facts, headline
 from tracediff.report.escape import escaped
 from tracediff.report.step_markdown import step_lines
 
@@ -36,7 +36,7 @@ def to_markdown(gate: Gate) -> str:
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
     lines += [
-        escaped(different_work(comparison) + headline(comparison)),
+        escaped(comparison.verdict.reason_of_other_work + headline(comparison)),
         "",
         escaped(facts(comparison)),
         "",

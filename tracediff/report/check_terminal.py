@@ -21,7 +21,7 @@ from tracediff.present.check import (
     sentence,
     subject,
 )
-from tracediff.present.sentences import different_work, facts, headline
+from tracediff.present.sentences import facts, headline
 from tracediff.report.table_terminal import print_screen
 
 STYLES = {
@@ -41,7 +41,7 @@ def show(gate: Gate, console: Console) -> None:
         Text(printable(facts(comparison)), style="dim"),
         "",
         Padding(Text(printable(sentence(gate)), style=STYLES[gate.result]), (0, 2)),
-        Padding(Text(printable(different_work(comparison) + headline(comparison))), (0, 2)),
+        Padding(Text(printable(comparison.verdict.reason_of_other_work + headline(comparison))), (0, 2)),
         "",
         _table(gate),
     ]

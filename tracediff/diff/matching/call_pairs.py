@@ -61,7 +61,7 @@ class _Side:
         call = self.tree.calls[node]
         return call.kind == "op" and family_of(call.label) in STEADY
 
-    def label(self, node: int) -> Hashable:
+    def label(self, node: int) -> tuple[Hashable, ...]:
         """Kind, label and shapes of a call."""
         call = self.tree.calls[node]
         if self.shapes is None:
@@ -136,7 +136,19 @@ def _in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
         found += within_gaps(sorted(found), *keys)
     for keys in (contents, labels):
         found += equal_in_turn(found, *keys)
-    return found
+    names: list[list[Hashable]] = [[side.label(n)[:2] for n in nodes] for side, nodes in lists]
+    return found + _only_ones_left(found, *names)
+
+
+def _only_ones_left(found: Pairs, a: list[Hashable], b: list[Hashable]) -> Pairs:
+    """The elements that ``found`` leaves over and that have no equal among those, on either side: of calls without
+    their shapes, the same call of another size.
+    """
+    taken = {i for i, _ in found}, {j for _, j in found}
+    left = [[k for k in range(len(keys)) if k not in mine] for keys, mine in zip((a, b), taken, strict=True)]
+    counts = [Counter(keys[k] for k in some) for keys, some in zip((a, b), left, strict=True)]
+    of_test = {b[j]: j for j in left[1]}
+    return [(i, of_test[a[i]]) for i in left[0] if counts[0][a[i]] == counts[1][a[i]] == 1]
 
 
 def _called_alike(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> tuple[list[int], list[int]]:

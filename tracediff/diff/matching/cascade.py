@@ -24,6 +24,7 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
     """All items of both sides in groups; items in order of running."""
     left = Leftover(control, test)
     matches: list[Match] = []
+    alone: list[Match] = []
     levels: tuple[Callable[[], list[Match]], ...] = (
         lambda: by_operator(left, trees, pairing),
         lambda: _by_key(left, "module", _module_of_op),
@@ -34,11 +35,12 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
     )
     for level in levels:
         found = level()
-        matches += found
+        matches += [match for match in found if match[1] and match[2]]
+        alone += [match for match in found if not (match[1] and match[2])]
         left.take(found)
     matches = _with_rest_of_calls(matches, left)
     whole = sum(item.ns for item in (*control, *test))
-    return [_placed(match, whole) for match in matches] + _one_sided(left)
+    return [_placed(match, whole) for match in matches] + alone + _one_sided(left)
 
 
 def _placed(match: Match, whole: int) -> Match:
@@ -76,7 +78,27 @@ def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairi
             if outer >= 0:
                 held[outer if side == 0 else pairing.control_of[outer]][side].extend(items)
                 moved = True
-    return [(_trust(trees, *sides), *sides, (a, pairing.test_of[a])) for a, sides in held.items() if all(sides)]
+    pairs = [((a, pairing.test_of[a]), sides) for a, sides in held.items() if all(sides)]
+    return [match for shared, sides in pairs for match in _of_calls(trees, shared, sides)]
+
+
+def _of_calls(
+    trees: tuple[CallTree, CallTree], shared: tuple[int, int], sides: tuple[list[Item], list[Item]]
+) -> list[Match]:
+    """The work of a pair of calls: one group, and what only one of them does apart, if the rest of what they do is the
+    same as often per call.
+    """
+    calls = [tree.calls[node].count for tree, node in zip(trees, shared, strict=True)]
+    counts: list[Counter[Hashable]] = [Counter(), Counter()]
+    for of_name, items in zip(counts, sides, strict=True):
+        for item in items:
+            of_name[item.match] += item.work.count
+    both = counts[0].keys() & counts[1].keys()
+    alone = [[item for item in items if item.match not in both] for items in sides]
+    if all(alone) or not both or any(counts[0][name] * calls[1] != counts[1][name] * calls[0] for name in both):
+        alone = [[], []]
+    control, test = ([i for i in items if i.match in both] if any(alone) else items for items in sides)
+    return [(_trust(trees, control, test), control, test, shared), *_one_sided(Leftover(*alone))]
 
 
 def _paired(tree: CallTree, node: int, partner: dict[int, int]) -> int:

@@ -25,6 +25,8 @@ from tracediff.runtimes import (
     is_awaited_copy,
     is_stream_wait,
     is_synchronising,
+    may_wait,
+    reads_number,
 )
 
 SUBMITTED = 20_000
@@ -237,9 +239,15 @@ def _waits(trace: Trace, ops: Lane, launch: Int64) -> NDArray[np.bool_]:
 
 
 def waiting_calls(trace: Trace, ops: Lane) -> Int64:
-    """Positions in the ops lane of the calls in which the host always waits."""
+    """Positions in the ops lane of the calls in which the host always waits; in a file without the calls of the runtime
+    that may wait, of the operators that do: those that read a number of the device, which takes them longer than one of
+    the host.
+    """
     calls = np.flatnonzero(np.isin(trace.category[ops.rows], cat.CALLS))
-    return calls[trace.named(is_synchronising, ops.rows[calls])]
+    if trace.named(may_wait, ops.rows[calls]).any():
+        return calls[trace.named(is_synchronising, ops.rows[calls])]
+    long = np.flatnonzero((trace.category[ops.rows] == cat.CPU_OP) & (ops.end - ops.start > SUBMITTED))
+    return long[trace.named(reads_number, ops.rows[long])]
 
 
 def _before(start: Int64, end: Int64, stream: Int64) -> Int64:

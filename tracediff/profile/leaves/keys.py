@@ -18,7 +18,7 @@ from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.innermost import NOTHING, Painting, overlaid, painted
 from tracediff.profile.placement.python_callers import outside_torch
 from tracediff.profile.work import KEY, WorkKeys
-from tracediff.runtimes import is_synchronising, may_wait
+from tracediff.runtimes import is_synchronising, may_wait, reads_number
 
 KINDS = ("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown")
 GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN = range(len(KINDS))
@@ -76,7 +76,9 @@ class Sources:
     def waits(self) -> NDArray[np.bool_]:
         """bool[n] by position in the ops lane: calls that may wait for the GPU."""
         trace, rows = self.context.trace, self.context.lanes["ops"].rows
-        waits: NDArray[np.bool_] = trace.named(may_wait, rows) & (trace.category[rows] != cat.CPU_OP)
+        waits: NDArray[np.bool_] = trace.named(may_wait, rows) & (trace.category[rows] != cat.CPU_OP) | trace.named(
+            reads_number, rows
+        )
         return waits
 
     @cached_property
