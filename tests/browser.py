@@ -39,6 +39,7 @@ def scrolled(page):
 
     plotly.js draws kinds of traces that it does not have as scatter.
     """
+    page.eval_on_selector_all("details.more", "all => all.forEach(one => { one.open = true; })")
     for place in page.query_selector_all(".chart"):
         place.evaluate("place => place.scrollIntoView()")
         place.wait_for_selector(".main-svg", state="attached")

@@ -40,7 +40,7 @@ SOURCES = [
     path
     for folder in ("tracediff", "cli", "dashboards", "tests", "benchmarks", "docs")
     for path in sorted((ROOT / folder).rglob("*"))
-    if path.suffix in (".py", ".js", ".css", ".sh")
+    if path.suffix in (".py", ".js", ".css", ".sh") and not path.name.endswith(".min.js")
 ] + [ROOT / "Makefile", ROOT / "pyproject.toml"]
 JSON_PAGES = {
     "tracediff.diff/1": ("reference/json.md",),

@@ -111,7 +111,7 @@ SHOWN = {
 }
 """Headings of the page's tables."""
 HEADINGS = [
-    ["Why", "its time", "the step"],
+    ["what changed", "its time (µs)", "the step"],
     ["state", "control", "test", "change"],
     ["name", "count", "control", "test", "change"],
 ]

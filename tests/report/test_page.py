@@ -40,12 +40,13 @@ SECTIONS = (
     "answer",
     "why",
     "flame",
-    "step",
     "changes",
     "work",
+    "step",
     "timeline",
     "distributions",
     "ranks",
+    "charts",
     "preflight",
     "origin",
 )
@@ -211,7 +212,7 @@ def test_a_line_of_the_explanation_opens_its_work_and_that_its_partners(visit, t
 
 
 @needs_traces
-@pytest.mark.parametrize("link", ["#changes .changes a >> nth=11", "#changes .changes a >> nth=12"])
+@pytest.mark.parametrize("link", ["#changes .changes a >> nth=1", "#changes .changes a >> nth=3"])
 def test_back_returns_to_the_link_that_was_followed(visit, resnet, link):
     visited = visit(resnet)
     page = visited.page
@@ -291,9 +292,9 @@ def test_tables_are_used_by_keyboard(visit, resnet):
 def test_the_theme_changes_page_and_charts_together(visit, resnet):
     visited = visit(resnet)
     page = visited.page
-    page.locator("#step").scroll_into_view_if_needed()  # charts are drawn when they come into view
-    page.wait_for_selector("#chart-step_waterfall .main-svg")
-    paper = "document.querySelector('#chart-step_waterfall').layout.template.layout.paper_bgcolor"
+    page.locator("#work").scroll_into_view_if_needed()  # charts are drawn when they come into view
+    page.wait_for_selector("#chart-families .main-svg")
+    paper = "document.querySelector('#chart-families').layout.template.layout.paper_bgcolor"
     assert page.evaluate(paper) == "#FFFFFF"
     page.click("#theme")
     page.wait_for_function(f"() => {paper} === '#171B21'")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
 from tracediff.explain.wording import exposure_label
 from tracediff.formatting import Unit, plural, time_unit
+from tracediff.present.shorten import shortened_pairs
 
 HEADS = WHY, ITS_TIME, THE_STEP = "Why", "its time", "the step"
 """Heads of the columns: what changed, all of its time in the period, its part of the step's change."""
+SHORT = 60
+"""Characters of a short label."""
 CLOSED = "0 ns unexplained"
 IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
@@ -25,6 +29,8 @@ class ExplanationLine:
         times: all of its time on both sides; empty of lines that have none. step: its part of the step's change.
         delta_us: the same in µs.
         table: the one that holds its work, empty where none does. find: what that work is called there.
+        bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
+        short: the label in few characters, in which lines that differ look different.
     """
 
     label: str
@@ -34,6 +40,8 @@ class ExplanationLine:
     delta_us: float
     table: str = ""
     find: str = ""
+    bar: tuple[float, float] = (0.0, 0.0)
+    short: str = ""
 
     @property
     def direction(self) -> str:
@@ -79,7 +87,18 @@ def explanation_table(found: Explanation, most: int | None = None) -> Explanatio
     total = ExplanationLine(
         label="step", times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
     )
-    return ExplanationTable(unit=unit.name, lines=tuple(lines), total=total)
+    return ExplanationTable(unit=unit.name, lines=_waterfall(lines), total=total)
+
+
+def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
+    """``lines`` with short labels and their bars: each begins where the one before it ends."""
+    ends = [0.0, *accumulate(line.delta_us for line in lines)]
+    least, width = min(ends), max(ends) - min(ends) or 1.0
+    short = shortened_pairs([line.label for line in lines], SHORT)
+    return tuple(
+        replace(line, short=label, bar=((min(begin, end) - least) / width, abs(end - begin) / width))
+        for line, label, begin, end in zip(lines, short, ends, ends[1:], strict=False)
+    )
 
 
 def unit_of(found: Explanation) -> Unit:

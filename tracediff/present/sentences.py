@@ -107,10 +107,15 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     found = comparison.unprofiled
     if found is not None and found.believed:
         return f"{verdict.difference}: median {change(found.control_us, found.test_us)}; {verdict.conclusion}"
-    figures = change(verdict.control_us, verdict.test_us)
-    steps = [s for side in (comparison.control, comparison.test) for run in side.steps.values() for s in run]
-    if len(steps) > 2:
-        figures = f"mean {figures} (median {change(verdict.median_control_us, verdict.median_test_us)})"
+    figures, medians = (
+        change(*both)
+        for both in (
+            (verdict.control_us, verdict.test_us),
+            (verdict.median_control_us, verdict.median_test_us),
+        )
+    )
+    if figures != medians:
+        figures = f"mean {figures} (median {medians})"
     return f"{verdict.difference}: {figures}; {verdict.conclusion}"
 
 

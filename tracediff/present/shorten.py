@@ -35,12 +35,22 @@ def shortened_pairs(pairs: Sequence[str], width: int) -> list[str]:
 
 def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:
     widths = [_shares(len(before), len(after), room) for before, after in pairs]
+    firsts = _cut_apart([(before, width) for (before, _), (width, _) in zip(pairs, widths, strict=True)])
+    seconds = _cut_apart([(after, width) for (_, after), (_, width) in zip(pairs, widths, strict=True)])
     texts = []
-    for (before, after), (first, second) in zip(pairs, widths, strict=True):
+    for (before, after), (first, second), halves in zip(pairs, widths, zip(firsts, seconds, strict=True), strict=True):
         if before[:first] == after[:second] and first == second:
-            before, after = shortened([before, after], first)
-        texts.append(f"{_end_cut(before, first)}{ARROW}{_end_cut(after, second)}")
+            texts.append(ARROW.join(shortened([before, after], first)))
+        else:
+            texts.append(ARROW.join(halves))
     return texts
+
+
+def _cut_apart(names: list[tuple[str, int]]) -> list[str]:
+    """Each name in its width, as `shortened` cuts names of one width."""
+    cut = {width: shortened([name for name, of in names if of == width], width) for width in {w for _, w in names}}
+    upcoming = {width: iter(texts) for width, texts in cut.items()}
+    return [next(upcoming[width]) for _, width in names]
 
 
 def _shares(before: int, after: int, room: int) -> tuple[int, int]:

@@ -79,7 +79,7 @@ def _trace(comparison: Comparison) -> str | None:
 def _work(comparison: Comparison) -> dict[str, Any]:
     return {
         "step": html_sections.step_table(comparison),
-        "largest_changes": html_sections.largest_changes(comparison),
+        "changes": html_sections.changed_work(comparison),
         "explanation": html_sections.explanation(comparison),
         "matched": sections.matched_line(comparison),
         "tables": [(f"table-{k}", table) for k, table in enumerate(comparison_tables(comparison, ROWS))],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,21 +20,8 @@ if TYPE_CHECKING:
     from tracediff.formatting import Unit
     from tracediff.present.sections import Row
 
-SECTIONS = {
-    "step": "Where the step went",
-    "changes": "Largest changes",
-    "why": "Why",
-    "flame": "Flame graph",
-    "work": "Matched work",
-    "timeline": "Timeline",
-    "distributions": "Steps and runs",
-    "ranks": "Ranks",
-    "tables": "Tables",
-    "preflight": "Preflight and health",
-    "health": "Health of the traces",
-    "origin": "How this report was made",
-}
-"""Id of a section of a comparison's report → its title."""
+OTHERS = re.compile(r" → | \+ ")
+"""What separates the operators of a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +57,12 @@ class StepTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """A table of changes. Attributes: title: its heading. unit: of all times."""
+    """A table of changes that add up to `whole`. Attributes: title: its heading. unit: of all times."""
 
     title: str
     unit: str
     rows: list[Line]
+    whole: Line
 
 
 def answer(comparison: Comparison) -> dict[str, Any]:
@@ -97,29 +86,38 @@ def step_table(comparison: Comparison) -> StepTable:
     total = sections.Row("step", us(step.control), us(step.test), us(step.delta))
     return StepTable(
         unit=unit.name,
-        rows=[_line(row, unit, largest) for row in rows],
-        total=_line(total, unit, abs(total.delta_us)),
+        rows=[_line(row, unit, largest, row.name) for row in rows],
+        total=_line(total, unit, abs(total.delta_us), total.name),
         left_over_ns=f"{step.residual / comparison.scale:g}",
     )
 
 
-def largest_changes(comparison: Comparison, top: int = 10) -> list[Changes]:
-    """The ``top`` changes of matched work, and on the host."""
-    tables = []
-    for shown in sections.changes(comparison, None, "change", top):
-        if shown.rows:
-            unit = time_unit([v for r in shown.rows for v in (r.control_us, r.test_us)])
-            largest = max(abs(r.delta_us) for r in shown.rows)
-            lines = [_line(row, unit, largest, find=row.operator or row.kernels) for row in shown.rows]
-            tables.append(Changes(title=shown.title, unit=unit.name, rows=lines))
-    return tables
+def changed_work(comparison: Comparison, top: int = 10) -> Changes:
+    """The ``top`` changes of the work by operator, the others and the whole."""
+    work = sections.changed_work(comparison, top)
+    shown = [*work.rows, *([work.others] if work.others else [])]
+    largest = max((abs(row.delta_us) for row in shown), default=0.0)
+    finds = [*(_searched(row.name) for row in work.rows), ""]
+    return Changes(
+        title=work.title,
+        unit=work.unit.name,
+        rows=[_line(row, work.unit, largest, find) for row, find in zip(shown, finds, strict=False)],
+        whole=_line(work.whole, work.unit, abs(work.whole.delta_us), ""),
+    )
 
 
-def _line(row: Row, unit: Unit, largest_us: float, find: str = "") -> Line:
+def _searched(name: str) -> str:
+    """What finds the matched work of a row: its first operator, else its family."""
+    if name.startswith("several "):
+        return name.split()[1]
+    return OTHERS.split(name)[0].removesuffix(" kernels")
+
+
+def _line(row: Row, unit: Unit, largest_us: float, find: str) -> Line:
     """``row`` in ``unit``; the bar of a change of ``largest_us`` is as wide as its cell."""
     return Line(
         name=row.name,
-        find=found_by(find or row.name),
+        find=found_by(find),
         counts=counts(row.control_count, row.test_count),
         control=unit.plain(row.control_us),
         test=unit.plain(row.test_us),
