@@ -28,10 +28,6 @@ class NotATrace(TracediffError):
     """A readable file that is not a PyTorch profiler trace; a folder may contain such files beside traces."""
 
 
-class Refused(TracediffError):
-    """Two sets whose comparison would be meaningless (no GPU events on one side, nothing shared)."""
-
-
 LONGEST_NEAR = 200
 """Characters of a name that are compared with others'."""
 AS_NEAR = 0.15

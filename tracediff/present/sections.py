@@ -72,17 +72,17 @@ SORTS: dict[str, Callable[[Row], float]] = {
 """Orders of the tables of changes by their numbers; those equal in them are in order of name."""
 
 
-def step_rows(comparison: Comparison, small: float = SMALL_STATE, small_family: float = SMALL_FAMILY) -> list[Row]:
-    """The states that take any time on either side; families of operators the largest first. Families below the
-    fraction ``small_family`` of the step share a row, and so do states below ``small``.
+def step_rows(comparison: Comparison) -> list[Row]:
+    """The states that take any time on either side; families of operators the largest first. Families below
+    `SMALL_FAMILY` share a row, and so do states below `SMALL_STATE`.
     """
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
     states = [s for s in comparison.step_time.states if s.control or s.test]
     families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -max(s.control, s.test))
     others = [s for s in states if s not in families]
     return [
-        *_with_small_in_one(comparison, families, small_family, "op: {} smaller families", has_gpu),
-        *_with_small_in_one(comparison, others, small, "{} smaller states", has_gpu),
+        *_with_small_in_one(comparison, families, SMALL_FAMILY, "op: {} smaller families", has_gpu),
+        *_with_small_in_one(comparison, others, SMALL_STATE, "{} smaller states", has_gpu),
     ]
 
 
