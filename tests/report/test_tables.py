@@ -67,7 +67,7 @@ def test_states_and_headings_are_words_and_raw_in_data(tmp_path):
         assert gaps.heads[:3] == ("gpu", "waits for", "state")
         assert {row[1:3] for row in gaps.rows} == {
             ("busy", "GPU compute"),
-            ("launch", "idle: work queued"),
+            ("launch", "idle: launched, not started"),
             ("launch", "idle: launching"),
             ("host", "idle: in an op"),
             ("host", "idle: in Python"),

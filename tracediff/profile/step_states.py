@@ -37,7 +37,7 @@ LABELS = {
     "gpu_compute": "GPU compute",
     "gpu_comm": "GPU communication",
     "gpu_copy": "GPU copies",
-    "gpu_queued": "idle: work queued",
+    "gpu_queued": "idle: launched, not started",
     "data_loading": "loading data",
     "synchronising": "synchronising",
     "launching": "launching",
