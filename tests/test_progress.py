@@ -50,7 +50,8 @@ def test_bytes_are_those_on_disk_and_only_grow(folder, name, jobs, monkeypatch):
     assert seen[-1].fraction == pytest.approx(1)
     for values in ([p.bytes_read for p in seen], [p.fraction for p in seen], [p.elapsed_s for p in seen]):
         assert values == sorted(values)
-    assert len({p.bytes_read for p in seen}) > 4  # also within a file
+    if jobs == 1:
+        assert len({p.bytes_read for p in seen}) > 4  # also within a file; processes are looked at now and then
 
 
 def test_sizes_are_those_of_files_and_members_and_unknown_for_urls(folder):

@@ -140,7 +140,7 @@ def test_the_median_and_the_mean_are_named_and_a_unit_is_given_once(tmp_path, ba
     assert line["subject"] == "step"
     assert re.match(r"median [\d.]+ → [\d.]+ ms, \+\d+\.\d % \(95 %", line["explanation"])
     text = run(base, new, width=160).stdout
-    assert re.search(r"slower per step: mean [\d.]+ → [\d.]+ ms \(median [\d.]+ → [\d.]+\); ", text)
+    assert re.search(r"slower per step: mean [\d.]+ → [\d.]+ ms \(median [\d.]+ → [\d.]+ ms\); ", text)
     assert re.search(r"^  step \(median\)  ", text, re.MULTILINE)
     assert "| step (median) |" in run(base, new, "--markdown", "-").stdout
     counted = found(base, new, "--limit", "kernels=0", "--limit", "op:sgemm*=0%")["limits"]
