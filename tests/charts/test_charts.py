@@ -400,7 +400,7 @@ def test_words():
     assert [time(us) for us in (0, 0.5, 12.34, 999, 1234, 175_512, 2_500_000)] == [
         "0 ns", "500 ns", "12.3 µs", "999.0 µs", "1,234 µs", "175.5 ms", "2,500 ms",
     ]  # fmt: skip
-    assert [signed_time(us) for us in (1500, -1500, 0)] == ["+1.50 ms", "−1.50 ms", "0 ns"]
+    assert [signed_time(us) for us in (1500, -1500, 0)] == ["+1,500 µs", "−1,500 µs", "0 ns"]
     assert label("a<b> $x$ &amp;") == "a&lt;b&gt; &#36;x&#36; &amp;amp;"
     assert label("  ") == "(no name)"
     assert len(unescape(label("x" * 500))) == 28
