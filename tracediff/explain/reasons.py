@@ -72,7 +72,8 @@ def of_single(single: Single) -> Reason:
     if single.events > 1:
         return Reason("single", f"one of {counted(single.events)} {took}")
     return Reason(
-        "single", f"the {counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"
+        "single",
+        f"the {counted(single.others)} others of its name on that side take {time(single.others_ns / 1000)} together",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from tracediff.diff.comparison import Comparison
-from tracediff.formatting import counts, time_unit
+from tracediff.formatting import Unit, counts, time_unit
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import HEADS, ExplanationLine, explanation_table
@@ -31,7 +31,7 @@ def to_markdown(
     """The answer as GitHub-flavoured Markdown with tables.
 
     Args:
-        device, sort, top: as for the terminal.
+        device, sort, top: as for the terminal: with a device or another order kernels, else the work by operator.
         images: chart → (address, title) of images to show.
     """
     answer = answer_of(comparison)
@@ -43,8 +43,11 @@ def to_markdown(
     if not comparison.was_refused:
         lines += _explanation(comparison)
         lines += ["### Where the step went", "", *step_lines(comparison), ""]
-        changes = sections.changes(comparison, device, sort, top)
-        lines += [line for table in changes if table.rows for line in _changes(table)]
+        if device is None and sort == "change":
+            lines += _changed_work(sections.changed_work(comparison, top))
+        else:
+            changes = sections.changes(comparison, device, sort, top)
+            lines += [line for table in changes if table.rows for line in _changes(table)]
         if sections.shows_causes(comparison):
             lines += _view(comparison, "cause")
         lines += [line for table in comparison_tables(comparison, top) for line in table_lines(table)]
@@ -52,6 +55,11 @@ def to_markdown(
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
     lines += _remarks("Health of the traces", sections.health_lines(comparison))
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _changed_work(work: sections.ChangedWork) -> list[str]:
+    rows = [*work.rows, *([work.others] if work.others else []), work.whole]
+    return [f"### {work.title}", "", *_table("name", rows, work.unit), ""]
 
 
 def _changes(table: sections.Changes) -> list[str]:
@@ -79,8 +87,8 @@ def _row(line: ExplanationLine) -> str:
     return f"| {' | '.join((escaped(line.label), line.times, line.step, escaped(line.because)))} |"
 
 
-def _table(title: str, rows: Sequence[Row]) -> list[str]:
-    unit = time_unit([us for row in rows for us in (row.control_us, row.test_us)])
+def _table(title: str, rows: Sequence[Row], unit: Unit | None = None) -> list[str]:
+    unit = unit or time_unit([us for row in rows for us in (row.control_us, row.test_us)])
     head = [title, "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"]
     lines = [f"| {' | '.join(head)} |", f"|{'|'.join([':--'] + ['--:'] * (len(head) - 1))}|"]
     for row in rows:

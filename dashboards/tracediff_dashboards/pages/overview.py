@@ -1,4 +1,4 @@
-"""The first page: verdict, the first answers, why the step changed, where the step went, largest changes."""
+"""The first page: verdict, the first answers, why the step changed, where the step went, changed work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def page(context: PageContext) -> list[Any]:
         html.H2("Where the step went"),
         components.chart(comparison, "step_waterfall", context.theme),
         components.step_table(comparison),
-        html.H2("Largest changes"),
+        html.H2("Changed work"),
         *_changes(context),
     ]
 
@@ -97,23 +97,19 @@ def _linked(context: PageContext, name: str, label: str = "") -> Any:
 
 
 def _changes(context: PageContext) -> list[Any]:
-    tables = []
-    for shown in sections.changes(context.comparison, context.view.filters.device, "change", TOP):
-        if shown.rows:
-            lines = sorted(shown.rows, key=lambda line: -line.delta_us)
-            names = [_linked(context, line.name) for line in lines]
-            tables.append(components.changes(lines, shown.title, names=names))
-    if not tables:
+    work = sections.changed_work(context.comparison, TOP)
+    if not work.rows:
         return [
             html.P(
                 "The filters leave no work: clear a filter above." if context.is_filtered else "Nothing changed.",
                 className="missing",
             )
         ]
-    matched = [html.P(sections.matched_line(context.comparison), className="facts")]
+    lines = [*work.rows, *([work.others] if work.others else []), work.whole]
+    names = [_linked(context, line.name) for line in lines]
     return [
-        *tables,
+        components.changes(lines, work.title, names=names),
         html.P(dcc.Link("All changes", href=f"/changes{context.view.query()}")),
-        *matched,
+        html.P(sections.matched_line(context.comparison), className="facts"),
         components.chart(context.comparison, "families", context.theme),
     ]
