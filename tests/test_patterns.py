@@ -292,6 +292,7 @@ def test_names_are_bounded_where_they_enter(tmp_path: Path) -> None:
     assert [note.count for note in trace.notes if note.code == "long-name"] == [2]
 
 
+@pytest.mark.slow
 def test_a_users_pattern_is_stopped(tmp_path: Path) -> None:
     """In a thread, where no signal arrives; in a worker, on the command line."""
     with ThreadPoolExecutor(1) as threads:

@@ -104,6 +104,7 @@ def test_a_file_that_is_named_as_a_trace_and_is_none_is_an_error(pair):
     }
 
 
+@pytest.mark.slow
 def test_any_executor_gives_the_same_answer(pair):
     expected = answer(pair, jobs=1)
     seen = []

@@ -53,6 +53,7 @@ times = st.lists(st.integers(20, 60), min_size=3, max_size=3)
 names = st.sampled_from((["mm", "add", "mm"], ["mm", "mul", "mm"], ["add", "mm", "mm"]))
 
 
+@pytest.mark.slow
 @examples(40)
 @given(st.lists(st.tuples(times, names), min_size=8, max_size=8))
 def test_adding_up_changes_no_number(tmp_path, ranks):

@@ -104,6 +104,7 @@ def test_any_pair_differs_by_the_same(tmp_path, a, b):
     assert answer(snapshots_of(pair, tmp_path)) == answer(pair)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(scattered_events())
 def test_what_is_written_is_read_back(tmp_path, events):
@@ -122,6 +123,7 @@ def test_an_operator_in_one_that_began_before_the_step_is_a_call_of_the_step(tmp
     assert [names[calls.name[node]] for node in calls.node.tolist()] == ["aten::b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", SETS, ids=lambda p: f"{p.parent.name}-{p.name}")
 def test_a_snapshot_is_small_and_the_same_each_time(where, tmp_path):
     (loaded,) = load_sets([str(where)])

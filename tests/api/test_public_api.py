@@ -115,6 +115,7 @@ def test_the_error_of_a_missing_table_says_how_to_load_it(samples):
     assert "load(…, tables=['gaps'])" in str(error.value)
 
 
+@pytest.mark.slow
 def test_judging_options_reach_the_verdict(samples):
     strict = tracediff.compare(*samples, equivalence_band=0.5)
     assert strict.verdict.result in ("same", "inconclusive", "faster", "slower")
@@ -131,6 +132,7 @@ def test_check_judges_as_the_command_does(samples, tmp_path):
         tracediff.check(*samples, allow=["nonsense"])
 
 
+@pytest.mark.slow
 def test_matrix_has_a_row_per_set(samples):
     found = tracediff.matrix(samples[0], samples[1], samples[0])
     assert list(found.frame["test"]) == [d.comparison.test.label for d in found.diffs]

@@ -296,6 +296,7 @@ def test_launches_count_the_calls(comparison):
     assert [list(bar.x) for bar in figure.data] == [[2.0], [6.0], [2.0], [6.0]]
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_said(tmp_path):
     cpu = [e for e in events() if e["cat"] in ("cpu_op", "user_annotation")]
     both = built(tmp_path / "a", cpu, cpu)

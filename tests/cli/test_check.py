@@ -112,6 +112,7 @@ def test_the_step_is_judged_on_its_interval(tmp_path, base, slower, options, cod
     assert line["interval"][0] < line["ratio"] - 1 < line["interval"][1]
 
 
+@pytest.mark.slow
 def test_added_work_is_a_regression_and_missing_or_reshaped_work_is_not_judged(tmp_path, base):
     new = trace_set(tmp_path / "new", products=3, slower=1.2, seed=2)
     out = found(base, new)
@@ -134,6 +135,7 @@ def test_an_open_limit_says_what_would_settle_it(tmp_path):
     assert line["settle"] in " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_a_median_that_is_the_mean_is_given_once_and_so_is_a_unit(tmp_path, base):
     new = trace_set(tmp_path / "new", slower=1.1, seed=2)
     line = found(base, new)["limits"][0]
@@ -384,6 +386,7 @@ def test_the_terminal_is_not_overrun(tmp_path, base, width):
     assert "regression: " in result.stdout
 
 
+@pytest.mark.slow
 def test_a_long_table_fits_a_comment(tmp_path):
     sets = []
     for side, factor in (("a", 1), ("b", 2)):

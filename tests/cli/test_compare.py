@@ -27,6 +27,7 @@ def output(*args, width=80):
     return result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 120, 160])
 def test_the_answer_fits_the_terminal_and_one_screen(width):
     lines = output("compare", EAGER, COMPILED, width=width).splitlines()
@@ -38,6 +39,7 @@ def test_the_answer_fits_the_terminal_and_one_screen(width):
     assert width < 100 or "0 ns unexplained" in step
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_plain_text():
     assert "\x1b" not in output("compare", EAGER, COMPILED)
 
@@ -55,6 +57,7 @@ def test_long_names_and_many_cautions_do_not_wrap_tables(width):
     )
 
 
+@pytest.mark.slow
 def test_json_on_standard_output_is_the_document_alone():
     found = json.loads(output("compare", EAGER, COMPILED, "--json", "-"))
     assert found["schema"] == "tracediff.diff/1"
@@ -81,6 +84,7 @@ def test_json_on_standard_output_is_the_document_alone():
     assert found["control"]["torch"].startswith("2.13")
 
 
+@pytest.mark.slow
 def test_several_outputs_at_once(tmp_path):
     files = ["--json", str(tmp_path / "d.json"), "--markdown", str(tmp_path / "d.md")]
     text = output("compare", EAGER, COMPILED, *files, "--label", "before", "--label", "test=after")

@@ -118,6 +118,7 @@ def test_arguments_of_any_type_are_a_command_line_or_refused_in_a_line(small_run
     )
 
 
+@pytest.mark.slow
 def test_names_in_traces_are_text_on_one_line(runs):
     for tool in ("compare", "explain"):
         text = answer(

@@ -134,6 +134,7 @@ def test_help_and_import_load_nothing_heavy():
     assert result.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_the_terminal_answer_of_runs_imports_little():
     sides = [str(ROOT / "sample_traces" / "ensemble" / side) for side in ("loop", "vmap")]
     heavy = "('jinja2', 'jsonschema', 'pandas', 'plotly', 'scipy', 'torch', 'numpy.f2py', 'numpy.testing')"

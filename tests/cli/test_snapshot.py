@@ -53,6 +53,7 @@ def test_it_holds_no_events(base):
     assert str(caught.value) == f"{base}: is a snapshot, which contains no events; give the traces instead"
 
 
+@pytest.mark.slow
 def test_options(base, tmp_path):
     out = tmp_path / "renamed.tdprof.gz"
     run("snapshot", base, "-o", out, "--label", "v1", "--rank", "0")

@@ -19,6 +19,7 @@ def run(*args):
     return result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("view", "row"),
     [("family", "gemm"), ("phase", "backward"), ("op", "aten::mm"), ("kernel", "cpp_fused_"), ("cause", "fusion")],
@@ -47,10 +48,12 @@ def test_the_share_of_tensor_cores_is_shown_if_either_side_uses_them(tmp_path, k
     assert line in text if line else "tensor cores" not in text[text.index("GPU time by family") :]
 
 
+@pytest.mark.slow
 def test_explain():
     assert "fusion: a fused kernel and the operators" in run("compare", EAGER, COMPILED, "--explain", "gelu_backward")
 
 
+@pytest.mark.slow
 def test_folded_stacks():
     lines = run("export", EAGER, COMPILED, "--folded", "-").splitlines()
     assert all(len(line.rsplit(" ", 2)) == 3 and " " not in line.rsplit(" ", 2)[0] for line in lines)

@@ -40,6 +40,7 @@ def loaded(loader, *names):
     return loader.pair(*names)
 
 
+@pytest.mark.slow
 def test_what_is_read_is_what_compare_reads(loader, runs):
     sets = loaded(loader, "base", "faster")
     expected = compare_sets(*load_sets([runs / "base", runs / "faster"]))
@@ -56,12 +57,14 @@ def test_what_is_read_is_what_compare_reads(loader, runs):
     assert {g.family for g in part.work.groups} == {"gemm"}
 
 
+@pytest.mark.slow
 def test_the_same_set_twice_is_read_once_and_compared(loader):
     assert loaded(loader, "base", "base")[0] is loader.pair("base", "base")[1]
     comparison, _ = Comparisons(loader).whole(View("base", "base"))
     assert comparison.step_time.delta == 0
 
 
+@pytest.mark.slow
 def test_a_fault_is_kept_until_it_is_tried_again(tmp_path):
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "t.json").write_text("{")
@@ -115,6 +118,7 @@ def test_a_load_is_cancelled(loader, monkeypatch):
     assert again.finished.wait(60)
 
 
+@pytest.mark.slow
 def test_requests_at_the_same_time_make_a_comparison_once(loader, monkeypatch):
     loaded(loader, "base", "faster")
     comparisons, made, got = Comparisons(loader), [], []
@@ -140,6 +144,7 @@ def test_requests_at_the_same_time_make_a_comparison_once(loader, monkeypatch):
     assert all(comparison is got[0] for comparison in got)
 
 
+@pytest.mark.slow
 def test_a_comparison_that_fails_is_tried_again(loader, monkeypatch):
     loaded(loader, "base", "faster")
     comparisons = Comparisons(loader)
@@ -150,6 +155,7 @@ def test_a_comparison_that_fails_is_tried_again(loader, monkeypatch):
     assert comparisons.whole(View("base", "faster"))[0].step_time.residual == 0
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_a_set_whose_steps_and_ranks_can_be_chosen(tmp_path, runs):
     (ranks,) = load_sets([runs / "ranks"])
     write_snapshot(ranks, tmp_path / "base.tdprof.gz")

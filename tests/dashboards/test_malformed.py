@@ -142,6 +142,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_values_of_any_type_never_fail_within(dashboard, requests, data):
@@ -234,6 +235,7 @@ def test_slow_clients_are_bounded_and_others_are_served(small):
             connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head",
     [

@@ -60,6 +60,7 @@ def test_without_a_choice_it_is_a_step_that_is_used(runs):
     assert StepInspector().step(narrow, "", kept, None).timeline.step == other
 
 
+@pytest.mark.slow
 def test_what_a_process_reads_is_the_same_and_leaves_nothing(runs, monkeypatch, tmp_path):
     (control, _), whole = loaded(runs, "base", "slower")
     near = StepInspector().step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))

@@ -43,6 +43,7 @@ def test_a_real_file_against_itself_differs_by_nothing(name):
     assert {(o.count_change, o.time_change) for o in comparison.ops} <= {("unchanged", "untested")}
 
 
+@pytest.mark.slow
 @examples(60)
 @given(trace_events(), trace_events())
 def test_any_pair_closes_and_mirrors(tmp_path, a, b):

@@ -65,6 +65,7 @@ def test_five_per_cent_is_found_by_five_runs_a_side():
     assert share_found(400, 5, 5, 3000, effect=math.log(1.05)) >= 0.9
 
 
+@pytest.mark.slow
 def test_ranks_find_among_disturbed_runs_what_a_t_would_miss():
     assert share_found(500, 8, 8, 1000, effect=math.log(1.05), disturbed=0.1) >= 0.45  # Welch's t finds 27 % of such
 

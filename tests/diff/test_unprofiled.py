@@ -67,6 +67,7 @@ def test_one_run_per_side_is_believed_but_proves_nothing(tmp_path):
     assert "100 % slower per step without the profiler" in headline(comparison)
 
 
+@pytest.mark.slow
 def test_unprofiled_steps_that_agree_are_an_aside(tmp_path):
     comparison = compare_sets(*compared(tmp_path, 1.01))
     assert not comparison.unprofiled.believed

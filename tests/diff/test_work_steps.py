@@ -44,5 +44,6 @@ def test_the_mean_of_the_steps_is_what_the_group_took(pair):
     closes(*(FOLDER / name for name in pair))
 
 
+@pytest.mark.slow
 def test_runs_weigh_alike():
     closes(SAMPLES / "eager", SAMPLES / "compile")

@@ -100,6 +100,7 @@ def test_preflight_codes():
     assert codes == first_cells("preflight.md") - {"code"}
 
 
+@pytest.mark.slow
 def test_health_codes():
     codes = set().union(*(first_arguments(path).get("notes.add", set()) for path in SOURCE.rglob("*.py")))
     hta = {"not-in-hta", "one-file-a-rank", "one-run"}

@@ -43,6 +43,7 @@ def test_step_times_decide_by_both_sides(record, gemms_us, max_regression, resul
     assert why in decision.why
 
 
+@pytest.mark.slow
 def test_disturbed_rounds_do_not_count(record):
     loaded = [(record(0), record(0, **LOADED), record(100))] * 2
     decision = by_times([*loaded, (record(100), record(0), record(100))], Criterion())

@@ -57,6 +57,7 @@ def shown(planted, monkeypatch, *arguments):
     return result.stdout
 
 
+@pytest.mark.slow
 def test_show_names_the_commit_the_cause_and_the_operator(planted, monkeypatch):
     text = shown(planted, monkeypatch)
     before, after = (planted[0].commits[k][:9] for k in (PLANTED - 1, PLANTED))

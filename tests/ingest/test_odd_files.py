@@ -68,6 +68,7 @@ def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path, make: Callable[[
         read_trace(str(path))
 
 
+@pytest.mark.slow
 def test_a_folder_name_that_is_not_utf8_is_shown_with_marks(tmp_path: Path) -> None:
     path = write(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.json")), TRACE)
     assert find_traces(path)[0].name == "caf�.json"

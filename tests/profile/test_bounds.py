@@ -48,6 +48,7 @@ def test_streams_and_devices_beyond_many_are_not_kept_apart(tmp_path: Path, monk
     assert traces.profiles[0].busy_ns.tolist() == [40_000]
 
 
+@pytest.mark.slow
 def test_many_names_take_linear_time(tmp_path: Path) -> None:
     path = write(
         tmp_path / "trace.json", document([step(1, 0, 1000), *(annotation(f"a{i}", 1, 1) for i in range(40_000))])

@@ -247,6 +247,7 @@ def test_a_missing_file_of_rules_is_refused_in_one_line(tmp_path):
     assert error.value.reason == "no such file"
 
 
+@pytest.mark.slow
 def test_rules_ignore_case_like_python():
     rules = [
         (family, re.compile("|".join(NEXT_WORD.sub("_", p) for p in patterns.split()), re.I))

@@ -183,6 +183,7 @@ def test_further_tables_have_the_published_columns_in_json_and_csv(comparison, d
         assert [*document["tables"][name][0]] == tables[f"table_{name}"][0] == columns
 
 
+@pytest.mark.slow
 def test_page_and_its_values(page, page_tables, document):
     for table in ("ops", "groups"):
         found = page_tables[table]

@@ -141,6 +141,7 @@ def test_checks(tmp_path, options):
         assert run("check", *pair, "--config", config, *options, "--json", "-")["limits"]
 
 
+@pytest.mark.slow
 def test_a_matrix():
     found = run("matrix", *(SAMPLES / s for s in ("vit/eager", "vit/compile", "ensemble/loop")), "--json", "-")
     assert len(found["comparisons"]) == 2

@@ -323,6 +323,7 @@ def test_print_shows_every_chart_and_the_first_rows(visit, resnet):
     page.wait_for_function(f"() => {widest} > 1000")
 
 
+@pytest.mark.slow
 def test_a_dark_chart_is_the_light_one_with_its_differences(tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     for name in charts.NAMES:
@@ -437,6 +438,7 @@ def test_a_refused_comparison_says_why(visit, tmp_path):
     assert not visited.complaints
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page(tmp_path):
     compared(tmp_path, events(), events(2))
     target = tmp_path / "out.html"

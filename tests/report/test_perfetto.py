@@ -302,6 +302,7 @@ def run(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_the_command_writes_plain_and_compressed_files(tmp_path):
     pair = sets(tmp_path, one_step(), one_step(20))
     done = run(*pair, "--perfetto", tmp_path / "both.json.gz")

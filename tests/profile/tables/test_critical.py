@@ -398,6 +398,7 @@ def test_generated_kernels_meet_whatever_their_counter(tmp_path):
     assert ("gpu_compute", "triton_poi_fused_add") in path_of(tmp_path, events)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(trace_events(), st.booleans(), st.booleans(), st.randoms())
 def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, backward, waits, random):
