@@ -1,4 +1,4 @@
-"""The first page: verdict, the first answers, why the step changed, where the step went, changed work."""
+"""The first page: verdict, the first answers, why the step changed, where the step went, largest changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def page(context: PageContext) -> list[Any]:
         html.H2("Where the step went"),
         components.chart(comparison, "step_waterfall", context.theme),
         components.step_table(comparison),
-        html.H2("Changed work"),
+        html.H2("Largest changes"),
         *_changes(context),
     ]
 
@@ -97,19 +97,23 @@ def _linked(context: PageContext, name: str, label: str = "") -> Any:
 
 
 def _changes(context: PageContext) -> list[Any]:
-    work = sections.changed_work(context.comparison, TOP)
-    if not work.rows:
+    tables = []
+    for shown in sections.changes(context.comparison, context.view.filters.device, "change", TOP):
+        if shown.rows:
+            lines = sorted(shown.rows, key=lambda line: -line.delta_us)
+            names = [_linked(context, line.name) for line in lines]
+            tables.append(components.changes(lines, shown.title, names=names))
+    if not tables:
         return [
             html.P(
                 "The filters leave no work: clear a filter above." if context.is_filtered else "Nothing changed.",
                 className="missing",
             )
         ]
-    lines = [*work.rows, *([work.others] if work.others else []), work.whole]
-    names = [_linked(context, line.name) for line in lines]
+    matched = [html.P(sections.matched_line(context.comparison), className="facts")]
     return [
-        components.changes(lines, work.title, names=names),
+        *tables,
         html.P(dcc.Link("All changes", href=f"/changes{context.view.query()}")),
-        html.P(sections.matched_line(context.comparison), className="facts"),
+        *matched,
         components.chart(context.comparison, "families", context.theme),
     ]
