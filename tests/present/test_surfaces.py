@@ -129,11 +129,18 @@ def _plain(text: str) -> str:
     return re.sub(r"[^\w.,:+−→%]", "", text)
 
 
+def the_screen_is_short(comparison: Comparison) -> None:
+    lines = terminal(comparison, 100)
+    assert len(lines) <= 30
+    assert max(map(len, lines[:-1])) <= 100
+
+
 CHECKS = (
     sums_close_in_one_unit,
     directions_agree_with_signs,
     sentences_state_numbers_of_the_document,
     every_surface_has_the_same_sentences,
+    the_screen_is_short,
 )
 
 
@@ -146,15 +153,3 @@ def test_numbers_and_sentences_agree(story: Story) -> None:
     comparison = compare_sets(*load_sets(story.paths), force=True)
     for check in CHECKS:
         check(comparison)
-
-
-@pytest.mark.slow
-@pytest.mark.traces
-@pytest.mark.parametrize(
-    "story", [story for story in STORIES if not story.name.startswith(LARGE)], ids=lambda story: story.name
-)
-def test_the_screen_is_short(story: Story) -> None:
-    comparison = compare_sets(*load_sets(story.paths), force=True)
-    lines = terminal(comparison, 100)
-    assert len(lines) <= 30
-    assert max(map(len, lines[:-1])) <= 100

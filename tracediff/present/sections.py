@@ -185,6 +185,11 @@ class ChangedWork:
     whole: Row
     unit: Unit
 
+    @property
+    def parts(self) -> list[Row]:
+        """The rows and the others, which add up to the whole."""
+        return [*self.rows, *([self.others] if self.others else [])]
+
 
 def changed_work(comparison: Comparison, top: int) -> ChangedWork:
     """The ``top`` changes of the work by operator, the largest first; rows, others and whole add up."""
@@ -197,11 +202,12 @@ def changed_work(comparison: Comparison, top: int) -> ChangedWork:
     rows.sort(key=lambda row: (-abs(row.delta_us), row.name))
     steps = comparison.us(comparison.step_time.control), comparison.us(comparison.step_time.test)
     top = min(top, sum(abs(row.delta_us) >= LEAST_CHANGE * max(steps) for row in rows))
-    others = _summed(comparison, "", [change for row in rows[top:] for change in changes[row.name]], {})
+    left = [change for row in rows[top:] for change in changes[row.name]]
+    others = _summed(comparison, plural(len(rows) - top, "other"), left, {}) if top and left else None
     return ChangedWork(
         title="GPU work by operator" if has_gpu else "Operators (self time)",
         rows=rows[:top],
-        others=replace(others, name=f"{plural(len(rows) - top, 'other')}") if rows[:top] and rows[top:] else None,
+        others=others,
         whole=_summed(comparison, "all GPU work" if has_gpu else "all operators", comparison.work_changes, {}),
         unit=time_unit(steps),
     )

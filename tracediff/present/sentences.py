@@ -107,13 +107,8 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     found = comparison.unprofiled
     if found is not None and found.believed:
         return f"{verdict.difference}: median {change(found.control_us, found.test_us)}; {verdict.conclusion}"
-    figures, medians = (
-        change(*both)
-        for both in (
-            (verdict.control_us, verdict.test_us),
-            (verdict.median_control_us, verdict.median_test_us),
-        )
-    )
+    figures = change(verdict.control_us, verdict.test_us)
+    medians = change(verdict.median_control_us, verdict.median_test_us)
     if figures != medians:
         figures = f"mean {figures} (median {medians})"
     return f"{verdict.difference}: {figures}; {verdict.conclusion}"

@@ -58,8 +58,7 @@ def to_markdown(
 
 
 def _changed_work(work: sections.ChangedWork) -> list[str]:
-    rows = [*work.rows, *([work.others] if work.others else []), work.whole]
-    return [f"### {work.title}", "", *_table("name", rows, work.unit), ""]
+    return [f"### {work.title}", "", *_table("name", [*work.parts, work.whole], work.unit), ""]
 
 
 def _changes(table: sections.Changes) -> list[str]:

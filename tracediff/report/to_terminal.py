@@ -131,8 +131,7 @@ def _shorter(screen: Screen) -> Iterator[Screen]:
 
 
 def _cautions(comparison: Comparison) -> list[RenderableType]:
-    title = "Compared with caution" if comparison.comparability.level == "caution" else "Not comparable"
-    return _remarks(title, sections.caution_lines(comparison))
+    return _remarks(sections.doubt(comparison), sections.caution_lines(comparison))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class ChangedWork:
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """The grid, for rich."""
-        rows = [*self.work.rows, *([self.work.others] if self.work.others else []), self.work.whole]
+        rows = [*self.work.parts, self.work.whole]
         unit = self.work.unit
         words = any(row.word for row in rows)
         heads = ["count", f"control {unit.name}", "test", "change", *(["significance"] if words else [])]

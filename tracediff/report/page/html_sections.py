@@ -95,13 +95,12 @@ def step_table(comparison: Comparison) -> StepTable:
 def changed_work(comparison: Comparison, top: int = 10) -> Changes:
     """The ``top`` changes of the work by operator, the others and the whole."""
     work = sections.changed_work(comparison, top)
-    shown = [*work.rows, *([work.others] if work.others else [])]
-    largest = max((abs(row.delta_us) for row in shown), default=0.0)
+    largest = max((abs(row.delta_us) for row in work.parts), default=0.0)
     finds = [*(_searched(row.name) for row in work.rows), ""]
     return Changes(
         title=work.title,
         unit=work.unit.name,
-        rows=[_line(row, work.unit, largest, find) for row, find in zip(shown, finds, strict=False)],
+        rows=[_line(row, work.unit, largest, find) for row, find in zip(work.parts, finds, strict=False)],
         whole=_line(work.whole, work.unit, abs(work.whole.delta_us), ""),
     )
 
