@@ -131,7 +131,7 @@ class Walk:
         )
         return "gpu_comm" if kind == "gpu_compute" and "nccl" in e["name"] else kind, match_name(e["name"])
 
-    def queue(self, g: Event) -> tuple[str, str]:
+    def queue(self, g: Event, _cause: Event | None = None) -> tuple[str, str]:
         return "queue", match_name(g["launch"]["name"]) if g["launch"] else "launch not in the file"
 
     def returned(self, g: Event) -> int:
@@ -190,7 +190,7 @@ class Walk:
                     return
                 cause = self.waited_for(g)
                 if cause:
-                    time, g = self.add(s, self.queue(g), min(cause["end"], time), time, low), cause
+                    time, g = self.add(s, self.queue(g, cause), min(cause["end"], time), time, low), cause
                 elif g["launch"]:
                     time, launch, g = self.add(s, self.queue(g), self.returned(g), time, low), g["launch"], None
                 else:

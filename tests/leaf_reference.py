@@ -28,7 +28,7 @@ class LeafWalk(Walk):
             self.add_gpu(s, low, high)
             self.add_host(s, low, high)
         for (s, *key), ns in self.path.items():
-            waits = key[0] in ("queue", "unknown") or (key[0] in ("call", "sync") and may_wait(key[1]))
+            waits = key[0] in ("queue", "between", "unknown") or (key[0] in ("call", "sync") and may_wait(key[1]))
             self.all_time[s, *key] += ns * waits
 
     def label(self, e: Event | None) -> Key:
@@ -45,8 +45,8 @@ class LeafWalk(Walk):
         kind = "op" if e["cat"] == "cpu_op" else "sync" if self.synchronises(e) else "call"
         return kind, e["name"], *names
 
-    def queue(self, g: Event) -> Key:
-        return "queue", g["launch"]["name"] if g["launch"] else "", "", ""
+    def queue(self, g: Event, cause: Event | None = None) -> Key:
+        return "between" if cause else "queue", g["launch"]["name"] if g["launch"] else "", "", ""
 
     def is_loading(self, time: int) -> bool:
         return any(

@@ -300,13 +300,14 @@ positive = st.integers(0, 10**9).map(float)
     st.tuples(positive, positive),
     st.floats(0.01, 100),
     st.sampled_from(["FLOPs", "threads", "events", "calls"]),
+    st.sampled_from([np.nan, -np.inf, -0.5, 0.0, 2.0, np.inf]),
 )
-def test_effects_add_up_and_change_sign_with_the_sides(path, beyond, ratio, unit):
+def test_effects_add_up_and_change_sign_with_the_sides(path, beyond, ratio, unit, reached):
     """Whatever the times and amounts: no effect is lost, and none depends on which side is the control."""
     on_path = np.array(path)[:, None]
     total = on_path + np.array(beyond)[:, None]
-    forward = split(on_path, total, np.array([ratio]), np.array([unit], object))
-    backward = split(on_path[::-1], total[::-1], np.array([1 / ratio]), np.array([unit], object))
+    forward = split(on_path, total, np.array([ratio]), np.array([unit], object), np.array([reached]))
+    backward = split(on_path[::-1], total[::-1], np.array([1 / ratio]), np.array([unit], object), np.array([-reached]))
     change = path[1] - path[0]
     scale = max(total.max(), 1.0)
     assert sum(float(getattr(forward, name)[0]) for name in EFFECTS) == pytest.approx(change, abs=1e-6 * scale)

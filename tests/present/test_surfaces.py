@@ -63,7 +63,7 @@ def sums_close_in_one_unit(comparison: Comparison) -> None:
     lines = terminal(comparison, WIDE)
     units = set()
     if any(line.startswith("Why ") for line in lines):
-        change, unit = the_numbers_of_a_table_add_up(lines, "Why ", "step ", 0)
+        change, unit = the_numbers_of_a_table_add_up(lines, "Why ", f"{comparison.explanation.period} ", 0)
         units.add(unit)
         assert f"{abs(change):g}" == f"{abs(value(_signed(comparison, unit))):g}"
     head = "GPU work by operator" if comparison.gpu_time.groups else "Operators (self time)"
@@ -73,7 +73,7 @@ def sums_close_in_one_unit(comparison: Comparison) -> None:
 
 def _signed(comparison: Comparison, unit: str) -> str:
     document = json.loads(to_json(comparison))
-    (line,) = [line for line in terminal(comparison, WIDE) if line.startswith("step ")]
+    (line,) = [line for line in terminal(comparison, WIDE) if line.startswith(f"{comparison.explanation.period} ")]
     size = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}[unit]
     shown = re.search(rf"(?<=\s\s)({SIGNED})", line)[1]
     assert value(shown) == round(document["explanation"]["change_us"] / size, places(shown)) + 0

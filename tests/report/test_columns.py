@@ -111,7 +111,7 @@ SHOWN = {
 }
 """Headings of the page's tables."""
 HEADINGS = [
-    ["what changed", "its time (µs)", "the step"],
+    ["Why", "its time (µs)", "the step"],
     ["state", "control", "test", "change"],
     ["name", "count", "control", "test", "change"],
 ]

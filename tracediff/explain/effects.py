@@ -41,15 +41,20 @@ class Effects:
 EFFECTS = tuple(field.name for field in fields(Effects))
 
 
-def split(path: Floats, total: Floats, ratio: Floats, unit: NDArray[np.object_]) -> Effects:
-    """The effects of each leaf, see `Leaves`."""
-    whole = total.sum(axis=0)
+def split(path: Floats, total: Floats, ratio: Floats, unit: NDArray[np.object_], reached: Floats) -> Effects:
+    """The effects of each leaf, see `Leaves`. Where time off the path is unknown, ``reached`` is the logarithm of how
+    many times as many instances are on the path; elsewhere NaN.
+    """
+    whole, change = total.sum(axis=0), path[1] - path[0]
     exposed = np.divide(path.sum(axis=0), whole, out=np.zeros_like(whole), where=whole > 0)
-    work = exposed * (total[1] - total[0])
+    only_path = ~np.isnan(reached)
+    finite = np.where(np.isfinite(reached), reached, 0.0)
+    moved = np.where(np.isinf(reached), change, logarithmic_mean(path[0], path[1]) * finite)
+    work = np.where(only_path, change - moved, exposed * (total[1] - total[0]))
     known = ratio > 0
     ratio = np.where(known, ratio, 1.0)
     log_ratio = np.log(ratio)
-    one_sided = ~total.all(axis=0)
+    one_sided = ~total.all(axis=0) & ~only_path
     amount = np.where(known & ~one_sided, exposed * logarithmic_mean(total[0], total[1]) * log_ratio, 0.0)
     launched = np.isin(unit, LAUNCHED) & (np.abs(log_ratio) > AS_MUCH)
     vague = ~known | launched | (unit == "events")
@@ -59,7 +64,7 @@ def split(path: Floats, total: Floats, ratio: Floats, unit: NDArray[np.object_])
         amount=amount,
         speed=np.where(vague, 0.0, rest),
         time=np.where(vague, rest, 0.0),
-        exposure=path[1] - path[0] - work,
+        exposure=change - work,
     )
 
 

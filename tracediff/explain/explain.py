@@ -63,6 +63,7 @@ def explain(compared: Compared) -> Explanation:
         rest_us=lines.rest / 1000,
         scale_us=lines.scale / 1000,
         root=root,
+        period="file" if all(side.whole_file for side in compared.sides) else "step",
     )
 
 
@@ -85,12 +86,23 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         test_us=float(node.total[1]) / 1000,
         delta_us=node.work / 1000,
         effect=node.main_effect[0],
-        what=what_happened(line, amount),
+        what=what_happened(line, amount, stays=_stays(node, leaves)),
         amount=amount,
         reasons=tuple(reasons),
         significance=significance,
         first=(single.side, single.longest.first) if single else None,
         node=node,
+    )
+
+
+def _stays(node: Node, leaves: Leaves) -> bool:
+    """Whether the side that has none of ``node`` has work of that name elsewhere."""
+    if node.total.all():
+        return False
+    inside = set(node.leaves)
+    side = int(node.total[1] == 0)
+    return any(
+        leaves.total[side, i] > 0 and i not in inside for i, chain in enumerate(leaves.chains) if node.label in chain
     )
 
 

@@ -69,7 +69,7 @@ class Explanation:
         exposure_us: first label → the same work, now on the critical path or off it.
         rest_us: what is in no line; causes, exposure and rest add up to the step's change.
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
-        root: the whole tree.
+        root: the whole tree. period: what it is the time of: a step or, without steps, a file.
     """
 
     facts: tuple[Fact, ...]
@@ -78,6 +78,7 @@ class Explanation:
     rest_us: float
     scale_us: float
     root: Node
+    period: str = "step"
 
     @property
     def change_us(self) -> float:

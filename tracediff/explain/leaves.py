@@ -29,6 +29,7 @@ SINGLES = "single events"
 UNPAIRED = "without a partner"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
+BETWEEN = "between GPU events"
 PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
     "Python",
     "loading data",
@@ -86,6 +87,18 @@ class Leaves:
 
     def __len__(self) -> int:
         return len(self.chains)
+
+    @property
+    def reached(self) -> Floats:
+        """float64[l]: of time before GPU events begin, which off the path is unknown: the logarithm of how many times
+        as large a part of all GPU events it is now that the path waits for; NaN of all else.
+        """
+        kinds = np.array(self.kinds, object)
+        before = np.isin(kinds, ("queue", "between"))
+        events = self.count[:, kinds == "gpu"].sum(axis=1, keepdims=True)
+        parts = np.divide(self.count, events, out=np.zeros_like(self.count), where=events > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(before, np.log(parts[1]) - np.log(parts[0]), np.nan)
 
 
 def pair(
@@ -190,6 +203,8 @@ class _Labels:
             return HOST, COMPILING, key.name.replace(" (dynamo_timed)", "")
         if key.kind == "queue":
             return HOST, QUEUE, call or NOT_RECORDED
+        if key.kind == "between":
+            return HOST, QUEUE, f"{call or NOT_RECORDED}, {BETWEEN}"
         if key.kind == "unknown":
             return HOST, NOT_RECORDED
         if key.kind == "python":

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracediff.explain.effects import EFFECTS, Floats, split
-from tracediff.explain.leaves import Leaves, Step
+from tracediff.explain.leaves import QUEUE, Leaves, Step
 from tracediff.explain.small import added_up
 
 ROOT = "step"
 REPLACED, SINGLE = "replaced", "a single event"
+NONE = np.array([np.nan])
 
 
 @dataclass(eq=False)
@@ -84,7 +85,7 @@ class Node:
 def build(leaves: Leaves) -> Node:
     """The tree of ``leaves``."""
     root = Node(ROOT, 0)
-    effects = split(leaves.path, leaves.total, leaves.ratio, leaves.unit)
+    effects = split(leaves.path, leaves.total, leaves.ratio, leaves.unit, leaves.reached)
     table = np.stack([getattr(effects, name) for name in EFFECTS], axis=1)
     together = added_up(leaves.chains, leaves.path, leaves.total, table[:, :-1].sum(axis=1))
     order = np.concatenate(together) if together else np.zeros(0, np.int64)
@@ -121,7 +122,7 @@ def _finish(node: Node) -> None:
         return
     for child in node.children.values():
         _finish(child)
-    if node.depth > 1:
+    if node.depth > 1 and node.label != QUEUE:  # what begins later replaces nothing
         _replace(node)
     for child in node.children.values():
         node.take(child)
@@ -139,6 +140,6 @@ def _replace(node: Node) -> None:
     new.parts = len(sides[0]), len(sides[1])
     for step in (*sides[0], *sides[1]):
         new.take(node.children.pop(step))
-    unknown = split(new.path[:, None], new.total[:, None], np.array([np.nan]), np.array([""], object))
+    unknown = split(new.path[:, None], new.total[:, None], NONE, np.array([""], object), NONE)
     new.effects = np.array([float(getattr(unknown, name)[0]) for name in EFFECTS])
     node.children[new.label] = new

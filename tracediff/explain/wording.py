@@ -62,8 +62,10 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     return f"{trail[1]}: {label}"
 
 
-def what_happened(line: Line, amount: Amount | None) -> str:
-    """What of its amount or time changed, in a few words; empty where its time says all."""
+def what_happened(line: Line, amount: Amount | None, *, stays: bool) -> str:
+    """What of its amount or time changed, in a few words; empty where its time says all. ``stays``: the side that has
+    none of it has other work of that name.
+    """
     node = line.node
     control, test = node.total
     effect, share = node.main_effect
@@ -72,7 +74,7 @@ def what_happened(line: Line, amount: Amount | None) -> str:
     if node.note == REPLACED:
         return "replaced" if max(node.parts) == 1 else f"each on one side only, the largest of {counts(*node.parts)}"
     if not node.total.all():
-        return "added" if test > control else "removed"
+        return ("added" if test > control else "removed") + (" here, others stay" if stays else "")
     if MIXED in line.trail:  # events of a GPU against operators
         return UNKNOWN
     if effect == "presence" and share >= TOLD and (node.count[1] - node.count[0]) * (test - control) > 0:

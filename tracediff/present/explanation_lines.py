@@ -11,8 +11,6 @@ from tracediff.explain.wording import exposure_label
 from tracediff.formatting import Unit, plural, time_unit
 from tracediff.present.shorten import shortened_pairs
 
-HEADS = WHY, ITS_TIME, THE_STEP = "Why", "its time", "the step"
-"""Heads of the columns: what changed, all of its time in the period, its part of the step's change."""
 SHORT = 60
 """Characters of a short label."""
 CLOSED = "0 ns unexplained"
@@ -51,9 +49,15 @@ class ExplanationLine:
 
 @dataclass(frozen=True, kw_only=True)
 class ExplanationTable:
-    """Lines that add up to `total`. Attributes: unit: of all times. closing: what is unexplained."""
+    """Lines that add up to `total`.
+
+    Attributes:
+        unit: of all times. heads: of the columns: what changed, all of its time in the period, its part of the change.
+        closing: what is unexplained.
+    """
 
     unit: str
+    heads: tuple[str, str, str]
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
@@ -85,9 +89,10 @@ def explanation_table(found: Explanation, most: int | None = None) -> Explanatio
     control, test = (float(ns) / 1000 for ns in found.root.path)
     change = found.change_us
     total = ExplanationLine(
-        label="step", times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
+        label=found.period, times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
     )
-    return ExplanationTable(unit=unit.name, lines=_waterfall(lines), total=total)
+    heads = "Why", f"its time ({unit.name})", f"the {found.period}"
+    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
 def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
-from tracediff.present.explanation_lines import ITS_TIME, THE_STEP, WHY, ExplanationLine, explanation_table
+from tracediff.present.explanation_lines import ExplanationLine, explanation_table
 from tracediff.present.shorten import shortened_pairs
 
 WIDE = 110
@@ -40,14 +40,15 @@ def explanation(
     beside, room = width >= WIDE, max(width - FIGURES, 1)
     label_room = min(int(LABEL_PART * room), max(map(len, labels), default=0)) if beside else room
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=True)
+    why, its_time, its_part = shown.heads
     table.add_column(
-        WHY,
-        width=max(min(label_room, FOLDED), len(WHY)) + 2 if beside else None,
+        why,
+        width=max(min(label_room, FOLDED), len(why)) + 2 if beside else None,
         ratio=None if beside else 1,
         overflow="fold",
     )
-    table.add_column(f"{ITS_TIME} ({shown.unit})", justify="right", no_wrap=True)
-    table.add_column(THE_STEP, justify="right", no_wrap=True)
+    table.add_column(its_time, justify="right", no_wrap=True)
+    table.add_column(its_part, justify="right", no_wrap=True)
     if beside:
         table.add_column("" if is_tested else UNTESTED, ratio=1, overflow="fold", header_style="dim")
     reason_room = room - label_room if beside else room - 2

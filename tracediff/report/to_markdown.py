@@ -9,7 +9,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.formatting import Unit, counts, time_unit
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import HEADS, ExplanationLine, explanation_table
+from tracediff.present.explanation_lines import ExplanationLine, explanation_table
 from tracediff.present.sections import Row
 from tracediff.present.tables import comparison_tables
 from tracediff.report.escape import escaped
@@ -76,8 +76,7 @@ def _explanation(comparison: Comparison) -> list[str]:
     if comparison.explanation is None:
         return []
     found = explanation_table(comparison.explanation)
-    why, its_time, step = HEADS
-    head = [f"| {why} | {its_time} ({found.unit}) | {step} ({found.unit}) | |", "|:--|--:|--:|:--|"]
+    head = [f"| {' | '.join(found.heads)} ({found.unit}) | |", "|:--|--:|--:|:--|"]
     rows = [_row(line) for line in (*found.lines, found.total)]
     return ["### Why", "", *head, *rows, ""]
 

@@ -12,7 +12,7 @@ from tracediff.errors import printable
 from tracediff.formatting import plural
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, result_of
-from tracediff.present.explanation_lines import HEADS, explanation_table
+from tracediff.present.explanation_lines import explanation_table
 from tracediff_dashboards import components, rows
 from tracediff_dashboards.answers import answers
 from tracediff_dashboards.page_context import PageContext
@@ -81,8 +81,8 @@ def _explanation(context: PageContext) -> list[Any]:
         ]
         for line in (*found.lines, found.total)
     ]
-    caption = f"Why the step changed, {found.unit} per step"
-    table = html.Div(components.table([*HEADS, ""], cells, caption, kind="sums why"), className="closing")
+    caption = f"Why the {context.comparison.explanation.period} changed"
+    table = html.Div(components.table([*found.heads, ""], cells, caption, kind="sums why"), className="closing")
     return [table]
 
 

@@ -28,7 +28,7 @@ from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import CALL_WAITS
 
-EVENT, QUEUED, HOST, UNKNOWN = range(4)
+EVENT, QUEUED, HOST, UNKNOWN, BETWEEN = range(5)
 WHOLE = -1
 """Used as a thread code for the host as one thread."""
 
@@ -38,7 +38,8 @@ class CriticalPath:
     """The path of all steps, p spans that tile their periods.
 
     Attributes:
-        step: int64[p] position. what: int64[p] EVENT, QUEUED, HOST or UNKNOWN.
+        step: int64[p] position. what: int64[p] EVENT, QUEUED (from the launch to the start), BETWEEN (from the end of
+            the event that it waited for to the start), HOST or UNKNOWN.
         owner: int64[p] position in `GpuEvents` of the event, or of the event that waits in its queue; of the host the
             thread's code or WHOLE; −1 where unknown.
         start, end: int64[p] ns.
@@ -236,9 +237,10 @@ def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> Criti
     event = device.event[k]
     host_step, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
     unknown_step, unknown, known = np.array(path.unknown, np.int64).reshape(-1, 3).T
-    parts = [
+    waits = np.where(before >= 0, BETWEEN, QUEUED)
+    parts: list[tuple[Int64, Int64 | int, Int64, Int64, Int64]] = [
         (step, EVENT, event, start[k], left),
-        (step, QUEUED, event, ready, start[k]),
+        (step, waits, event, ready, start[k]),
         (host_step, HOST, thread, since, until),
     ]
     parts.append((unknown_step, UNKNOWN, np.full(len(unknown_step), -1), unknown, known))

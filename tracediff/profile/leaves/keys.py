@@ -20,8 +20,8 @@ from tracediff.profile.placement.python_callers import outside_torch
 from tracediff.profile.work import KEY, WorkKeys
 from tracediff.runtimes import is_synchronising, may_wait, reads_number
 
-KINDS = ("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown")
-GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN = range(len(KINDS))
+KINDS = ("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown", "between")
+GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN, BETWEEN = range(len(KINDS))
 COLUMNS = ("kind", *KEY, "op", "root")
 
 LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
@@ -31,7 +31,8 @@ LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.recor
 @dataclass(frozen=True)
 class Sources:
     """What a part of a period can be charged to, as one number: a row of the trace, and from these numbers on nothing
-    recorded, a GPU event, its queue, time before a GPU event whose launch is not in the file, and a scope.
+    recorded, a GPU event, its queue, the gap before it, time before a GPU event whose launch is not in the file, and a
+    scope.
     """
 
     context: Context
@@ -52,9 +53,14 @@ class Sources:
         return self.event + len(self.context.gpu.rows)
 
     @property
+    def between(self) -> int:
+        """Of the time from the end of what the first GPU event waited for to its start."""
+        return self.queue + len(self.context.gpu.rows)
+
+    @property
     def unknown(self) -> int:
         """Of time before a GPU event whose launch is not in the file."""
-        return self.queue + len(self.context.gpu.rows)
+        return self.between + len(self.context.gpu.rows)
 
     @property
     def scope(self) -> int:
@@ -139,10 +145,14 @@ class Sources:
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
-        queues = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
-        if len(queues):
-            launch = context.gpu.launch[sources[queues] - self.queue]
-            kind[queues], name[queues] = QUEUE, np.where(launch >= 0, trace.name[launch], -1)
+        before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
+        if len(before):
+            is_gap, event = np.divmod(sources[before] - self.queue, len(context.gpu.rows))
+            launch = context.gpu.launch[event]
+            kind[before], name[before] = (
+                np.where(is_gap, BETWEEN, QUEUE),
+                np.where(launch >= 0, trace.name[launch], -1),
+            )
         scopes = np.flatnonzero(sources >= self.scope)
         kind[scopes], name[scopes] = (column[sources[scopes] - self.scope] for column in self.scopes[1:])
         kind[sources == self.unknown] = UNKNOWN

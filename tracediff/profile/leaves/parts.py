@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracediff.ingest.times import Int64
-from tracediff.profile.analyses.critical_path import EVENT, QUEUED, UNKNOWN, CriticalPath
+from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath
 from tracediff.profile.leaves.keys import Sources
 from tracediff.profile.placement.innermost import ALWAYS, cut, overlaid, pieces
 
@@ -49,7 +49,8 @@ class Totals:
 def on_path(sources: Sources, path: CriticalPath) -> tuple[PathParts, list[Totals]]:
     """(the parts of the path, the time of what is no work of its own: all of it counts as on the path)."""
     columns, totals = [], []
-    for what, first in ((EVENT, sources.event), (QUEUED, sources.queue), (UNKNOWN, sources.unknown)):
+    firsts = (EVENT, sources.event), (QUEUED, sources.queue), (BETWEEN, sources.between), (UNKNOWN, sources.unknown)
+    for what, first in firsts:
         some = np.flatnonzero(path.what == what)
         owner = np.maximum(path.owner[some], 0)
         ns, step = path.end[some] - path.start[some], path.step[some]

@@ -10,7 +10,7 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.analyses.critical_path import EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
+from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.arrays.intervals import union
 from tracediff.profile.context import Context
@@ -104,7 +104,7 @@ def _kinds(trace: Trace) -> Int64:
 def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
     """The spans of the path, those on the host by what it did."""
     ns = path.end - path.start
-    for what, label in ((EVENT, labels.events), (QUEUED, labels.queues)):
+    for what, label in ((EVENT, labels.events), (QUEUED, labels.queues), (BETWEEN, labels.queues)):
         spans = np.flatnonzero(path.what == what)
         yield path.step[spans], label[path.owner[spans]], ns[spans]
     yield _unexplained(path, labels)
