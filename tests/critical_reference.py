@@ -26,6 +26,7 @@ class Walk:
         self.events = read(path)
         windows, whole_file = step_windows(self.events)
         assert not whole_file
+        self.windows = windows
         calls = {
             e["args"]["correlation"]: e
             for e in sorted(self.events, key=lambda e: (e["ts"], e["dur"]))

@@ -18,15 +18,17 @@ Key = tuple[str, ...]
 
 
 class LeafWalk(Walk):
-    """One file; `path` has the time on the path by (step, *key), `all_time` and `instances` what ran in the periods."""
+    """One file; `path` has the time on the path by (step, *key), `all_time` and `instances` the work of each step."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.all_time: Counter[tuple[Any, ...]] = Counter()
         self.instances: Counter[tuple[Any, ...]] = Counter()
+        own = [max([start, *(end for *_, end in self.windows[:s])]) for s, (_, start, _) in enumerate(self.windows)]
+        own.append(max(end for *_, end in self.windows))
         for s, (low, high) in enumerate(pairwise(self.completions)):
             self.add_gpu(s, low, high)
-            self.add_host(s, low, high)
+            self.add_host(s, own[s], own[s + 1])
         for (s, *key), ns in self.path.items():
             waits = key[0] in ("queue", "between", "unknown") or (key[0] in ("call", "sync") and may_wait(key[1]))
             self.all_time[s, *key] += ns * waits
@@ -61,11 +63,17 @@ class LeafWalk(Walk):
         return super().add(s, label, start, end, low, event)
 
     def add_gpu(self, s: int, low: int, high: int) -> None:
+        """The events that the step launched; those that no step launched count in the period in which they ran."""
         for g in self.gpu:
-            inside = min(g["end"], high) - max(g["ts"], low)
-            if inside > 0:
+            step = self.step_of(g)
+            inside = g["dur"] * (step == s) if step is not None else min(g["end"], high) - max(g["ts"], low)
+            if inside > 0 or step == s:
                 self.all_time[s, *self.label(g)] += inside
-                self.instances[s, *self.label(g)] += g["ts"] >= low
+                self.instances[s, *self.label(g)] += step == s or g["ts"] >= low
+
+    def step_of(self, g: Event) -> int | None:
+        time = g["launch"]["ts"] if g["launch"] else -1
+        return next((s for s, (_, start, end) in enumerate(self.windows) if start <= time < end), None)
 
     def add_host(self, s: int, low: int, high: int) -> None:
         edges = sorted({low, high, *(t for t in self.edges if low < t < high)})
@@ -84,6 +92,7 @@ class LeafWalk(Walk):
                 self.instances[s, *self.label(o)] += 1
 
     def leaves(self) -> dict[tuple[Any, ...], tuple[int, int]]:
-        """(step, *key) → (ns on the path, ns in the period)."""
-        found = {key for key in self.path.keys() | self.all_time.keys() if self.path[key] or self.all_time[key]}
+        """(step, *key) → (ns on the path, ns of the step's work)."""
+        times = self.path, self.all_time, self.instances
+        found = {key for key in set().union(*times) if any(time[key] for time in times)}
         return {key: (self.path[key], max(self.path[key], self.all_time[key])) for key in found}

@@ -74,6 +74,8 @@ def what_happened(line: Line, amount: Amount | None, *, stays: bool) -> str:
     if node.note == REPLACED:
         return "replaced" if max(node.parts) == 1 else f"each on one side only, the largest of {counts(*node.parts)}"
     if not node.total.all():
+        if node.count.all():  # calls that only wait, and wait on one side only
+            return ""
         return ("added" if test > control else "removed") + (" here, others stay" if stays else "")
     if MIXED in line.trail:  # events of a GPU against operators
         return UNKNOWN

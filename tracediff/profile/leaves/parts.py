@@ -11,6 +11,7 @@ from tracediff.ingest.times import Int64
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath
 from tracediff.profile.leaves.keys import Sources
 from tracediff.profile.placement.innermost import ALWAYS, cut, overlaid, pieces
+from tracediff.profile.placement.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class PathParts:
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
-    """Time of sources in periods, on the path or off it, m rows.
+    """Time of sources in steps, on the path or off it, m rows.
 
     Attributes:
         step: int64[m] position. source: int64[m], see `Sources`. ns: int64[m]. count: int8[m] 1 where an instance
@@ -86,29 +87,37 @@ def _on_host(sources: Sources, path: CriticalPath) -> tuple[Int64, Int64, Int64,
     return step, source, begin, ns, instance, waits
 
 
-def in_period(sources: Sources, path: CriticalPath) -> list[Totals]:
-    """All that ran, on the path or off it: GPU events; operators and calls of every thread by their self time, without
-    those that wait for the GPU, which is no work; Python and scopes of the host as one thread.
+def of_steps(sources: Sources, path: CriticalPath) -> list[Totals]:
+    """The work of each step, on the path or off it: the GPU events that it launched, and what the host did from its
+    start to the next's: operators and calls of every thread by their self time, without those that wait for the GPU,
+    which is no work; Python and scopes of the host as one thread.
     """
-    gpu, edges = sources.context.gpu, sources.context.completions
+    gpu, edges = sources.context.gpu, _host_edges(sources.context.steps)
     events = sources.event + np.arange(len(gpu.rows))
+    own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
     whole = overlaid(sources.scopes[0], path.outside_ops)
     begins = np.append(True, (np.diff(whole.rows) != 0) | (whole.rows[1:] < sources.scope))  # a scope counts once
     times, source = whole.times[begins], np.where(whole.rows >= 0, whole.rows, sources.nothing)[begins]
-    aside = np.flatnonzero(~sources.is_op(source))
-    ends = np.append(times[1:], max(int(edges[-1]), int(times[-1])))
+    aside = np.flatnonzero(~sources.is_op(source[1:-1])) + 1  # before the first and after the last nothing is known
     return [
-        _cut(gpu.start, gpu.end, events, edges, counted=True),
-        _cut(np.maximum(times, edges[0])[aside], ends[aside], source[aside], edges, counted=True),
-        *_of_operators(sources),
+        Totals(step=gpu.step[own], source=events[own], ns=(gpu.end - gpu.start)[own], count=np.ones(len(own), np.int8)),
+        _cut(gpu.start[others], gpu.end[others], events[others], sources.context.completions, counted=True),
+        _cut(times[aside], times[aside + 1], source[aside], edges, counted=True),
+        *_of_operators(sources, edges),
     ]
 
 
-def _of_operators(sources: Sources) -> tuple[Totals, Totals]:
-    """Of operators and calls outside of `scopes`, where they begin; and of those that a border of a period or scope
+def _host_edges(steps: Steps) -> Int64:
+    """int64[s + 1] ns: the start of each step, and the end of the last."""
+    edges: Int64 = np.maximum.accumulate(np.append(steps.own_start, steps.end.max()))
+    return edges
+
+
+def _of_operators(sources: Sources, edges: Int64) -> tuple[Totals, Totals]:
+    """Of operators and calls outside of `scopes`, where they begin; and of those that a border of a step or scope
     divides.
     """
-    ops, edges, scopes = sources.context.lanes["ops"], sources.context.completions, sources.scopes[0]
+    ops, scopes = sources.context.lanes["ops"], sources.scopes[0]
     borders = np.concatenate(([ALWAYS], np.unique(np.concatenate((edges, scopes.times[1:])))))
     step = np.searchsorted(edges, borders, side="right") - 1
     counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
@@ -129,7 +138,7 @@ def _of_operators(sources: Sources) -> tuple[Totals, Totals]:
 
 
 def _cut(start: Int64, end: Int64, source: Int64, edges: Int64, *, counted: bool = False) -> Totals:
-    """Spans cut into periods; parts outside every period are left out, and a span counts where it begins."""
+    """Spans cut at ``edges``; parts beyond them are left out, and a span counts where it begins."""
     span, step, ns = cut(start, end, edges)
     inside = np.flatnonzero((step >= 0) & (step < len(edges) - 1))
     span, step = span[inside], step[inside]

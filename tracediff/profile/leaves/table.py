@@ -9,7 +9,7 @@ from tracediff.profile.analyses.critical_path import critical_path
 from tracediff.profile.arrays.factorize import combined
 from tracediff.profile.context import Context
 from tracediff.profile.leaves.keys import Sources
-from tracediff.profile.leaves.parts import PathParts, in_period, on_path
+from tracediff.profile.leaves.parts import PathParts, of_steps, on_path
 from tracediff.profile.model import LeafTable
 from tracediff.profile.work import WorkKeys
 
@@ -24,7 +24,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     """
     path, sources = critical_path(context), Sources(context)
     parts, waiting = on_path(sources, path)
-    totals = [*waiting, *in_period(sources, path)]
+    totals = [*waiting, *of_steps(sources, path)]
     leaf_of, keys = sources.keys(_others(sources, [parts.source, *(t.source for t in totals)]), work)
     leaves = len(keys["kind"])
     cell_of = [parts.step * leaves + leaf_of[parts.source], *(t.step * leaves + leaf_of[t.source] for t in totals)]
@@ -38,7 +38,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     for mine, some in zip(cell_of[1:], totals, strict=True):
         np.add.at(total, mine, some.ns)
         np.add.at(count, mine, some.count)
-    rows = np.flatnonzero((on > 0) | (total > 0))
+    rows = np.flatnonzero((on > 0) | (total > 0) | (count > 0))
     step, leaf = np.divmod(cells[rows], max(leaves, 1))
     longest = _longest(parts, cell, len(cells))
     return LeafTable(
