@@ -1,5 +1,6 @@
 """Settings and fixtures of the whole suite."""
 
+import os
 import sys
 
 import properties  # noqa: F401  # loads the profile of property tests
@@ -11,3 +12,7 @@ sys.modules.setdefault("rfc3987_syntax", None)
 """jsonschema imports it, where it is installed, to check the format iri, which no schema here has: that import builds a
 grammar, for seconds.
 """
+
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
+"""Each compiling process would spend 10 s on the compiler's kinds of vectors and on its headers."""

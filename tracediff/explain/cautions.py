@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tracediff.diff.matching.match import PLACED_AS
 from tracediff.diff.preflight import Reason
+from tracediff.explain.effects import MOSTLY
 from tracediff.explain.facts import AS_OFTEN, OTHER_PROGRAM, REWRITTEN, WORK_DIFFERS, Fact
 from tracediff.explain.reasons import changed_input
 from tracediff.formatting import percent, plural
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.groups import Group
 
-MOSTLY_OUTSIDE = 0.5
-"""Part of the GPU time that is launched outside every step from which it is a caution."""
 USUALLY, AS_LONG = 0.8, 0.005
 """Part of the steps in which one rank is the slowest; relative difference up to which ranks take as long."""
 OTHER_DTYPE = 0.1
@@ -137,7 +136,7 @@ def _outside(comparison: Comparison) -> list[Reason]:
     ):
         steps = len(side.steps_recorded) * side.runs * max(len(side.ranks), 1)
         shares.append(outside / whole if (whole := outside + comparison.us(in_steps) * 1000 * steps) else 0.0)
-    if max(shares) < MOSTLY_OUTSIDE:
+    if max(shares) < MOSTLY:
         return []
     message = "most GPU time is launched outside every step, and in no number: name whole steps with --step-marker"
     return [Reason("outside-steps", message, *(f"{percent(share)} outside" for share in shares))]

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-AS_MUCH = 0.1
-"""Logarithm of a ratio of amounts up to which it is as much work, and launched threads tell all of it."""
+SAME = 0.02
+"""Logarithm of a ratio up to which two amounts, or two rates, are the same."""
+MOSTLY = 0.5
+"""Part of a whole from which it stands for the whole."""
 LAUNCHED = ("threads", "tiles")
 """Units that do not tell how long a thread runs (K of a product, keys of attention)."""
 
@@ -56,7 +58,7 @@ def split(path: Floats, total: Floats, ratio: Floats, unit: NDArray[np.object_],
     log_ratio = np.log(ratio)
     one_sided = ~total.all(axis=0) & ~only_path
     amount = np.where(known & ~one_sided, exposed * logarithmic_mean(total[0], total[1]) * log_ratio, 0.0)
-    launched = np.isin(unit, LAUNCHED) & (np.abs(log_ratio) > AS_MUCH)
+    launched = np.isin(unit, LAUNCHED) & (np.abs(log_ratio) > SAME)
     vague = ~known | launched | (unit == "events")
     rest = np.where(one_sided, 0.0, work - amount)
     return Effects(

@@ -14,14 +14,15 @@ from tracediff.aggregate.side import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import compare_many
 from tracediff.explain.amounts import measure
+from tracediff.explain.effects import MOSTLY, SAME
 from tracediff.explain.explanation import Amount, Cause, Explanation, Significance
 from tracediff.explain.facts import facts_of
 from tracediff.explain.leaves import Leaves, pair
 from tracediff.explain.lines import Line, lines_of
-from tracediff.explain.reasons import MOSTLY, Work, largest_parts, of_single, reasons_of
+from tracediff.explain.reasons import Work, largest_parts, of_single, reasons_of
 from tracediff.explain.singles import name_singles
 from tracediff.explain.tree import SINGLE, Node, build
-from tracediff.explain.wording import SAME, label_of, what_happened
+from tracediff.explain.wording import label_of, what_happened
 
 ARROW = " → "
 """In labels that name the kernels of both sides."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.side import Side
-from tracediff.explain.effects import logarithmic_mean
+from tracediff.explain.effects import MOSTLY, SAME, logarithmic_mean
 from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
+from tracediff.explain.singles import SHARE
 from tracediff.formatting import counts, percent, plural
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
 from tracediff.profile.leaves.keys import COMPILER, LOADER
@@ -23,22 +24,12 @@ from tracediff.runtimes import is_graph_launch
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, GRAPH_BREAKS, UNKNOWN_WORK = "as-often", "not-steady", "graph-breaks", "unknown-work"
 
-DIFFERS = 0.05
-"""Logarithm of a ratio of amounts from which it is another amount."""
-KNOWN = 0.05
-"""Part of the work whose amount must be known, and part of the step's change that the other amount must make."""
-AGREES = 0.5
-"""Part of all effects of amounts that must be in one direction; else work was moved, not added."""
-WIDESPREAD = 1 / 3
-"""Part of the work of known amount whose amount must differ."""
 SAME_PROGRAM = 0.8
 """Part of all calls of outermost operators that both sides make in one program."""
 EXAMPLES = 3
 """Operators that are named."""
 FEW_CALLS = 10
 """Calls of outermost operators below which they tell no programs apart."""
-NO_STEADY_STATE = 0.01
-"""Part of a step in which torch.compile works from which it is no steady state."""
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
 WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
@@ -90,12 +81,11 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         if not part:
             continue
         effects = weights * ratios
-        gross, differs = float(np.abs(effects).sum()), np.abs(ratios) > DIFFERS
+        gross = float(np.abs(effects).sum())
         if (
-            part < KNOWN
-            or abs(effects.sum()) < max(AGREES * gross, KNOWN * scale)
-            or weights[differs].sum() < WIDESPREAD * weights.sum()
-            or abs(median := _weighted_median(ratios, np.abs(effects))) <= DIFFERS
+            part < SHARE
+            or abs(effects.sum()) < max(MOSTLY * gross, SHARE * scale)
+            or abs(median := _weighted_median(ratios, np.abs(effects))) <= SAME
         ):
             continue
         by_unit: dict[str, float] = defaultdict(float)
@@ -146,7 +136,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     factor = ratios[len(ratios) // 2] if ratios else 1.0
     agree = min(common(outer, factor), common([operators(tree, outermost=False) for tree in trees], factor))
     values = f"{calls[0]:g} calls", f"{calls[1]:g} calls"
-    if agree >= SAME_PROGRAM and abs(log(factor)) > DIFFERS:
+    if agree >= SAME_PROGRAM and abs(log(factor)) > SAME:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     most = sorted(names, key=lambda n: (-abs(outer[1].get(n, 0) - outer[0].get(n, 0)), n))[:EXAMPLES]
@@ -161,7 +151,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work: no operators tell whether it is the same work, nor do amounts of enough of it."""
     is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
     whole, known = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
-    if not whole.all() or known >= WIDESPREAD * whole.sum():
+    if not whole.all() or known >= MOSTLY * whole.sum():
         return []
     part = percent(float(known / whole.sum()))
     text = f"unknown whether it is the same work: its operators do not tell, and {part} of its time has a known amount"
@@ -171,7 +161,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
 def _does_as_much(leaves: Leaves) -> bool:
     """Whether enough of the work is known, and is as much on both sides."""
     part, weights, ratios, _ = _measured(leaves, WORDS)
-    return part >= WIDESPREAD and bool(np.abs(weights * ratios).sum() <= DIFFERS * weights.sum())
+    return part >= MOSTLY and bool(np.abs(weights * ratios).sum() <= SAME * weights.sum())
 
 
 def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
@@ -219,7 +209,7 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
     compiling = np.array([kind == "compiling" for kind in leaves.kinds], bool)
     whole = leaves.path.sum(axis=1)
     parts = leaves.path[:, compiling].sum(axis=1) / np.where(whole > 0, whole, 1)
-    if parts.max() < NO_STEADY_STATE:
+    if parts.max() < SHARE:
         return []
     control, test = percent(float(parts[0])), percent(float(parts[1]))
     text = f"not steady state: torch.compile works in the measured steps ({control} → {test} of the step)"

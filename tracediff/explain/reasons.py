@@ -11,6 +11,7 @@ from itertools import zip_longest
 
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
+from tracediff.explain.effects import MOSTLY
 from tracediff.explain.leaves import UNPAIRED, Single
 from tracediff.explain.tree import Node
 from tracediff.formatting import count as counted
@@ -20,8 +21,6 @@ from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
-MOSTLY = 0.5
-"""Part of the node's time, on either side, that a reason must concern."""
 NAMED, LONGEST_NAME = 2, 60
 """Parts of a node that are named; characters of a name, which kernels of both sides exceed."""
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")

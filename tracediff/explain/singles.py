@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 
 from tracediff.aggregate.leaves import Longest
+from tracediff.explain.effects import MOSTLY
 from tracediff.explain.leaves import HOST, NOT_RECORDED, PYTHON, SINGLES, Chain, Leaves, Single
 from tracediff.profile.kernels.display_names import display_name
 
 SHARE = 0.05
 """Part of the step's change from which a line, and a single event, is worth its place."""
-DOMINATES = 0.5
-"""Part of its leaf's time on the path from which a single event dominates it."""
 EXCEPTION = 10
 """Times the mean of the others of its name that it lasts."""
 FEWEST = 3
@@ -60,7 +59,7 @@ def _dominant(
         if kind in NEVER or (leaves.groups[leaf] >= 0 and kind == "op"):
             continue
         ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
-        if ns < SHARE * abs(change) or ns < DOMINATES * leaves.path[side, leaf]:
+        if ns < SHARE * abs(change) or ns < MOSTLY * leaves.path[side, leaf]:
             continue
         name_ns, count = names[kind, leaves.names[side][leaf]]
         if kind == "python":

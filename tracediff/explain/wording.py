@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log
 
 from tracediff.explain.amounts import MOST
+from tracediff.explain.effects import SAME
 from tracediff.explain.explanation import Amount
 from tracediff.explain.facts import times
 from tracediff.explain.leaves import (
@@ -23,9 +24,6 @@ from tracediff.explain.leaves import (
 from tracediff.explain.lines import TOLD, Line
 from tracediff.explain.tree import REPLACED, SINGLE
 from tracediff.formatting import counts, percent
-
-SAME = 0.02
-"""Logarithm of a ratio up to which two amounts, or two rates, read the same."""
 
 
 def label_of(line: Line) -> str:
