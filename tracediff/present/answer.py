@@ -13,7 +13,7 @@ from tracediff.diff.verdict import SAME_SENTENCE
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.wording import UNKNOWN
 from tracediff.formatting import Unit
-from tracediff.present.explanation_lines import sentence, unit_of
+from tracediff.present.explanation_lines import is_told, sentence, told, unit_of
 from tracediff.present.sections import cautions
 from tracediff.present.sentences import asides, facts, headline, interval
 from tracediff.present.shorten import shortened_pairs
@@ -78,13 +78,13 @@ def _causes(comparison: Comparison, found: Explanation) -> tuple[str, str, str]:
     """(because, offset by, not explained)."""
     unit = unit_of(found)
     sign = 1 if found.change_us >= 0 else -1
-    along = [cause for cause in found.causes if sign * cause.delta_us > 0]
-    against = sorted((c for c in found.causes if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
+    along = [cause for cause in told(found) if sign * cause.delta_us > 0]
+    against = sorted((c for c in told(found) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
     if not along:
         return "", "", ""
     because = f"{'Because of' if _has_changed(comparison) else 'Largest changes:'} {_list(along, unit)}"
     offset = f"offset by {_list(against, unit)}" if against else ""
-    rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if unit.signed(found.rest_us).strip("+−0.,") else ""
+    rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if is_told(found.rest_us, unit) else ""
     return because, offset, rest
 
 

@@ -69,11 +69,11 @@ def direction(delta_us: float) -> str:
 
 
 def explanation_table(found: Explanation, most: int | None = None) -> ExplanationTable:
-    """The causes in their order, exposure and rest where they are not 0, and the step; of more than
-    ``most`` causes the smallest are one line.
+    """The causes in their order, exposure and rest, and the step, without lines of 0; of more than ``most`` causes the
+    smallest are one line.
     """
     unit = unit_of(found)
-    named = {id(cause) for cause in sorted(found.causes, key=lambda cause: -abs(cause.delta_us))[:most]}
+    named = {id(cause) for cause in sorted(told(found), key=lambda cause: -abs(cause.delta_us))[:most]}
     small = [cause for cause in found.causes if id(cause) not in named]
     others = (
         (plural(len(small), "smaller line"), sum(cause.delta_us for cause in small)),
@@ -82,9 +82,7 @@ def explanation_table(found: Explanation, most: int | None = None) -> Explanatio
     )
     lines = [_of_cause(cause, unit) for cause in found.causes if id(cause) in named]
     lines += [
-        ExplanationLine(label=label, step=unit.signed(us), delta_us=us)
-        for label, us in others
-        if unit.signed(us).strip("+−0.,")
+        ExplanationLine(label=label, step=unit.signed(us), delta_us=us) for label, us in others if is_told(us, unit)
     ]
     control, test = (float(ns) / 1000 for ns in found.root.path)
     change = found.change_us
@@ -109,6 +107,16 @@ def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
 def unit_of(found: Explanation) -> Unit:
     """The unit of the step, in which small lines still have digits."""
     return time_unit([float(ns) / 1000 for ns in found.root.path])
+
+
+def is_told(us: float, unit: Unit) -> bool:
+    """Whether a change has a digit other than 0."""
+    return bool(unit.signed(us).strip("+−0.,"))
+
+
+def told(found: Explanation) -> list[Cause]:
+    """The causes whose part of the step's change has a digit other than 0."""
+    return [cause for cause in found.causes if is_told(cause.delta_us, unit_of(found))]
 
 
 def because(cause: Cause) -> str:

@@ -11,7 +11,7 @@ from tracediff.profile.tables.critical import SCHEMA as CRITICAL
 
 def next_command(comparison: Comparison, command: str) -> str | None:
     """``command``, which compared the sides, with what looks closer: of a change of the host the table critical, else
-    the work that changed most; None if nothing changed.
+    the work that changed most in its first line; None if nothing changed.
     """
     found = comparison.explanation
     if found is None:
@@ -21,7 +21,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     rows = [row for row in comparison.work_changes if row.delta]
     if chain[0] == HOST or not rows:
         return f"{command} --table {CRITICAL.name}" if first else None
-    member = _member(comparison, rows[0].groups)
+    inside = {step for node in first.node.walk() for step in node.children if isinstance(step, int)} if first else ()
+    member = _member(comparison, tuple(inside) or rows[0].groups)
     return f"{command} --explain {shlex.quote(member)}"
 
 
