@@ -1,9 +1,14 @@
 """tracediff: why a training step got faster or slower.
 
-Two sets of PyTorch profiler traces go in; what comes out names every microsecond of the difference. Data goes one way
-through the stages:
-collect → ingest → profile → diff → charts → report. This module imports nothing heavy: each name is loaded when first
-used (PEP 562).
+Two sets of PyTorch profiler traces go in; what comes out names every microsecond of the difference. Five names do most:
+
+- ``record_steps(step, path)`` records steps as a set of traces.
+- ``compare(control, test)`` compares two sets: ``diff = tracediff.compare("before/", "after/")``.
+- ``diff.verdict`` says whether the step got faster, ``diff.because`` why, in a sentence.
+- ``diff.explanation`` has the causes, which add up: ``print(diff.explanation)``, or ``.to_frame()``.
+- ``check(control, test, limits)`` is the gate for CI.
+
+`load` gives a set with options (steps, ranks, tables), `analyze` looks at one set, `matrix` compares many.
 """
 
 from __future__ import annotations
@@ -78,6 +83,7 @@ __all__ = [
 ]
 
 
+# Nothing heavy is imported here: each name is loaded when it is first used (PEP 562).
 def __getattr__(name: str) -> Any:
     if name == "collect":  # the package itself, which can be called
         return import_module("tracediff.collect")

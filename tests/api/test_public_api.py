@@ -2,8 +2,10 @@
 
 import importlib
 import json
+import math
 
 import pytest
+from build_trace import document, op, step, write
 from traces import FOLDER, needs_traces
 
 import tracediff
@@ -50,10 +52,31 @@ def test_findings_are_objects(diff):
 
 
 def test_the_explanation_is_that_of_the_document(diff):
-    document = json.loads(diff.to_json())["explanation"]
+    expected = json.loads(diff.to_json())["explanation"]
     found = diff.explanation
-    assert [line["label"] for line in document["lines"]] == [cause.label for cause in found.causes]
-    assert (document["rest_us"], document["change_us"]) == (found.rest_us, found.change_us)
+    assert [line["label"] for line in expected["lines"]] == [cause.label for cause in found.causes]
+    assert (expected["rest_us"], expected["change_us"]) == (found.rest_us, found.change_us)
+    assert found.to_dict() == expected
+    lines = str(found).splitlines()
+    assert [line for line in lines if line.startswith("  ")][: len(found.causes)]
+    assert lines[-1].startswith("step ")
+
+
+def test_the_tree_of_the_explanation_is_a_frame_that_adds_up(diff):
+    frame = diff.explanation.to_frame()
+    effects = ["presence", "amount", "speed", "time", "exposure"]
+    assert (frame[effects].sum(axis=1) - frame["delta_us"]).abs().max() < 0.01
+    assert frame["delta_us"].iloc[0] == pytest.approx(diff.explanation.change_us)
+    assert frame.loc[frame["depth"] == 1, "delta_us"].sum() == pytest.approx(diff.explanation.change_us)
+
+
+def test_what_is_not_tested_is_no_number(tmp_path):
+    write(tmp_path / "a" / "trace.json", document([step(1, 0, 100), op("aten::mm", 1, 20)]))
+    write(tmp_path / "b" / "trace.json", document([step(1, 0, 50), op("aten::mm", 1, 20)]))
+    verdict = tracediff.compare(tmp_path / "a", tmp_path / "b").verdict
+    assert verdict.result == "untested"
+    assert math.isnan(verdict.p_value)
+    assert all(map(math.isnan, verdict.ci95_us))
 
 
 def test_groups_name_operators_shapes_and_kernels_of_both_sides(diff):

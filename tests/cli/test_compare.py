@@ -142,7 +142,7 @@ def test_refused_is_exit_code_3_and_still_writes_json(tmp_path):
     found = json.loads((tmp_path / "d.json").read_text())
     assert (found["comparability"]["level"], found["verdict"]["result"], found["ops"]) == (
         "refused",
-        "inconclusive",
+        "refused",
         [],
     )
     assert run("compare", a, b, "--force").return_value == 0

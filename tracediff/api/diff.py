@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cached_property
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from tracediff.api.charted import Charted
 from tracediff.api.frames import frame_of, known_view, table_frame, written
+from tracediff.api.why import Why
 from tracediff.charts.accessor import Charts
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import VIEWS, Modules, Sum, summed, summed_by
 from tracediff.diff.work_changes import WorkChange
-from tracediff.explain.explanation import Explanation
 from tracediff.explain.findings import Finding
 from tracediff.present.answer import answer_of
 from tracediff.profile.kernels.display_names import display_name
@@ -56,6 +58,19 @@ CHANGE_COLUMNS = ("operator", "shapes", "module", "control_kernels", "test_kerne
 PARTNER_COLUMNS = ("operator", "shapes", "control_kernels", "test_kernels")
 
 
+def with_numbers(verdict: Verdict) -> Verdict:
+    """``verdict`` with NaN for what was not tested."""
+    v, neither = verdict, (nan, nan)
+    return replace(
+        v,
+        ratio=nan if v.ratio is None else v.ratio,
+        p_value=nan if v.p_value is None else v.p_value,
+        min_detectable_us=nan if v.min_detectable_us is None else v.min_detectable_us,
+        ci95_us=v.ci95_us or neither,
+        within_runs_us=v.within_runs_us or neither,
+    )
+
+
 class Diff(Charted):
     """The result of `tracediff.compare`: tables are DataFrames in µs and counts per step.
 
@@ -72,8 +87,8 @@ class Diff(Charted):
 
     @property
     def verdict(self) -> Verdict:
-        """How the step time differs, in µs, and what can be said of it."""
-        return self.comparison.verdict
+        """How the step time differs, in µs, and what can be said of it; what was not tested is NaN."""
+        return with_numbers(self.comparison.verdict)
 
     @cached_property
     def because(self) -> str:
@@ -192,12 +207,13 @@ class Diff(Charted):
         """One row per health note: side, code, message, count."""
         return frame_of(health_rows(self._document), HEALTH_COLUMNS)
 
-    @property
-    def explanation(self) -> Explanation | None:
-        """Why the step changed: facts; causes, exposure_us and rest_us, which add up to change_us (µs per step); and
-        the tree root. None if the comparison was refused.
+    @cached_property
+    def explanation(self) -> Why | None:
+        """Why the step changed: print it, or take facts and causes, ``to_frame()`` or ``to_dict()``. None if the
+        comparison was refused.
         """
-        return self.comparison.explanation
+        found = self.comparison.explanation
+        return Why(found, self._document["explanation"]) if found is not None else None
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -83,10 +83,9 @@ def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
     """``verdict`` with the sentence and the result of ``unprofiled``."""
-    tested = unprofiled.ci95_us is not None
     return replace(
         verdict,
-        difference=f"{lead(unprofiled.result, tested)}{label} {is_different(unprofiled.change)} without the profiler",
+        difference=f"{lead(unprofiled.result)}{label} {is_different(unprofiled.change)} without the profiler",
         conclusion=unprofiled.conclusion,
         result=unprofiled.result,
     )

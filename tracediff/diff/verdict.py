@@ -12,6 +12,7 @@ from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
 from tracediff.diff.step_time import StepTime
 from tracediff.formatting import PERCENT, number, percent
 
+RESULTS = "faster", "slower", "same", "inconclusive", "untested", "refused"
 SAME_SENTENCE = 0.005
 """Relative change below which the sentence states no difference."""
 MEAN_MEDIAN_GAP = 0.05
@@ -44,7 +45,7 @@ class Verdict:
     """The result for the step time; times in µs.
 
     Attributes:
-        result: faster, slower, same or inconclusive.
+        result: faster, slower, same, inconclusive; untested with too few runs, refused if the sides were not compared.
         difference: how the sides differ, in words, after “inconclusive” if that was tested and is not significant.
             conclusion: whether it is significant; empty if the sides were not compared.
         control_us, test_us, delta_us, ratio: the step account's means; ratio = test / control.
@@ -118,7 +119,7 @@ def judge(
     result = result_of(found, judging.equivalence_band)
     return Verdict(
         result=result,
-        difference=lead(result, tested) + _difference(labels, means, medians, WHOLE_FILE if whole_files else STEP),
+        difference=lead(result) + _difference(labels, means, medians, WHOLE_FILE if whole_files else STEP),
         conclusion=conclusion_of(found, result, (len(control.runs), len(test.runs)), judging),
         control_us=means[0],
         test_us=means[1],
@@ -146,7 +147,7 @@ def refused(
     medians = _median_us(control), _median_us(test)
     counts = len(control.runs), len(test.runs)
     return Verdict(
-        result="inconclusive",
+        result="refused",
         difference=f"{labels[0]} and {labels[1]} cannot be compared",
         conclusion="",
         control_us=means[0],
@@ -193,9 +194,9 @@ def interval_us(base_us: float, found: Estimate) -> tuple[float, float] | None:
 
 
 def result_of(found: Estimate, band: float) -> str:
-    """faster, slower, same (within ``band``) or inconclusive."""
+    """faster, slower, same (within ``band``), inconclusive, or untested with too few runs."""
     if found.low is None or found.high is None:
-        return "inconclusive"
+        return "untested"
     edge = math.log1p(band)
     if -edge < found.low and found.high < edge:
         return "same"
@@ -255,13 +256,13 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
 def of_other_work(verdict: Verdict, other_work: str, label: str, ratio: float, of: str) -> Verdict:
     """``verdict`` on sides whose work differs: ``label`` takes ``ratio`` times as long, neither faster nor slower."""
     takes = is_different(0.0, of) if abs(ratio - 1) < SAME_SENTENCE else f"takes {number(ratio)} times as long {of}"
-    difference = f"{lead(verdict.result, verdict.ci95_us is not None)}{label} {takes}, for different work"
+    difference = f"{lead(verdict.result)}{label} {takes}, for different work"
     return replace(verdict, other_work=other_work, difference=difference)
 
 
-def lead(result: str, tested: bool) -> str:
+def lead(result: str) -> str:
     """The first word of a sentence about a difference that was tested and is not significant; else empty."""
-    return "inconclusive: " if result == "inconclusive" and tested else ""
+    return "inconclusive: " if result == "inconclusive" else ""
 
 
 def _run_counts(runs: tuple[int, int]) -> str:

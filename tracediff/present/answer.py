@@ -69,11 +69,6 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
     )
 
 
-def result_of(comparison: Comparison) -> str:
-    """The result of the verdict, or ``refused``."""
-    return "refused" if comparison.was_refused else comparison.verdict.result
-
-
 def _causes(comparison: Comparison, found: Explanation) -> tuple[str, str, str]:
     """(because, offset by, not explained)."""
     unit = unit_of(found)

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.diff.verdict import RESULTS
 from tracediff.present.answer import Answer
 from tracediff.report.json_text import one_of
 
@@ -70,9 +71,7 @@ class Comparability(Struct):
 class Verdict(Struct):
     """How the step time differs, and whether the difference is significant."""
 
-    result: Annotated[
-        str, one_of("result of the significance test over runs", "faster", "slower", "same", "inconclusive")
-    ]
+    result: Annotated[str, one_of("result of the significance test over runs", *RESULTS)]
     sentence: Annotated[str, Meta(description="the verdict in a sentence")]
     control_us: Microseconds
     test_us: Microseconds
@@ -110,9 +109,7 @@ class Unprofiled(Struct):
 
     control_us: Annotated[float, Meta(description="median over runs of the median step of control, in µs")]
     test_us: Annotated[float, Meta(description="median over runs of the median step of test, in µs")]
-    result: Annotated[
-        str, one_of("result of the significance test over runs", "faster", "slower", "same", "inconclusive")
-    ]
+    result: Annotated[str, one_of("result of the significance test over runs", *RESULTS)]
     ci95_us: Annotated[
         tuple[float, float] | None,
         Meta(description="95 % confidence interval of the change of the median, in µs; null where untested"),

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.diff.verdict import RESULTS
 from tracediff.explain.matrix import Cell
 from tracediff.report import json_types
 from tracediff.report.json_text import json_text, one_of
@@ -26,9 +27,7 @@ class MatrixComparison(Struct):
 
     control: Annotated[str, Meta(description="label of the control set")]
     test: Annotated[str, Meta(description="label of the test set")]
-    result: Annotated[
-        str, one_of("verdict corrected for the number of comparisons", "faster", "slower", "same", "inconclusive")
-    ]
+    result: Annotated[str, one_of("verdict corrected for the number of comparisons", *RESULTS)]
     p_adjusted: Annotated[
         float | None, Meta(description="Holm's p-value over all tested comparisons; null where untested")
     ]

@@ -11,7 +11,7 @@ from tracediff import charts
 from tracediff.errors import printable
 from tracediff.formatting import plural
 from tracediff.present import sections
-from tracediff.present.answer import answer_of, result_of
+from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
 from tracediff_dashboards import components, rows
 from tracediff_dashboards.answers import answers
@@ -49,7 +49,7 @@ def _answer(context: PageContext) -> list[Any]:
     whole = answer_of(context.whole, remedy="")
     answer = [
         html.H1([components.name(c.label), " → ", components.name(t.label)]),
-        html.P(printable(whole.verdict), className=f"verdict {result_of(context.whole)}"),
+        html.P(printable(whole.verdict), className=f"verdict {context.whole.verdict.result}"),
         *(html.P(printable(sentence)) for sentence in (*whole.below, whole.interval) if sentence),
         html.P(printable(whole.setting), className="facts"),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracediff.formatting import counts, time_unit
 from tracediff.present import sections
-from tracediff.present.answer import answer_of, result_of
+from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import ExplanationTable, direction, explanation_table
 from tracediff.present.sentences import hardware
 from tracediff.report.page.render import found_by
@@ -70,7 +70,7 @@ def answer(comparison: Comparison) -> dict[str, Any]:
     return {
         "control": comparison.control.label,
         "test": comparison.test.label,
-        "result": result_of(comparison),
+        "result": comparison.verdict.result,
         "answer": answer_of(comparison),
         "cautions": sections.caution_lines(comparison),
         "doubt": sections.doubt(comparison),
