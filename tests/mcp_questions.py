@@ -35,11 +35,11 @@ def in_a_loop_of_its_own(ask):
         return thread.submit(anyio.run, ask).result()
 
 
-def answer(folder, name, timeout_s=120.0, **arguments):
+def answer(folder, tool, /, timeout_s=120.0, **arguments):
     """(the text of the whole answer, whether it is an error, its pages as they came)."""
 
     async def ask(client):
-        result = await client.call_tool(name, arguments)
+        result = await client.call_tool(tool, arguments)
         pages = [result.content[0].text]
         while (found := CURSOR.search(pages[-1])) and found[2]:
             pages.append((await client.call_tool("next_page", {"cursor": found[2]})).content[0].text)
@@ -48,9 +48,9 @@ def answer(folder, name, timeout_s=120.0, **arguments):
     return asking(folder, ask, timeout_s)
 
 
-def refused(folder, name, **arguments):
+def refused(folder, tool, /, **arguments):
     """The line with which a question is refused."""
-    text, is_error, _ = answer(folder, name, **arguments)
+    text, is_error, _ = answer(folder, tool, **arguments)
     assert is_error
     assert "\n" not in text
     return text

@@ -58,10 +58,11 @@ LEFT_OUT = {
 }
 FILES_OR_LOAD = dict.fromkeys(("captures", "families", "jobs", "executor", "max_memory"), SERVER)
 NAMED = {"label": "agents know sets by the names of list_sets"}
+OF_PROJECT = dict.fromkeys(("equivalence_band", "noise_floor"), "a project sets them once, in pyproject.toml")
 LEFT_OUT_OF_TOOLS = {
-    "compare": FILES_OR_LOAD | NAMED,
+    "compare": FILES_OR_LOAD | NAMED | OF_PROJECT,
     "analyze": FILES_OR_LOAD | NAMED | dict.fromkeys(JUDGING, NOT_COMPARED),
-    "explain": FILES_OR_LOAD | NAMED | {"tables": "it prints no table"},
+    "explain": FILES_OR_LOAD | NAMED | OF_PROJECT | {"tables": "it prints no table"},
     "find_events": dict.fromkeys(READING | JUDGING, "it searches all events, and compares nothing"),
 }
 
@@ -116,7 +117,7 @@ def test_every_field_is_an_option_and_every_option_an_example():
 
 
 def test_the_command_line_has_every_option():
-    assert {name_of(option) for option in command.params} == READING | JUDGING
+    assert {name_of(option) for option in command.params} - {"help_reading"} == READING | JUDGING
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -156,8 +157,9 @@ def test_a_function_takes_every_option_but_those_left_out(name):
 def test_a_tool_takes_every_option_but_those_left_out(tool):
     offered = {name_of(option) for option in tool._options.values()} & (READING | JUDGING)
     assert offered == (READING | JUDGING) - LEFT_OUT_OF_TOOLS[tool.name].keys()
-    needed = dict.fromkeys((*tool.sets, *(need.removeprefix("--") for need in tool.needs)), "x")
-    assert len(tool.words(needed)[1]) == 1 + len(needed)  # what is not given is left to the command's defaults
+    needed = dict.fromkeys((*tool.sets, *tool.texts), "x")
+    given = [word for word in tool.words(needed)[1] if word not in ("--", tool.always)]
+    assert given == [tool.command, *needed.values()]  # what is not given is left to the command's defaults
 
 
 def test_functions_and_tools_are_all_there():

@@ -11,7 +11,7 @@ import click
 
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import INSTEAD, GroupedCommand, OutputFile, SetInput, Whole, option
+from tracediff_cli.option_groups import INSTEAD, GroupedCommand, OutputFile, SetInput, Whole, former, option
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -45,26 +45,14 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     group=INSTEAD,
     help="With --by module: a row for each instance of a module, not Layer[*].",
 )
-@option(
-    "--explain",
-    "explained_name",
-    group=INSTEAD,
-    metavar="NAME",
-    help="Print how and why the work of this kernel or operator was matched.",
-)
-@option(
-    "--where",
-    "event_name",
-    group=INSTEAD,
-    metavar="NAME",
-    help="Print the longest events called NAME, with file, time and stream or thread.",
-)
 @load_options(
     sides=SIDES,
     table_group=INSTEAD,
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
 @judging_options
+@former("--explain", "tracediff explain CONTROL TEST NAME")
+@former("--where", "tracediff explain CONTROL TEST NAME --events")
 @option("--top", type=Whole(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total].")
 @option(
     "--sort",
@@ -117,14 +105,12 @@ def compare(
     by: str | None,
     depth: int | None,
     instances: bool,
-    explained_name: str | None,
     device: str | None,
     verbose: bool,
     html_file: str | None,
     json_file: str | None,
     markdown_file: str | None,
     image_format: str | None,
-    event_name: str | None,
 ) -> int:
     """Compare two sets of traces: did the step get faster or slower, and why?
 
@@ -142,14 +128,7 @@ def compare(
       tracediff compare job.json.gz job.json.gz --step ctrl=5 --step test=9
       tracediff compare old/ new/ --by family
       tracediff compare old/ new/ --table copies
-      tracediff compare old/ new/ --explain layer_norm
-      tracediff compare old/ new/ --where cudaStreamSynchronize
     """
-    if event_name is not None:
-        from tracediff_cli.where import list_events
-
-        list_events((control, test), event_name, top if top is not None else 10)
-        return 0
     if by != "module" and (depth is not None or instances):
         raise click.UsageError("--depth and --instances need --by module")
     if image_format and markdown_file in (None, "-"):
@@ -162,11 +141,6 @@ def compare(
 
     before, after = loading.load([control, test])
     comparison = compare_sets(before, after, force, judging)
-    if explained_name is not None:
-        from tracediff.report.explain import explain
-
-        click.echo(explain(comparison, explained_name, top if top is not None else 10), nl=False)
-        return 3 if comparison.was_refused else 0
     if json_file:
         from tracediff.report.to_json import to_json
         from tracediff.write import write_text

@@ -9,11 +9,15 @@ import click
 
 from tracediff_cli.judging_options import judging_options
 from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import ChartFolder, GroupedCommand, OutputFile, OutputFolder, SetInput, option
+from tracediff_cli.option_groups import ChartFolder, GroupedCommand, OutputFile, OutputFolder, SetInput, former, option
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.verdict import Judging
+
+
+DARK = "dark"
+"""A theme among the formats."""
 
 
 @click.command(cls=GroupedCommand)
@@ -50,19 +54,14 @@ if TYPE_CHECKING:
     help="Write each chart as HTML that works offline, and as JSON.",
 )
 @option(
-    "--chart-format",
-    "chart_formats",
+    "--images",
     multiple=True,
-    type=click.Choice(["png", "svg", "pdf", "fragment"]),
-    help="Also write the charts as images, or as HTML fragments to embed in a page (repeatable).",
+    type=click.Choice(["png", "svg", "pdf", "fragment", DARK]),
+    help="Also write the charts as images, or as HTML fragments to embed in a page; dark draws them in the dark theme "
+    "(repeatable).",
 )
-@option(
-    "--chart-theme",
-    type=click.Choice(["light", "dark"]),
-    default="light",
-    show_default=True,
-    help="Draw the charts in this theme.",
-)
+@former("--chart-format", "--images FORMAT")
+@former("--chart-theme", "--images dark")
 def export(
     control: str,
     test: str,
@@ -73,8 +72,7 @@ def export(
     folded_file: str | None,
     perfetto_file: str | None,
     chart_folder: str | None,
-    chart_formats: tuple[str, ...],
-    chart_theme: str,
+    images: tuple[str, ...],
 ) -> int:
     """Write a comparison's tables, charts and a merged trace to files.
 
@@ -83,22 +81,23 @@ def export(
       tracediff export eager/ compiled/ --csv tables/
       tracediff export eager/ compiled/ --folded stacks.txt
       tracediff export eager/ compiled/ --perfetto both.json.gz
-      tracediff export eager/ compiled/ --charts charts/ --chart-format svg
+      tracediff export eager/ compiled/ --charts charts/ --images svg
     """
     if csv_folder is folded_file is perfetto_file is chart_folder is None:
         raise click.UsageError("nothing to write: add --csv DIR, --folded FILE, --perfetto FILE or --charts DIR")
     if loading.tables and csv_folder is None:
         raise click.UsageError("--table needs --csv DIR")
-    if chart_formats and chart_folder is None:
-        raise click.UsageError("--chart-format needs --charts DIR")
+    if images and chart_folder is None:
+        raise click.UsageError("--images needs --charts DIR")
+    formats, theme = [image for image in images if image != DARK], DARK if DARK in images else "light"
     from tracediff.explain.compare import compare_sets
     from tracediff.report.to_folded import to_folded
     from tracediff.write import write_text
 
-    if chart_formats:
+    if formats:
         from tracediff.report.charts_files import check_formats
 
-        check_formats(chart_formats)
+        check_formats(formats, "--images")
     before, after = loading.load([control, test])
     comparison = compare_sets(before, after, force, judging)
     if folded_file is not None:
@@ -110,7 +109,7 @@ def export(
     if chart_folder is not None:
         from tracediff.report.charts_files import write_charts
 
-        written = write_charts(comparison, chart_folder, chart_formats, chart_theme)
+        written = write_charts(comparison, chart_folder, formats, theme)
         click.echo(f"wrote {len(written)} chart files to {chart_folder}")
     return 3 if comparison.was_refused else 0
 

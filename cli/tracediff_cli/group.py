@@ -8,11 +8,13 @@ import click
 
 import tracediff
 from tracediff.errors import did_you_mean, quoted
+from tracediff_cli.project_settings import project_settings
 
 COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
     "compare": "Compare two sets of traces: why did the step get faster or slower?",
     "analyze": "Analyse one set of traces.",
+    "explain": "Show how and why the work of a kernel or operator was matched, or its events.",
     "matrix": "Compare many sets with one control, in one table.",
     "check": "Gate CI: exit with 1 if a limit on time, counts or memory is exceeded.",
     "export": "Write a comparison's tables, charts and a merged trace to files.",
@@ -73,7 +75,8 @@ def _show_version(context: click.Context, _option: click.Parameter, is_asked: bo
     help="Show the version, and which reader of traces is in use.",
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error (as TRACEDIFF_DEBUG=1 does).")
-def cli(debug: bool) -> None:  # tracediff.ending reads it
+@click.pass_context
+def cli(context: click.Context, debug: bool) -> None:  # noqa: ARG001  # tracediff.ending reads it
     """Why did a PyTorch step get faster or slower?
 
     tracediff compares two sets of torch.profiler traces and accounts for every
@@ -86,3 +89,5 @@ def cli(debug: bool) -> None:  # tracediff.ending reads it
       tracediff compare before.pt.trace.json.gz after.pt.trace.json.gz --json diff.json
       tracediff export eager/ compiled/ --csv tables/
     """
+    settings = project_settings()
+    context.default_map = {name: {**settings, "add": settings} for name in COMMANDS}  # history add reads traces

@@ -8,9 +8,11 @@ from functools import wraps
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tracediff.errors import quoted
 from tracediff_cli.option_groups import JUDGING, option
+from tracediff_cli.project_settings import FILE, TABLE
 
 PERCENT = re.compile(r"(\d{1,6}(?:\.\d{0,15})?|\.\d{1,15})\s*(%?)", re.ASCII)
 
@@ -28,6 +30,14 @@ def percent(value: str | float) -> float:
     if not 0 <= fraction < 10:
         raise click.BadParameter(f"{quoted(value.strip())} is not a percentage: write 3% or 0.03")
     return fraction
+
+
+def _set_in_project(context: click.Context, option: click.Parameter, value: float) -> float:
+    """``value``, with a note if it is from the command line."""
+    if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+        key = option.opts[0].removeprefix("--")
+        click.echo(f'tracediff: {option.opts[0]} is now the key {key} = "3%" of {TABLE} in {FILE}', err=True)
+    return value
 
 
 def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,6 +59,8 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @option(
         "--equivalence-band",
         group=JUDGING,
+        hidden=True,
+        callback=_set_in_project,
         metavar="PERCENT",
         type=percent,
         default="5%",
@@ -58,6 +70,8 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @option(
         "--noise-floor",
         group=JUDGING,
+        hidden=True,
+        callback=_set_in_project,
         metavar="PERCENT",
         type=percent,
         default="1%",

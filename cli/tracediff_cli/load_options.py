@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracediff.errors import TracediffError, quoted, whole_number
-from tracediff_cli.option_groups import SETS, Input, Size, Whole, option
+from tracediff_cli.option_groups import READING, SETS, Input, Size, Whole, option, show_reading
 from tracediff_cli.progress import reading_progress
 
 if TYPE_CHECKING:
@@ -145,18 +145,27 @@ class LoadArguments:
 
 
 def load_options(
-    *, table_help: str, table_group: str = SETS, sides: tuple[str, ...] = ()
+    *, table_help: str | None, table_group: str = SETS, sides: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options of every command that loads sets; the command gets them as ``loading``.
 
     Args:
-        table_help: help text of ``--table``. table_group: section of the help that lists ``--table``.
+        table_help: help text of ``--table``; None for a command that prints no tables.
+        table_group: section of the help that lists ``--table``.
         sides: prefixes that limit a value to one side.
     """
     prefix = f"[{'|'.join(f'{side}=' for side in sides)}]" if sides else ""
     label_help = "Label a side (control first)" if sides else "Label the set"
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option(
+            "--help-reading",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=show_reading,
+            help="Show how files are read, and end: step marker, processes, memory, captures, families.",
+        )
         @option(
             "--label",
             "labels",
@@ -188,7 +197,7 @@ def load_options(
             "--capture",
             "captures",
             type=Input(sides),
-            group=SETS,
+            group=READING,
             multiple=True,
             metavar=f"{prefix}FILE",
             help="Take the operators of graph replays from this trace of the graphs' capture [default: those in "
@@ -196,42 +205,42 @@ def load_options(
         )
         @option(
             "--step-marker",
-            group=SETS,
+            group=READING,
             metavar="REGEX",
             help="Use the annotations that match as steps [default: ProfilerStep#N].",
         )
         @option(
             "--families",
             type=Input(),
-            group=SETS,
+            group=READING,
             metavar="FILE",
             help="Classify kernels and operators by the rules of this TOML file before the built-in ones.",
         )
-        @option("--table", "tables", group=table_group, multiple=True, metavar="NAME", help=table_help)
+        @_table_option(table_help, table_group)
         @option(
             "--jobs",
-            group=SETS,
+            group=READING,
             type=Whole(1),
             metavar="N",
             help="Read files in N processes [default: one per core; 1 for less than 4 MiB].",
         )
         @option(
             "--max-memory",
-            group=SETS,
+            group=READING,
             type=Size(),
             metavar="SIZE",
             help="Read as many files at a time as fit, such as 8GB [default: no limit].",
         )
         @option(
             "--executor",
-            group=SETS,
+            group=READING,
             metavar="dask[://HOST:PORT]",
             help="Read files on the workers of a Dask cluster, which see the same paths or URLs; without an address "
             "the one that Dask is configured for, or on this machine.",
         )
         @option(
             "--keep-going",
-            group=SETS,
+            group=READING,
             is_flag=True,
             help="Leave out files that cannot be read, and count them in the health of the traces.",
         )
@@ -244,11 +253,11 @@ def load_options(
             captures: tuple[str, ...],
             step_marker: str | None,
             families: str | None,
-            tables: tuple[str, ...],
             jobs: int | None,
             max_memory: int | None,
             executor: str | None,
             keep_going: bool,
+            tables: tuple[str, ...] = (),
             **others: Any,
         ) -> Any:
             loading = LoadArguments(
@@ -271,6 +280,12 @@ def load_options(
         return with_loading
 
     return decorate
+
+
+def _table_option(help_text: str | None, group: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    if help_text is None:
+        return lambda command: command
+    return option("--table", "tables", group=group, multiple=True, metavar="NAME", help=help_text)
 
 
 @contextmanager

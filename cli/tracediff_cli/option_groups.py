@@ -14,7 +14,7 @@ from tracediff.outputs import Output, check_outputs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SETS = "Trace selection"
+SETS, READING = "Trace selection", "How traces are read (most can be set in [tool.tracediff] of pyproject.toml)"
 INSTEAD = "Instead of the usual output"
 JUDGING = "Statistics and comparability"
 OUTPUT = "Output"
@@ -152,17 +152,47 @@ class GroupedCommand(click.Command):
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections in the order of their first options, with --help last."""
+        """Write the sections in the order of their first options, with --help last and without that of reading."""
+        sections = self.sections(ctx)
+        sections.pop(READING, None)
+        write_sections(sections, formatter)
+
+    def sections(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Section → (option, help) of its options."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in sorted(self.get_params(ctx), key=lambda param: not isinstance(param, GroupedOption)):
             record = param.get_help_record(ctx)
             if record is not None and isinstance(param, click.Option):
                 groups.setdefault(getattr(param, "group", OTHER), []).append(record)
-        for title, records in groups.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+        return groups
+
+
+def write_sections(sections: dict[str, list[tuple[str, str]]], formatter: click.HelpFormatter) -> None:
+    """Write ``sections`` of options."""
+    for title, records in sections.items():
+        with formatter.section(title):
+            formatter.write_dl(records)
+
+
+def show_reading(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    """``--help-reading``: show the options of how traces are read, and end."""
+    if is_asked and isinstance(context.command, GroupedCommand):
+        formatter = context.make_formatter()
+        write_sections({READING: context.command.sections(context)[READING]}, formatter)
+        click.echo(formatter.getvalue(), nl=False)
+        context.exit()
 
 
 def option(*names: str, group: str = OUTPUT, **attributes: Any) -> Callable[[Command], Command]:
     """`click.option` in a group."""
     return click.option(*names, cls=GroupedOption, group=group, **attributes)
+
+
+def former(name: str, now: str, **attributes: Any) -> Callable[[Command], Command]:
+    """A former spelling of an option, which answers with the present one; it goes with the next version."""
+
+    def refuse(_context: click.Context, _option: click.Parameter, given: Any) -> None:
+        if given:
+            raise click.UsageError(f"{name} is now {now}")
+
+    return click.option(name, expose_value=False, hidden=True, multiple=True, callback=refuse, **attributes)

@@ -46,7 +46,7 @@ def run(*arguments):
 @pytest.mark.slow
 def test_each_chart_is_a_page_and_json(folders, tmp_path):
     out = tmp_path / "charts"
-    done = run(*folders, "--charts", str(out), "--chart-theme", "dark")
+    done = run(*folders, "--charts", str(out), "--images", "dark")
     assert done.returncode == 0, done.stderr
     assert f"wrote {2 * len(charts.NAMES)} chart files to {out}" in done.stdout
     assert sorted(p.name for p in out.iterdir()) == sorted(
@@ -74,7 +74,7 @@ def test_images_need_kaleido(folders, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "option"),
     [
-        (["export", "--charts", "out", "--chart-format", "png"], "--chart-format png"),
+        (["export", "--charts", "out", "--images", "png"], "--images png"),
         (["compare", "--markdown", "out/diff.md", "--images", "png"], "--images png"),
     ],
 )
@@ -106,9 +106,7 @@ def test_markdown_with_images_links_to_them(folders, tmp_path):
 
 
 def test_a_fragment_goes_into_a_page_that_has_loaded_plotly(visit, folders, tmp_path):
-    done = CliRunner().invoke(
-        cli, ["export", *folders, "--charts", str(tmp_path / "out"), "--chart-format", "fragment"]
-    )
+    done = CliRunner().invoke(cli, ["export", *folders, "--charts", str(tmp_path / "out"), "--images", "fragment"])
     assert done.exit_code == 0, done.output
     fragment = (tmp_path / "out" / "duration_diff.fragment.html").read_text()
     assert fragment.lstrip().startswith("<div")
@@ -145,6 +143,6 @@ def test_a_folder_that_cannot_be_made_is_an_error(folders, tmp_path):
 
 
 def test_formats_without_a_folder_are_a_mistake(folders):
-    done = run(*folders, "--folded", "-", "--chart-format", "png")
+    done = run(*folders, "--folded", "-", "--images", "png")
     assert done.returncode == 2
     assert "--charts DIR" in done.stderr

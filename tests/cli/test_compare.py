@@ -129,9 +129,9 @@ def test_steps_of_one_file_against_each_other(tmp_path):
 def test_where_lists_the_longest_events(tmp_path):
     events = [step(1, 100, 100), op("aten::mm", 110, 5), op("aten::mm", 150, 25), kernel("aten_like_mm", 160, 99)]
     path = str(write(tmp_path / "a.json", document(events)))
-    lines = output("compare", path, path, "--where", "aten::mm", "--top", "1", width=120).splitlines()
+    lines = output("explain", path, path, "aten::mm", "--events", "--top", "1", width=120).splitlines()
     assert lines[2].split() == ["aten::mm", "25.0", "0.050", "thread", "100", "a.json"]
-    assert "GPU 0 stream 7" in output("compare", path, path, "--where", "LIKE", width=120)
+    assert "GPU 0 stream 7" in output("explain", path, path, "LIKE", "--events", width=120)
 
 
 def test_refused_is_exit_code_3_and_still_writes_json(tmp_path):
@@ -170,5 +170,5 @@ def test_where_passes_over_files_that_are_no_traces(tmp_path):
     write(tmp_path / "trace.json", document([step(1, 0, 100), op("aten::mm", 10, 20)]))
     (tmp_path / "other.json").write_text('{"a": 1}')
     (tmp_path / "et.json").write_text('{"schema": "1.1.1-chakra.0.0.4", "nodes": []}')
-    text = output("compare", str(tmp_path), str(tmp_path), "--where", "aten::mm", width=120)
+    text = output("explain", str(tmp_path), str(tmp_path), "aten::mm", "--events", width=120)
     assert text.count("20.0") == 2

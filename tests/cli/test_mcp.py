@@ -60,8 +60,8 @@ def vit(tmp_path):
             ],
         ),
         ("compare", {"table": ["all"]}, ["compare", "vit/eager", "vit/compile", "--table", "all"]),
-        ("explain", {"explain": "layer_norm"}, ["compare", "vit/eager", "vit/compile", "--explain", "layer_norm"]),
-        ("find_events", {"where": "aten::mm"}, ["compare", "vit/eager", "vit/compile", "--where", "aten::mm"]),
+        ("explain", {"name": "layer_norm"}, ["explain", "vit/eager", "vit/compile", "layer_norm"]),
+        ("find_events", {"name": "aten::mm"}, ["explain", "vit/eager", "vit/compile", "aten::mm", "--events"]),
     ],
 )
 def test_answers_are_what_the_command_line_prints(name, arguments, words):
@@ -148,8 +148,8 @@ def test_the_answers_used_last_are_kept(vit, monkeypatch):
         ("compare", {**PAIR, "control": 5}, "'5': no such set"),
         ("analyze", {"set": "base", "table": "launchs"}, "did you mean launches?"),
         ("analyze", {"set": "bad"}, "trace.json"),
-        ("explain", {**PAIR, "explain": "nothing such"}, "no kernel or operator is called 'nothing such'"),
-        ("find_events", {**PAIR, "where": "nothing such"}, "no event is called 'nothing such'"),
+        ("explain", {**PAIR, "name": "nothing such"}, "no kernel or operator is called 'nothing such'"),
+        ("find_events", {**PAIR, "name": "nothing such"}, "no event is called 'nothing such'"),
         ("compar", {}, "compar: no such tool; did you mean compare?"),
     ],
 )
@@ -165,11 +165,10 @@ def test_tools_have_the_options_of_the_command_line_and_valid_schemas(runs):
         assert tool.annotations.read_only_hint
         if name in ("list_sets", "next_page"):
             continue
-        options = {
-            o for p in cli.get_command(None, "analyze" if name == "analyze" else "compare").params for o in p.opts
-        }
+        command = "explain" if name == "find_events" else name
+        options = {o for p in cli.get_command(None, command).params for o in p.opts}
         given = {f"--{argument.replace('_', '-')}" for argument in tool.input_schema["properties"]}
-        assert given - {"--control", "--test", "--set"} <= options
+        assert given - {"--control", "--test", "--set", "--name"} <= options
         assert not given & {"--html", "--json", "--markdown", "--families", "--capture", "--executor", "--charts"}
     assert most_tokens(" ".join(str(tool.model_dump(exclude_none=True)) for tool in tools.values())) < 2 * MOST_TOKENS
 

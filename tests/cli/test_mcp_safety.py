@@ -6,6 +6,7 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 import anyio
@@ -59,8 +60,8 @@ def test_no_path_outside_the_folder_is_read(runs, name):
     (runs / "linked" / "s.json").symlink_to(runs.parent / "outside" / "secret.json")
     for tool, arguments in (
         ("compare", {"control": "base", "test": name}),
-        ("explain", {"control": name, "test": "base", "explain": "mm"}),
-        ("find_events", {"control": name, "test": "base", "where": "secret"}),
+        ("explain", {"control": name, "test": "base", "name": "mm"}),
+        ("find_events", {"control": name, "test": "base", "name": "secret"}),
         ("analyze", {"set": name}),
     ):
         line = refused(runs, tool, **arguments)
@@ -79,12 +80,12 @@ def test_nothing_in_the_folder_is_imported_and_nothing_written(runs):
     for text in texts:
         answer(runs, "compare", **PAIR, table=[text], step_marker=text)
         answer(runs, "compare", **PAIR, rank=[text])
-        answer(runs, "find_events", **PAIR, where=text)
+        answer(runs, "find_events", **PAIR, name=text)
     assert answer(runs, "analyze", set="--html=out")[0].startswith("--html=out\n")
     assert sorted(runs.rglob("*")) == before
 
 
-ARGUMENTS = ["set", "control", "test", "explain", "where", "cursor", "top", "table", "verbose", "step", "html", "\x1b"]
+ARGUMENTS = ["set", "control", "test", "name", "cursor", "top", "table", "verbose", "step", "html", "\x1b"]
 TEXTS = st.sampled_from(["base", "../base", "-v", "\0", "\ud800", "\x1b"]) | st.text()
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.just(9**999) | TEXTS,
@@ -114,7 +115,9 @@ def test_arguments_of_any_type_are_a_command_line_or_refused_in_a_line(small_run
     assert text == "answered\n" if commands else text.isprintable() and len(text) < 3000
     assert not any(b"\0" in word for command in commands for word in command)
     assert all(
-        word in (b"base", b".", b"--list") or word.startswith(b"--") for command in commands for word in command[1:]
+        word in (b"base", b".", b"--list") or word.startswith(b"--")
+        for command in commands
+        for word in takewhile(lambda word: word != b"--", command[1:])
     )
 
 
@@ -122,7 +125,7 @@ def test_arguments_of_any_type_are_a_command_line_or_refused_in_a_line(small_run
 def test_names_in_traces_are_text_on_one_line(runs):
     for tool in ("compare", "explain"):
         text = answer(
-            runs, tool, control="hostile-a", test="hostile-b", **({"explain": "kernel"} if tool == "explain" else {})
+            runs, tool, control="hostile-a", test="hostile-b", **({"name": "kernel"} if tool == "explain" else {})
         )[0]
         assert all(c.isprintable() or c == "\n" for c in text)
     assert "alert(1)" in text  # the name is part of the answer

@@ -48,7 +48,7 @@ def error_of(*args):
 
 
 def test_every_command_is_covered():
-    assert {*LOADING, "collect", "history", "mcp", "memory", "open", "doctor"} == set(COMMANDS)
+    assert {*LOADING, "collect", "history", "mcp", "memory", "open", "doctor", "explain"} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", LOADING)
@@ -73,7 +73,7 @@ def test_commands_that_compare_and_no_others_take_the_judging_options(command):
 def test_what_replaces_the_usual_output_has_a_section_of_its_own():
     text = run("compare", "--help").output
     section = text[text.index("Instead of the usual output:") : text.index("Trace selection:")]
-    assert all(name in section for name in ("--by", "--table", "--explain", "--where"))
+    assert all(name in section for name in ("--by", "--table"))
     assert "--json" not in section
     assert "--json" in text[text.index("\nOutput:") :]
 
@@ -131,7 +131,7 @@ def test_the_error_of_a_wrong_command_or_option_suggests_the_nearest():
     [
         (["compare", "a", "b", "--by", "modul"], "module"),
         (["compare", "a", "b", "--sort", "slowr"], "slower"),
-        (["export", "a", "b", "--charts", "c", "--chart-format", "png", "--chart-format", "pgn"], "png"),
+        (["export", "a", "b", "--charts", "c", "--images", "png", "--images", "pgn"], "png"),
         (["compare", "a", "b", "--device", "disk"], ""),
     ],
 )

@@ -156,7 +156,6 @@ def test_every_set_is_an_input_by_its_type(name):
         "analyze a.json --charts=",
         "snapshot a.json --output=",
         "check a.json b.json --config=",
-        "compare a.json b.json --explain=",
         "analyze a.json --hta=",
     ],
 )

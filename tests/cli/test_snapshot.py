@@ -49,7 +49,7 @@ def test_the_library_takes_it(base):
 
 def test_it_holds_no_events(base):
     with pytest.raises(TracediffError) as caught:
-        run("compare", COMPILED, base, "--where", "aten::mm")
+        run("explain", COMPILED, base, "aten::mm", "--events")
     assert str(caught.value) == f"{base}: is a snapshot, which contains no events; give the traces instead"
 
 

@@ -1,4 +1,4 @@
-"""compare --by, --explain, --families and export --folded."""
+"""compare --by, explain, --families and export --folded."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def test_the_share_of_tensor_cores_is_shown_if_either_side_uses_them(tmp_path, k
 
 @pytest.mark.slow
 def test_explain():
-    assert "fusion: a fused kernel and the operators" in run("compare", EAGER, COMPILED, "--explain", "gelu_backward")
+    assert "fusion: a fused kernel and the operators" in run("explain", EAGER, COMPILED, "gelu_backward")
 
 
 @pytest.mark.slow

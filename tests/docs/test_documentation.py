@@ -160,7 +160,8 @@ def test_options(command):
     else:
         found = cli.get_command(click.Context(cli), command)
         commands = found.commands.values() if isinstance(found, click.Group) else [found]
-        options = [o for one in commands for p in one.params for o in (*p.opts, *p.secondary_opts)]
+        shown = [p for one in commands for p in one.params if not getattr(p, "hidden", False)]
+        options = [o for p in shown for o in (*p.opts, *p.secondary_opts)]
     long = [o for o in options if o.startswith("--")]
     assert long or command == "doctor"  # which has none
     assert [o for o in long if not re.search(rf"{o}(?![\w-])", documentation())] == []

@@ -23,7 +23,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return f"{command} --table {CRITICAL.name}" if first else None
     inside = {step for node in first.node.walk() for step in node.children if isinstance(step, int)} if first else ()
     member = _member(comparison, tuple(inside) or rows[0].groups)
-    return f"{command} --explain {shlex.quote(member)}"
+    return f"{command.replace(' compare ', ' explain ', 1)} {shlex.quote(member)}"
 
 
 def _member(comparison: Comparison, positions: tuple[int, ...]) -> str:

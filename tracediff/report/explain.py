@@ -1,4 +1,4 @@
-"""``--explain NAME``: how the work of one name was matched, and why."""
+"""``tracediff explain``: how the work of one name was matched, and why."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
     found = [g for g in comparison.work.groups if any(_called(m, name) for m in (*g.control, *g.test))]
     if not found:
         raise TracediffError(
-            "--explain", f"no kernel or operator is called {quoted(name)}", "list the names with --by kernel or --json"
+            "NAME",
+            f"no kernel or operator is called {quoted(name)}",
+            "list the names with compare --by kernel; --events lists events of any name",
         )
     found.sort(key=lambda g: (-(g.control_ns + g.test_ns), g.name))
     us = comparison.us

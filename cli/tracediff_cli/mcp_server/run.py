@@ -16,6 +16,7 @@ from anyio.abc import ByteReceiveStream, Process
 
 from tracediff.child import child_command
 from tracediff.errors import TracediffError, printable
+from tracediff_cli.project_settings import PROJECT
 
 WIDTH = 160
 """Columns of tables."""
@@ -94,6 +95,7 @@ def _environment() -> dict[str, str]:
         "PYTHONIOENCODING": "utf-8",
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
         "PYTHONSAFEPATH": "1",
+        PROJECT: os.getcwd(),  # not the folder, whose files are no settings
     }
 
 

@@ -10,10 +10,11 @@ import click
 
 from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff_cli.group import COMMANDS, cli
+from tracediff_cli.option_groups import SetInput
 
 LOADING = ("--rank", "--step", "--skip-first", "--step-marker", "--keep-going")
 """Options of loading that read no files and run nothing."""
-COMPARING = (*LOADING, "--paired", "--assume-run-cv", "--equivalence-band", "--noise-floor", "--force")
+COMPARING = (*LOADING, "--paired", "--assume-run-cv", "--force")
 LONGEST_VALUE, MOST_VALUES = 1_000, 100
 """Characters of a text that an agent may give, and texts of an argument: a command line is limited."""
 
@@ -24,35 +25,43 @@ class Tool:
 
     Attributes:
         name: of the tool. command: what it runs.
-        options: those of the command that may be given. needs: those that must be given.
+        options: those of the command that may be given. always: a flag that is always given.
     """
 
     name: str
     command: str
     options: tuple[str, ...]
-    needs: tuple[str, ...] = ()
+    always: str = ""
 
     @property
     def sets(self) -> list[str]:
         """Names of the arguments that are sets, in the command's order: ``control`` for CONTROL."""
-        return [str(p.metavar).lower() for p in self._click.params if isinstance(p, click.Argument)]
+        return [str(p.metavar).lower() for p in self._arguments if isinstance(p.type, SetInput)]
+
+    @property
+    def texts(self) -> list[str]:
+        """Names of the other arguments: ``name`` for NAME."""
+        return [str(p.metavar).lower() for p in self._arguments if not isinstance(p.type, SetInput)]
+
+    @property
+    def _arguments(self) -> list[click.Argument]:
+        return [p for p in self._click.params if isinstance(p, click.Argument)]
 
     @property
     def description(self) -> str:
-        """What it answers: the help of the command, or of the option that must be given."""
-        options = self._options
-        return next((options[_name(option)].help or "" for option in self.needs), COMMANDS[self.command])
+        """What it answers: the help of the command, or of the flag that is always given."""
+        flags = (p.help for p in self._click.params if isinstance(p, click.Option) and self.always in p.opts)
+        return next(flags, None) or COMMANDS[self.command]
 
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
         sets = {name: {"type": "string", "description": "A set that list_sets names."} for name in self.sets}
         options = {name: _schema(option) for name, option in self._options.items()}
-        for name in map(_name, self.needs):
-            del options[name]["description"]  # the tool's
+        texts = {name: {"type": "string", "description": "A name, or a part of it."} for name in self.texts}
         return {
             "type": "object",
-            "properties": sets | options,
+            "properties": sets | texts | options,
             "required": self._required,
             "additionalProperties": False,
         }
@@ -64,7 +73,7 @@ class Tool:
             TracediffError: an argument is missing, unknown or of another type. Values are left to the command.
         """
         options = self._options
-        known = [*self.sets, *options]
+        known = [*self._required, *options]
         for name in given:
             if name not in known:
                 hint = did_you_mean(name, known, f"arguments: {', '.join(known)}")
@@ -72,9 +81,11 @@ class Tool:
         for name in self._required:
             if given.get(name) is None:
                 raise TracediffError(self.name, f"the argument {name} is missing", f"give {', '.join(self._required)}")
-        sets = [self._text(name, given[name]) for name in self.sets]
+        sets, texts = ([self._text(name, given[name]) for name in names] for names in (self.sets, self.texts))
         chosen = [word for name, option in options.items() for word in self._option(name, option, given.get(name))]
-        return sets, [self.command, *map(_positional, sets), *chosen]
+        flags = [self.always] if self.always else []
+        last = ["--", *texts] if texts else []
+        return sets, [self.command, *map(_positional, sets), *flags, *chosen, *last]
 
     def _option(self, name: str, option: click.Option, value: Any) -> list[str]:
         """The words of one option; none if it is not given."""
@@ -109,11 +120,11 @@ class Tool:
     def _options(self) -> dict[str, click.Option]:
         """Name of the argument → the option of the command."""
         by_name = {name: p for p in self._click.params if isinstance(p, click.Option) for name in p.opts}
-        return {_name(name): by_name[name] for name in (*self.needs, *self.options)}
+        return {_name(name): by_name[name] for name in self.options}
 
     @property
     def _required(self) -> list[str]:
-        return [*self.sets, *map(_name, self.needs)]
+        return [*self.sets, *self.texts]
 
 
 TOOLS = (
@@ -123,8 +134,8 @@ TOOLS = (
         ("--by", "--depth", "--instances", "--table", "--top", "--sort", "--device", "--verbose", *COMPARING),
     ),
     Tool("analyze", "analyze", ("--table", "--top", *LOADING)),
-    Tool("explain", "compare", ("--top", *COMPARING), needs=("--explain",)),
-    Tool("find_events", "compare", ("--top",), needs=("--where",)),
+    Tool("explain", "explain", ("--top", *COMPARING)),
+    Tool("find_events", "explain", ("--top",), always="--events"),
 )
 
 

@@ -96,7 +96,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
     rows = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0))
     rows = rows[trace.named_among(rows, lambda name: first_found((marker,), name, "--step-marker") is not None)]
     if not len(rows):
-        remedy = "find the annotation of the loop with `tracediff compare … --where NAME`"
+        remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
         raise TracediffError(str(trace.file), f"no annotation matches the step marker {quoted(marker)}", remedy)
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
     return _steps(trace, rows, np.arange(len(rows), dtype=np.int64))

@@ -1,4 +1,4 @@
-"""``tracediff compare … --where NAME``: the longest events with that name."""
+"""``tracediff explain … NAME --events``: the longest events of that name."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def list_events(paths: tuple[str, str], name: str, limit: int) -> None:
     with reading_progress() as on_progress:
         events_by_side = _longest(files, name, limit, on_progress or (lambda _: None))
     if not any(events_by_side):
-        raise TracediffError(
-            "--where", f"no event is called {quoted(name)}", "find the name with --top 100 or in --json"
-        )
+        raise TracediffError("NAME", f"no event is called {quoted(name)}", "find the name with --top 100 or in --json")
     for label, events in zip(labels_for(paths), events_by_side, strict=True):
         title = f"{label}: longest events called {name}" if events else f"{label}: no event called {name}"
         table = [_table(events)] if events else []
