@@ -158,7 +158,7 @@ def _effects(sides: Mapping[str, list[Part]]) -> str:
         path, total = (np.array([[getattr(part, name, 0)] for part in found], float) for name in ("on_path", "total"))
         amounts = [part.amount if part else 0 for part in found]
         ratio = np.array([amounts[1] / amounts[0] if all(amounts) else math.nan])
-        effects = split(path, total, ratio, np.array([""], object), np.array([np.nan]))
+        effects = split(path, total, ratio, np.array([""], object), np.array([np.nan]), path[:, 0])
         found_us = {name: float(getattr(effects, name)[0]) for name in EFFECTS}
         if any(found_us.values()):
             words = ", ".join(

@@ -306,8 +306,11 @@ def test_effects_add_up_and_change_sign_with_the_sides(path, beyond, ratio, unit
     """Whatever the times and amounts: no effect is lost, and none depends on which side is the control."""
     on_path = np.array(path)[:, None]
     total = on_path + np.array(beyond)[:, None]
-    forward = split(on_path, total, np.array([ratio]), np.array([unit], object), np.array([reached]))
-    backward = split(on_path[::-1], total[::-1], np.array([1 / ratio]), np.array([unit], object), np.array([-reached]))
+    period = np.array(path) * 2
+    forward = split(on_path, total, np.array([ratio]), np.array([unit], object), np.array([reached]), period)
+    backward = split(
+        on_path[::-1], total[::-1], np.array([1 / ratio]), np.array([unit], object), np.array([-reached]), period[::-1]
+    )
     change = path[1] - path[0]
     scale = max(total.max(), 1.0)
     assert sum(float(getattr(forward, name)[0]) for name in EFFECTS) == pytest.approx(change, abs=1e-6 * scale)

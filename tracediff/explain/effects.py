@@ -43,15 +43,20 @@ class Effects:
 EFFECTS = tuple(field.name for field in fields(Effects))
 
 
-def split(path: Floats, total: Floats, ratio: Floats, unit: NDArray[np.object_], reached: Floats) -> Effects:
-    """The effects of each leaf, see `Leaves`. Where time off the path is unknown, ``reached`` is the logarithm of how
-    many times as many instances are on the path; elsewhere NaN.
+def split(
+    path: Floats, total: Floats, ratio: Floats, unit: NDArray[np.object_], reached: Floats, period: Floats
+) -> Effects:
+    """The effects of each leaf, see `Leaves`, of steps of ``period`` ns.
+
+    Where time off the path is unknown, ``reached`` is the logarithm of how many times as many instances are on the
+    path; elsewhere NaN.
     """
     whole, change = total.sum(axis=0), path[1] - path[0]
     exposed = np.divide(path.sum(axis=0), whole, out=np.zeros_like(whole), where=whole > 0)
     only_path = ~np.isnan(reached)
     finite = np.where(np.isfinite(reached), reached, 0.0)
     moved = np.where(np.isinf(reached), change, logarithmic_mean(path[0], path[1]) * finite)
+    moved = np.clip(moved, -period[1], period[0])  # what a side does off its path lasts no longer than its period
     work = np.where(only_path, change - moved, exposed * (total[1] - total[0]))
     known = ratio > 0
     ratio = np.where(known, ratio, 1.0)

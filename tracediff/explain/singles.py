@@ -79,4 +79,6 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
         kernel = display_name(leaves.names[single.side][leaf])
         return chain[0], SINGLES, f"one {kernel}" if leaves.count[:, leaf].max() <= 1 else kernel
     label = next(step for step in reversed(chain) if isinstance(step, str))
+    if leaves.kinds[leaf] == "op" and HOST in chain:
+        label = f"{label} on the host"
     return HOST, SINGLES, PYTHON if label == NOT_RECORDED else label

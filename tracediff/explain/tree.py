@@ -85,7 +85,7 @@ class Node:
 def build(leaves: Leaves) -> Node:
     """The tree of ``leaves``."""
     root = Node(ROOT, 0)
-    effects = split(leaves.path, leaves.total, leaves.ratio, leaves.unit, leaves.reached)
+    effects = split(leaves.path, leaves.total, leaves.ratio, leaves.unit, leaves.reached, leaves.path.sum(axis=1))
     table = np.stack([getattr(effects, name) for name in EFFECTS], axis=1)
     together = added_up(leaves.chains, leaves.path, leaves.total, table[:, :-1].sum(axis=1))
     order = np.concatenate(together) if together else np.zeros(0, np.int64)
@@ -140,6 +140,6 @@ def _replace(node: Node) -> None:
     new.parts = len(sides[0]), len(sides[1])
     for step in (*sides[0], *sides[1]):
         new.take(node.children.pop(step))
-    unknown = split(new.path[:, None], new.total[:, None], NONE, np.array([""], object), NONE)
+    unknown = split(new.path[:, None], new.total[:, None], NONE, np.array([""], object), NONE, new.path)
     new.effects = np.array([float(getattr(unknown, name)[0]) for name in EFFECTS])
     node.children[new.label] = new

@@ -34,11 +34,16 @@ def label_of(line: Line) -> str:
     if trail[0] in (GPU, OPERATORS, MIXED):
         return _work_label(trail, label)
     if len(trail) == 1:
-        return {NOT_RECORDED: "host code that was not recorded", OPERATORS: "operators on the host"}.get(label, label)
+        return {
+            NOT_RECORDED: "host code that was not recorded",
+            OPERATORS: "operators on the host",
+            PYTHON: "host code between operators",
+        }.get(label, label)
     if trail[1] == PYTHON:
         return label.replace(NOT_RECORDED, "Python that was not recorded")
     if trail[1] == OPERATORS:
-        return f"{label} on the host"
+        has_place = len(trail) > 2 and trail[2] not in label and not label.startswith("rest of ")
+        return f"{label} in {trail[2]} on the host" if has_place else f"{label} on the host"
     return f"{trail[1]}: {label}" if trail[1] in (COMPILING, QUEUE, WAITING) else label
 
 
@@ -72,7 +77,7 @@ def what_happened(line: Line, amount: Amount | None, *, stays: bool) -> str:
     if node.note == REPLACED:
         return "replaced" if max(node.parts) == 1 else f"each on one side only, the largest of {counts(*node.parts)}"
     if not node.total.all():
-        if node.count.all():  # calls that only wait, and wait on one side only
+        if node.count.all() or QUEUE in (*line.trail, node.label):  # who waits on one side only does no other work
             return ""
         return ("added" if test > control else "removed") + (" here, others stay" if stays else "")
     if MIXED in line.trail:  # events of a GPU against operators
@@ -83,8 +88,10 @@ def what_happened(line: Line, amount: Amount | None, *, stays: bool) -> str:
         return UNKNOWN if (*line.trail, node.label)[0] != HOST else ""
     longer, rate = test / control, amount.ratio / (test / control)
     known = "" if amount.known_part >= MOST else f" ({percent(amount.known_part)} of it known)"
-    if abs(log(amount.ratio)) <= SAME:
-        return f"as much work{known}" + (f" in {times(longer)} × the time" if abs(log(longer)) > SAME else "")
+    same_calls = amount.unit != "calls" or abs(log(node.count[1] / node.count[0])) <= SAME
+    if abs(log(amount.ratio)) <= SAME and same_calls:
+        much = "as many calls" if amount.unit == "calls" else f"as much work{known}"
+        return much + (f" in {times(longer)} × the time" if abs(log(longer)) > SAME else "")
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is no number of calls
         return f"{counts(*map(float, node.count))} calls"
     per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > SAME else ""

@@ -15,6 +15,7 @@ from tracediff.diff.views import Modules, summed, summed_by
 from tracediff.diff.work_changes import WorkChange
 from tracediff.formatting import Unit, part, percents, plural, signed_percent, time_unit
 from tracediff.ingest.health import Note
+from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.step_states import state_label
 
 SMALL_FAMILY = 0.005
@@ -173,6 +174,10 @@ def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[WorkRow
     return _first(found, numbers, row, sort, top), max(len(found) - top, 0)
 
 
+Both = tuple[list[int], list[int]]
+"""Time and count on control and test, as numerators over the comparison's scale."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChangedWork:
     """The work by operator, of work without one by family. Attributes: title: its heading. rows: the first of them.
@@ -192,31 +197,37 @@ class ChangedWork:
 
 
 def changed_work(comparison: Comparison, top: int) -> ChangedWork:
-    """The ``top`` changes of the work by operator, the largest first; rows, others and whole add up."""
+    """The ``top`` changes of the work by operator, the largest first: all that each side's operators launched, whatever
+    it is matched with; rows, others and whole add up.
+    """
     has_gpu = bool(comparison.gpu_time.groups)
     words = {op.name: op for op in comparison.ops if op.time_change != "untested"}
-    changes: dict[str, list[WorkChange]] = {}
-    for change in comparison.work_changes:
-        changes.setdefault(change.operator or f"{change.family} kernels", []).append(change)
-    rows = [_summed(comparison, name, of, words) for name, of in changes.items()]
+    sums: dict[str, Both] = {}
+    for group in comparison.work.groups:
+        for side, members in enumerate(group.sides):
+            for member in members:
+                name = match_name(member.op or member.name) if member.op or not has_gpu else f"{member.family} kernels"
+                ns, events = sums.setdefault(name, ([0, 0], [0, 0]))
+                ns[side] += member.ns
+                events[side] += member.count
+    rows = [_summed(comparison, name, [both], words) for name, both in sums.items()]
     rows.sort(key=lambda row: (-abs(row.delta_us), row.name))
     steps = comparison.us(comparison.step_time.control), comparison.us(comparison.step_time.test)
     top = min(top, sum(abs(row.delta_us) >= LEAST_CHANGE * max(steps) for row in rows))
-    left = [change for row in rows[top:] for change in changes[row.name]]
+    left = [sums[row.name] for row in rows[top:]]
     others = _summed(comparison, plural(len(rows) - top, "other"), left, {}) if top and left else None
     return ChangedWork(
         title="GPU work by operator" if has_gpu else "Operators (self time)",
         rows=rows[:top],
         others=others,
-        whole=_summed(comparison, "all GPU work" if has_gpu else "all operators", comparison.work_changes, {}),
+        whole=_summed(comparison, "all GPU work" if has_gpu else "all operators", [*sums.values()], {}),
         unit=time_unit(steps),
     )
 
 
-def _summed(comparison: Comparison, name: str, changes: Sequence[WorkChange], tested: dict[str, Op]) -> Row:
+def _summed(comparison: Comparison, name: str, parts: Sequence[Both], tested: dict[str, Op]) -> Row:
     us, number = comparison.us, comparison.number
-    control, test = sum(change.control_ns for change in changes), sum(change.test_ns for change in changes)
-    events = sum(change.control_count for change in changes), sum(change.test_count for change in changes)
+    (control, test), events = ([sum(part[k][side] for part in parts) for side in (0, 1)] for k in (0, 1))
     word = op.time_change if (op := tested.get(name)) else ""
     return Row(name, us(control), us(test), us(test - control), number(events[0]), number(events[1]), word)
 

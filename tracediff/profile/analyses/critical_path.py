@@ -47,6 +47,7 @@ class CriticalPath:
         outside_ops: what the host as one did while no operator or call was open: a Python function or an annotation;
             while one was, the outermost.
         queued: int64[g] since when each GPU event waited in its queue.
+        blocked: int64[b] positions in the ops lane of launches that found the queue full, and waited.
     """
 
     step: Int64
@@ -57,6 +58,7 @@ class CriticalPath:
     on_host: HostParts
     outside_ops: Painting
     queued: Int64
+    blocked: Int64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +264,7 @@ def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> Criti
         on_host=_on_host(host, what, owner, begin, stop),
         outside_ops=host.outside_ops(),
         queued=queued,
+        blocked=np.unique(device.launch[device.full]),
     )
 
 

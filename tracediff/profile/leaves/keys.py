@@ -36,6 +36,7 @@ class Sources:
     """
 
     context: Context
+    blocked: Int64
 
     @property
     def nothing(self) -> int:
@@ -80,11 +81,12 @@ class Sources:
 
     @cached_property
     def waits(self) -> NDArray[np.bool_]:
-        """bool[n] by position in the ops lane: calls that may wait for the GPU."""
+        """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
         trace, rows = self.context.trace, self.context.lanes["ops"].rows
         waits: NDArray[np.bool_] = trace.named(may_wait, rows) & (trace.category[rows] != cat.CPU_OP) | trace.named(
             reads_number, rows
         )
+        waits[self.blocked] = True
         return waits
 
     @cached_property

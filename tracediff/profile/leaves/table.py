@@ -22,7 +22,8 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     """The leaves of every step; ``work`` are the keys of its GPU events or, without a GPU, of its operators by their
     position in the lane.
     """
-    path, sources = critical_path(context), Sources(context)
+    path = critical_path(context)
+    sources = Sources(context, path.blocked)
     parts, waiting = on_path(sources, path)
     totals = [*waiting, *of_steps(sources, path)]
     leaf_of, keys = sources.keys(_others(sources, [parts.source, *(t.source for t in totals)]), work)
