@@ -229,7 +229,8 @@ def is_different(change: float, of: str = STEP) -> str:
     """``is 24 % faster per step``, or that there is no difference."""
     if abs(change) < SAME_SENTENCE:
         return f"takes as long {of} (within {SAME_SENTENCE * 100:.1f} %)"
-    return f"is {change_text(change)} {of}"
+    text = change_text(change)
+    return f"{'takes' if text.endswith('as long') else 'is'} {text} {of}"
 
 
 def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
