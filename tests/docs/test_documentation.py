@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shlex
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from tracediff.diff.matching.match import LEVELS
 from tracediff.profile.kernels.families import OTHER, RULES
 from tracediff.profile.step_states import STATES
 from tracediff.profile.tables import NAMES as TABLES
-from tracediff.profile.tables import OVER_RANKS
+from tracediff.profile.tables import OVER_RANKS, table_names
 from tracediff.report.json_schema import DOCUMENTS, json_schema
 
 ROOT = Path(__file__).parents[2]
@@ -244,3 +245,18 @@ def test_files_cited_in_pages_exist(page):
     assert [
         n for n in cited if not (ROOT / n).exists() and not any(f.as_posix().endswith(f"/{n}") for f in SOURCES)
     ] == []
+
+
+def test_the_commands_of_the_recipes_are_valid():
+    page = (DOCS / "how-to" / "recipes.md").read_text()
+    commands = [part for line in re.findall(r"^(tracediff .*)$", page, re.MULTILINE) for part in line.split(" && ")]
+    assert len(commands) > 20
+    for command in commands:
+        name, *words = shlex.split(command)[1:]
+        if name == "collect":  # argparse's
+            continue
+        found = cli.get_command(click.Context(cli), name)
+        if isinstance(found, click.Group):
+            found, words = found.commands[words[0]], words[1:]
+        context = found.make_context(name, words)
+        table_names(context.params.get("tables") or context.params.get("table") or ())
