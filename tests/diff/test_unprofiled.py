@@ -63,7 +63,7 @@ def test_one_run_per_side_is_believed_but_proves_nothing(tmp_path):
     sets = load_sets([str(tmp_path / "a"), str(tmp_path / "b")])
     comparison = compare_sets(*sets)
     assert comparison.unprofiled.believed
-    assert comparison.verdict.result == "inconclusive"
+    assert comparison.verdict.result == "untested"
     assert "100 % slower per step without the profiler" in headline(comparison)
 
 

@@ -96,7 +96,7 @@ def page(figure: go.Figure, name: str) -> str:
     )
 
 
-def check_formats(formats: Sequence[str], option: str = "--chart-format") -> None:
+def check_formats(formats: Sequence[str], option: str = "--images") -> None:
     """Check, before the work begins, that charts can be written in ``formats``, which ``option`` asked for.
 
     Raises:
