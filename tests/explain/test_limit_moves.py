@@ -1,0 +1,137 @@
+"""What the step waits for moves between host and GPU: work that did not change is told nowhere as work (µs)."""
+
+import gzip
+import json
+
+import pytest
+from build_trace import annotation, call, document, kernel, op, step, write
+from traces import FOLDER, needs_traces
+
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
+from tracediff.explain.leaves import QUEUE
+from tracediff.present.sections import changed_work
+
+LATENCY = 5
+
+
+def steps_of(folder, name, host, gpu, *, steps=4, count=20, late=0, first=0):
+    """A set whose operators take ``host``; its kernels take ``gpu``, and begin LATENCY after their launch or 1 after
+    the one before. The kernel in the middle of each step begins ``late`` later; a scope of ``first`` begins each step.
+    """
+    out, free, now = [], 0, 0
+    for s in range(steps):
+        begin = now
+        if first:
+            out.append(annotation("enumerate(DataLoader)#_Iter.__next__", now, first))
+            now += first
+        for i in range(count):
+            number = s * count + i + 1
+            out += [op("aten::mm", now, host), call("cudaLaunchKernel", now + host - 2, 2, number)]
+            start = max(now + host + LATENCY, free + 1) + late * (i == count // 2)
+            out.append(kernel("gemm", start, gpu, number, grid=[8, 1, 1], block=[128, 1, 1]))
+            free, now = start + gpu, now + host
+        out.append(step(s + 1, begin, now - begin))
+        now += 1
+    path = folder / name
+    write(path / "trace.json", document(out))
+    return str(path)
+
+
+def compared(*paths):
+    return compare_sets(*load_sets(paths), force=True)
+
+
+def queued(comparison):
+    return [cause for cause in comparison.explanation.causes if QUEUE in cause.trail or cause.label.startswith(QUEUE)]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_launches_that_the_step_comes_to_wait_for_are_exposure(tmp_path, turned):
+    paths = [steps_of(tmp_path, "gpu", 10, 30), steps_of(tmp_path, "host", 60, 30)]
+    comparison = compared(*(paths[::-1] if turned else paths))
+    assert queued(comparison) == []
+    assert "operators on the host" in {cause.label for cause in comparison.explanation.causes} or any(
+        "aten::mm" in cause.label for cause in comparison.explanation.causes
+    )
+
+
+def test_launches_that_begin_later_are_a_line(tmp_path):
+    comparison = compared(
+        steps_of(tmp_path, "a", 60, 30, late=0, count=4), steps_of(tmp_path, "b", 60, 30, late=50, count=4)
+    )
+    (cause,) = queued(comparison)
+    assert cause.delta_us == pytest.approx(50, rel=0.2)
+
+
+def test_a_wait_that_is_longer_than_the_other_step_is_no_exposure(tmp_path):
+    comparison = compared(
+        steps_of(tmp_path, "a", 60, 30, late=20_000, count=4), steps_of(tmp_path, "b", 10, 30, count=4)
+    )
+    assert sum(cause.delta_us for cause in queued(comparison)) < -19_000
+
+
+def test_the_work_of_a_step_does_not_depend_on_how_far_the_host_runs_ahead(tmp_path):
+    """The GPU lags further behind with each step, so in its periods the host does more than a step's work."""
+    comparison = compared(
+        steps_of(tmp_path, "a", 10, 12, first=100, steps=6), steps_of(tmp_path, "b", 10, 40, first=100, steps=6)
+    )
+    host = comparison.explanation.root.children["host"]
+    for label in ("operators", "loading data"):
+        control, test = host.children[label].total
+        assert control == test, label
+    assert comparison.explanation.root.children["GPU work"].count.tolist() == [20, 20]
+
+
+@needs_traces
+@pytest.mark.slow
+def test_loading_takes_what_its_events_in_the_steps_take():
+    folders = [FOLDER / name for name in ("resnet50_workers0", "resnet50_workers4")]
+    (loading,) = (cause for cause in compared(*map(str, folders)).explanation.causes if cause.label == "loading data")
+    expected = []
+    for folder in folders:
+        (file,) = folder.glob("*.json.gz")
+        events = [e for e in json.loads(gzip.decompress(file.read_bytes()))["traceEvents"] if e.get("ph") == "X"]
+        used = sorted(
+            (e["ts"], e["ts"] + e["dur"])
+            for e in events
+            if e["name"].startswith("ProfilerStep#") and int(e["name"].split("#")[1]) > 5
+        )
+        loads = [e for e in events if "DataLoader" in e["name"] and e["cat"] == "user_annotation"] or [
+            e for e in events if "DataLoader" in e["name"]
+        ]
+        inside = [e["dur"] for e in loads if any(start <= e["ts"] < end for start, end in used)]
+        expected.append(sum(inside) / len(used))
+    assert (loading.control_us, loading.test_us) == pytest.approx(expected, rel=0.01)
+
+
+def test_launches_into_a_full_queue_are_no_host_work(tmp_path):
+    """A thousand are outstanding after 1,300 launches; each later one takes as long as the kernel that it waits for."""
+    out, now, count, free = [], 0, 1800, 1300
+    for i in range(count):
+        took = 18 if i >= free else 2
+        out += [op("aten::mm", now, took + 2), call("cudaLaunchKernel", now + 1, took, i + 1)]
+        out.append(kernel("gemm", 10 + 20 * i, 19, i + 1))
+        now += took + 2
+    write(tmp_path / "a" / "trace.json", document([step(1, 0, now), *out]))
+    explanation = compared(str(tmp_path / "a"), str(tmp_path / "a")).explanation
+    total = explanation.root.children["host"].children["operators"].total[0] / 1000
+    assert total == pytest.approx(2 * count + 2 * free, rel=0.05)
+
+
+def test_the_table_of_work_sums_what_each_operator_launched(tmp_path):
+    """Both operators launch each other's kernel on the test side: matched by kernel, but summed by operator."""
+    for name, kernels in (("a", ("k_one", "k_two")), ("b", ("k_two", "k_one"))):
+        out = [step(1, 0, 200)]
+        for i in range(6):
+            for j, (operator, work) in enumerate(zip(("aten::mm", "aten::copy_"), kernels, strict=True)):
+                at, number = 20 * i + 10 * j, 2 * i + j + 1
+                out += [op(operator, at, 8), call("cudaLaunchKernel", at + 1, 2, number)]
+                out.append(kernel(work, at + 4, 3 + j + (name == "b"), number))
+        write(tmp_path / name / "trace.json", document(out))
+    work = changed_work(compared(str(tmp_path / "a"), str(tmp_path / "b")), 10)
+    assert {row.name: (row.control_us, row.test_us, row.control_count, row.test_count) for row in work.rows} == {
+        "aten::mm": (18, 24, 6, 6),
+        "aten::copy_": (24, 30, 6, 6),
+    }
+    assert (work.whole.control_us, work.whole.test_us) == (42, 54)
