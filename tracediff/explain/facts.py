@@ -60,7 +60,10 @@ def facts_of(
     leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], scale: float
 ) -> tuple[Fact, ...]:
     """The facts, the weightiest first; ``scale`` is what sizes are judged against, in ns per step."""
-    return (*_not_steady(leaves), *_program(leaves, trees), *_amounts(leaves, scale), *_graph_breaks(sides))
+    program = _program(leaves, trees)
+    is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
+    amounts = [] if is_other else _amounts(leaves, scale)
+    return (*_not_steady(leaves), *program, *amounts, *_graph_breaks(sides))
 
 
 def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
