@@ -63,17 +63,15 @@ def reasons_of(work: Work) -> tuple[Reason, ...]:
 
 def of_single(single: Single) -> Reason:
     """How much of its leaf one event is, and what it is an exception of."""
+    side = ("control", "test")[single.side]
     took = f"takes {time(single.longest.ns / 1000)}"
     if single.longest.following:
-        return Reason(
-            "single", f"one of {counted(single.events)} stretches, before {call_role(single.longest.following)}, {took}"
-        )
+        stretches = f"one of {counted(single.events)} stretches of {side}"
+        return Reason("single", f"{stretches}, before {call_role(single.longest.following)}, {took}")
     if single.events > 1:
-        return Reason("single", f"one of {counted(single.events)} {took}")
-    return Reason(
-        "single",
-        f"the {counted(single.others)} others of its name on that side take {time(single.others_ns / 1000)} together",
-    )
+        return Reason("single", f"one of {counted(single.events)} of {side} {took}")
+    others = f"the {counted(single.others)} others of its name {time(single.others_ns / 1000)} together"
+    return Reason("single", f"one event of {side} {took}; {others}")
 
 
 def largest_parts(node: Node) -> Reason | None:

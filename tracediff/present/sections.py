@@ -205,9 +205,11 @@ def changed_work(comparison: Comparison, top: int) -> ChangedWork:
     sums: dict[str, Both] = {}
     for group in comparison.work.groups:
         for side, members in enumerate(group.sides):
+            known = {other.op for other in group.sides[1 - side]}
+            partner = known.pop() if len(known) == 1 else None  # names work whose operator one side did not record
             for member in members:
-                name = match_name(member.op or member.name) if member.op or not has_gpu else f"{member.family} kernels"
-                ns, events = sums.setdefault(name, ([0, 0], [0, 0]))
+                op = member.op or partner or ("" if has_gpu else member.name)
+                ns, events = sums.setdefault(match_name(op) if op else f"{member.family} kernels", ([0, 0], [0, 0]))
                 ns[side] += member.ns
                 events[side] += member.count
     rows = [_summed(comparison, name, [both], words) for name, both in sums.items()]
