@@ -83,6 +83,21 @@ def test_the_work_of_a_step_does_not_depend_on_how_far_the_host_runs_ahead(tmp_p
     assert comparison.explanation.root.children["GPU work"].count.tolist() == [20, 20]
 
 
+def test_a_step_that_takes_as_long_has_as_many_lines_in_either_direction(tmp_path):
+    """Four operators grow by as much as one shrinks."""
+    paths = []
+    for name, lengths in (("a", (10, 10, 10, 10, 90)), ("b", (30, 30, 30, 30, 10))):
+        out, now = [step(1, 0, 130)], 0
+        for k, length in enumerate(lengths):
+            out.append(op(f"aten::op{k}", now, length))
+            now += length
+        write(tmp_path / name / "trace.json", document(out))
+        paths.append(str(tmp_path / name))
+    forward, backward = (compared(*order).explanation for order in (paths, paths[::-1]))
+    assert forward.change_us == 0
+    assert len(forward.causes) == len(backward.causes) == 5
+
+
 @needs_traces
 @pytest.mark.slow
 def test_loading_takes_what_its_events_in_the_steps_take():

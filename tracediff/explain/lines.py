@@ -55,12 +55,13 @@ class Lines:
 def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     change = root.change
-    scale = max(abs(change), GROSS * sum(abs(child.work) for child in root.children.values()))
+    scale = round(max(abs(change), GROSS * sum(abs(child.work) for child in root.children.values())), 3)  # of ns
     found = [line for line in _cut(root, scale, ()) if line.node.depth and line.node.agrees]
     sign = 1 if change >= 0 else -1
     found.sort(key=lambda line: (-sign * line.node.work, line.node.label))
-    along = [line for line in found if sign * line.node.work > 0][: MOST - AGAINST]
-    against = [line for line in found if sign * line.node.work <= 0][::-1][:AGAINST]
+    most_against = AGAINST if abs(change) >= 1 else MOST // 2  # a step that takes as long has no direction
+    along = [line for line in found if sign * line.node.work > 0][: MOST - most_against]
+    against = [line for line in found if sign * line.node.work <= 0][::-1][:most_against]
     shown = (*along, *against[::-1])
     exposure = {child.label: child.exposure for child in root.children.values()}
     rest = change - sum(line.node.work for line in shown) - root.exposure
