@@ -136,7 +136,7 @@ def compare(
     if image_format:
         from tracediff.report.charts_files import check_formats
 
-        check_formats([image_format], "--images")
+        check_formats([image_format])
     from tracediff.explain.compare import compare_sets
 
     before, after = loading.load([control, test])

@@ -97,7 +97,7 @@ def export(
     if formats:
         from tracediff.report.charts_files import check_formats
 
-        check_formats(formats, "--images")
+        check_formats(formats)
     before, after = loading.load([control, test])
     comparison = compare_sets(before, after, force, judging)
     if folded_file is not None:

@@ -1,6 +1,5 @@
 """`[tool.tracediff]` in pyproject.toml, and former spellings of options."""
 
-import click
 import pytest
 from click.testing import CliRunner
 from tracediff_cli.group import cli
@@ -70,17 +69,11 @@ def test_former_spellings_answer_with_the_present_one(arguments, now):
     assert (result.exit_code, now in result.output) == (2, True)
 
 
-def test_options_that_a_project_sets_still_work_with_a_note():
-    given = []
-
-    @click.command()
-    @click.pass_context
-    def ask(context):
-        given.append(context.params)
-
+def test_options_that_a_project_sets_still_work_with_a_note(capsys):
     found = cli.get_command(None, "compare")
     with found.make_context("compare", ["a", "b", "--noise-floor", "2%"]) as context:
         assert context.params["noise_floor"] == 0.02
+    assert "--noise-floor is now the key noise-floor" in capsys.readouterr().err
 
 
 def test_the_options_of_reading_have_a_help_of_their_own():

@@ -96,8 +96,8 @@ def page(figure: go.Figure, name: str) -> str:
     )
 
 
-def check_formats(formats: Sequence[str], option: str = "--images") -> None:
-    """Check, before the work begins, that charts can be written in ``formats``, which ``option`` asked for.
+def check_formats(formats: Sequence[str]) -> None:
+    """Check, before the work begins, that charts can be written in ``formats``, which ``--images`` asked for.
 
     Raises:
         TracediffError: an unknown format, or kaleido is not installed.
@@ -105,14 +105,14 @@ def check_formats(formats: Sequence[str], option: str = "--images") -> None:
     for image_format in formats:
         if image_format not in (*IMAGE_FORMATS, FRAGMENT):
             raise TracediffError(
-                option,
+                "--images",
                 f"unknown format {quoted(image_format)}",
                 f"choose from {', '.join((*IMAGE_FORMATS, FRAGMENT))}",
             )
     images = [image_format for image_format in formats if image_format != FRAGMENT]
     if images and find_spec("kaleido") is None:
         raise TracediffError(
-            f"{option} {images[0]}",
+            f"--images {images[0]}",
             "images need kaleido, which is not installed",
             "pip install 'torch-tracediff[images]'",
         )
@@ -126,7 +126,7 @@ def write_images(
     Raises:
         TracediffError: the folder cannot be written, or images cannot be made here.
     """
-    check_formats([image_format], "--images")
+    check_formats([image_format])
     figures = {name: getattr(charts, name)(comparison) for name in names}
     figures = {name: figure for name, figure in figures.items() if figure.data}
     written = _write_images(figures, make_folder(folder), [image_format])
