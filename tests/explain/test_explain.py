@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from accounts import assert_closes
-from build_trace import annotation, call, document, kernel, op, step, write
+from build_trace import annotation, call, document, kernel, op, python, step, write
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
@@ -140,6 +140,13 @@ def test_one_long_call_is_a_line_of_its_own(tmp_path):
     assert first.delta_us == pytest.approx(5000, rel=0.01)
     assert first.reasons[-1].text == "one of 20 of test takes 5,005 µs"
     assert first.first[0] == 1
+
+
+@pytest.mark.parametrize("names", [("<method next at 0x7f01>", "<method next at 0x7f02>"), ("", "")])
+def test_what_names_of_one_leaf_took_is_added_up(tmp_path, names):
+    """Names that match alike, and no name, are one leaf: the path has the time of all."""
+    events = [step(1, 0, 1000), op("aten::add", 0, 100), python(names[0], 100, 300, 1), python(names[1], 500, 400, 2)]
+    assert explained(tmp_path, events, events).root.path.tolist() == [1_000_000, 1_000_000]
 
 
 def test_waiting_for_the_loader_is_named(tmp_path):

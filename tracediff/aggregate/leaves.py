@@ -90,7 +90,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
                     longest[r, position] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
     amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.keys)))
     for r, leaf, values in sums:
-        amounts[:, r, leaf] += values
+        np.add.at(amounts[:, r].T, leaf, values.T)  # names that differ may be one leaf
     counts = [len(steps[run.name]) for run in traces.runs]
     path, total, count = amounts / np.maximum(counts, 1)[:, None]
     return SetLeaves(list(index.keys), path, total, count, counts, longest)
@@ -101,8 +101,8 @@ class _Rows:
     """The rows of some steps of a `LeafTable`.
 
     Attributes:
-        rows: int64[r] positions. code: int64[r] which of ``leaf`` each is. leaf: int64[k] positions of distinct leaves
-            in the set.
+        rows: int64[r] positions. code: int64[r] which of ``leaf`` each is. leaf: int64[k] positions in the set; those
+            of names that match alike are one.
     """
 
     rows: Int64
