@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from profile_reference import CALLS, GPU, read, step_windows
+from profile_reference import CALLS, GPU, drained, read, step_windows
 
 from tracediff.profile.kernels.match_names import match_name
 
@@ -58,7 +58,7 @@ class Walk:
             g["launch"] = calls.get(g["args"].get("correlation"))
         self.stream_waits = [e["ts"] for e in self.events if e["cat"] in CALLS and e["name"] == "cudaStreamWaitEvent"]
         self.awaited = [w for c in self.ops if c["cat"] in CALLS for w in self.awaited_by(c)]
-        self.completions = [windows[0][1]]
+        self.completions = [drained(windows, [(g, g["launch"]) for g in self.gpu])]
         for _, start, end in windows:
             launched = [g["end"] for g in self.gpu if g["launch"] and start <= g["launch"]["ts"] < end]
             self.completions.append(max([end, self.completions[-1], *launched]))

@@ -34,8 +34,10 @@ class LeafWalk(Walk):
             self.all_time[s, *key] += ns * waits
 
     def label(self, e: Event | None) -> Key:
-        if e is None or e["cat"] == "user_annotation":
+        if e is None or (e["cat"] == "user_annotation" and self.is_step(e)):
             return "python", "", "", ""
+        if e["cat"] == "user_annotation":
+            return "annotated", e["name"], "", ""
         if e["cat"] not in ORDER:
             return "gpu", e["name"], "", ""
         around = [
@@ -46,6 +48,9 @@ class LeafWalk(Walk):
         names = (inside[-1]["name"], inside[0]["name"]) if inside else ("", "")
         kind = "op" if e["cat"] == "cpu_op" else "sync" if self.synchronises(e) else "call"
         return kind, e["name"], *names
+
+    def is_step(self, e: Event) -> bool:
+        return any((e["ts"], e["end"]) == (start, end) for _, start, end in self.windows)
 
     def queue(self, g: Event, cause: Event | None = None) -> Key:
         return "between" if cause else "queue", g["launch"]["name"] if g["launch"] else "", "", ""
@@ -58,7 +63,7 @@ class LeafWalk(Walk):
     def add(self, s: int, label: Key, start: int, end: int, low: int, event: Event | None = None) -> int:
         if label[0] == "unknown":
             label = ("unknown", "", "", "")
-        if label[0] in ("op", "call", "sync", "python") and self.is_loading(max(start, low)):
+        if label[0] in ("op", "call", "sync", "python", "annotated") and self.is_loading(max(start, low)):
             label = ("loading", "", "", "")
         return super().add(s, label, start, end, low, event)
 
@@ -85,8 +90,8 @@ class LeafWalk(Walk):
                 scope = self.innermost_at(tid, b)
                 if scope and (scope["cat"] == "cpu_op" or not may_wait(scope["name"])):
                     self.all_time[s, *self.label(scope)] += b - a
-            if self.label(self.doing(b))[0] == "python":
-                self.all_time[s, "python", "", "", ""] += b - a
+            if (label := self.label(self.doing(b)))[0] in ("python", "annotated"):
+                self.all_time[s, *label] += b - a
         for o in self.ops:
             if low <= o["ts"] < high and not self.is_loading(o["ts"]):
                 self.instances[s, *self.label(o)] += 1

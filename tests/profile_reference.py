@@ -89,7 +89,7 @@ def account(path: Path) -> tuple[list[int], list[int], list[dict[str, int]]]:
         if e["cat"] in CALLS and "correlation" in e["args"]
     }
     gpu = [(e, launch.get(e["args"].get("correlation"))) for e in events if e["cat"] in GPU]
-    completions = [steps[0][1]]
+    completions = [drained(steps, gpu) if not whole else steps[0][1]]
     for _, start, end in steps:
         launched = [
             e["end"]
@@ -101,6 +101,18 @@ def account(path: Path) -> tuple[list[int], list[int], list[dict[str, int]]]:
     if not gpu:
         holding = [h for h in holding if h[2] != "op"] + _innermost_ops(events, steps)
     return [n for n, _, _ in steps], [b - a for a, b in pairwise(completions)], _swept(holding, completions)
+
+
+def drained(steps: list[tuple[int, int, int]], gpu: list[tuple[dict[str, Any], Any]]) -> int:
+    """When the GPU has ended what it ran before the first event that the first step launched."""
+    _, start, end = steps[0]
+    own = [e for e, launch in gpu if launch is not None and start <= launch["ts"] < end]
+    if not own:
+        return start
+    first = min(e["ts"] for e in own)
+    in_a_step = [launch is not None and any(a <= launch["ts"] < b for _, a, b in steps) for _, launch in gpu]
+    earlier = [e["end"] for (e, _), inside in zip(gpu, in_a_step, strict=True) if not inside and e["ts"] < first]
+    return max(start, min(max(earlier, default=start), first))
 
 
 def _intervals(events: list[dict[str, Any]], gpu: list[tuple[dict[str, Any], Any]]) -> list[tuple[int, int, str]]:

@@ -259,7 +259,14 @@ def stretch_of_python(trace: Trace, rng: random.Random) -> Planted | None:
     event = trace.events[following]
     instant = trace.start(following) - 0.5
     names = _around(trace, instant, (event["pid"], event["tid"])) | {event["name"], "not recorded"}
+    names |= {f"{name} (annotation)" for name in _annotations(trace, instant)}
     return _stretched(trace, instant, rng.uniform(0.2, 1) * _step_us(trace) * len(trace.steps), names)
+
+
+def _annotations(trace: Trace, instant: float) -> set[str]:
+    """What is open then on any thread (of some old files annotations are operators), its numbers left out."""
+    open_then = (trace.events[i] for i in trace.host if trace.start(i) <= instant < trace.end(i))
+    return {re.sub(r"\d+", "#", event["name"]) for event in open_then}
 
 
 def loader_wait(trace: Trace, rng: random.Random) -> Planted | None:

@@ -66,13 +66,14 @@ def drawings() -> Iterator[tuple[str, str]]:
 
 def _lanes(context: Context) -> str:
     """Streams and threads of a trace over all of its steps, with the states, and the period of each step."""
-    low, high = int(context.completions[0]), int(context.completions[-1])
+    low, high = int(context.steps.start[0]), int(context.completions[-1])
     shown = build_timeline(context, 0, (low, high))
     scale, height = WIDTH / (high - low), 30 + len(shown.rows) * ROW
     parts = []
     for start, end in pairwise((context.completions - low).tolist()):
         parts.append(_text((start + end) / 2 * scale, 12, f"period {_time(end - start)}", 'text-anchor="middle"'))
-        parts.append(f'<path class="line" stroke-dasharray="3 3" d="M{end * scale:.1f} 16V{height}"/>')
+    for edge in (context.completions - low).tolist():
+        parts.append(f'<path class="line" stroke-dasharray="3 3" d="M{edge * scale:.1f} 16V{height}"/>')
     for row, label in enumerate(shown.rows):
         parts.append(_text(1, 30 + row * ROW, label if row else "state of each instant", 'class="muted"'))
     marks, has_gpu = shown.marks, len(context.gpu.rows) > 0

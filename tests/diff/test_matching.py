@@ -197,6 +197,21 @@ def test_of_equal_neighbours_none_is_said_to_be_the_one_without_a_partner(tmp_pa
     assert (group.control_count / scale, group.test_count / scale) == (2, 3)
 
 
+@pytest.mark.parametrize(("took", "together"), [(3, True), (30, False)])
+def test_what_comes_with_a_kernel_is_part_of_its_replacement_unless_it_takes_longer(tmp_path, took, together):
+    """The second side clears the same buffer in another operator, and convolves nothing."""
+
+    def side(op_name, first, *more):
+        kernels = [kernel(name, 20 + 40 * i, length, i + 1) for i, (name, length) in enumerate((first, *more))]
+        calls = [call("cudaLaunchKernel", 2 + i, 1, i + 1) for i in range(len(kernels))]
+        return [step(1, 0, 100), op(op_name, 0, 10), *calls, *kernels]
+
+    control = side("aten::cudnn_convolution", ("memset_kernel", 5), ("implicit_convolve_sgemm", took))
+    comparison = compare_events(tmp_path, control, side("aten::fill_", ("vectorized_fill_kernel_FillFunctor", 4)))
+    convolution = next(g for g in comparison.gpu_time.groups for m in g.control if "convolve" in m.name)
+    assert bool(convolution.test) == together
+
+
 def test_a_kernel_longer_than_its_step_is_kept_out_and_told(tmp_path):
     # step 2's period is 10 µs, but its kernel began in step 1's and lasts 60
     events = [

@@ -3,6 +3,7 @@
 import json
 
 import profile_reference
+import pytest
 from build_trace import BACKWARD, annotation, call, document, kernel, memcpy, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,16 +107,27 @@ def test_without_a_gpu_an_instant_is_the_family_of_the_innermost_op(tmp_path):
 
 def test_work_of_other_steps_in_a_period_is_foreign(tmp_path):
     events = [
-        kernel("spilled", 0, 15, correlation=99),
-        step(1, 0, 20),
+        step(1, 0, 40),
         call("cudaLaunchKernel", 1, 1, correlation=1),
         kernel("gemm", 10, 20, correlation=1),
+        kernel("spilled", 25, 15, correlation=99),
     ]
     profile = profile_of(tmp_path, events)
     assert {(step, owner): ns for step, state, owner, ns in profile.owned.tolist() if state == 0} == {
         (0, -1): 10_000,
         (0, 0): 20_000,
     }
+
+
+@pytest.mark.parametrize(("ends", "begins"), [(8, 8), (15, 10)])
+def test_the_first_period_begins_when_the_gpu_has_drained_earlier_work(tmp_path, ends, begins):
+    """Or, if that goes on beside it, with the first event of the step."""
+    launched = [call("cudaLaunchKernel", 1, 1, correlation=1), kernel("gemm", 10, 20, correlation=1)]
+    profile = profile_of(tmp_path, [kernel("earlier", 0, ends), step(1, 0, 20), *launched])
+    assert profile.completions.tolist() == [1000 * begins, 30_000]
+    assert profile.draining_ns == 1000 * begins
+    whole = profile_of(tmp_path, [kernel("earlier", 0, ends), *launched])  # without steps it is the file's own
+    assert (whole.completions.tolist(), whole.draining_ns) == ([0, 30_000], 0)
 
 
 def test_a_file_without_steps_is_one_step(tmp_path):

@@ -36,6 +36,7 @@ class UsedStep:
         period_ns: completion to completion.
         states: state → ns, sums to the period.
         foreign: GPU state → ns held only by GPU events that were launched in no used step.
+        draining_ns: of a file's first step, see `Profile`.
         file, position: which of the rank's files, and where in it.
     """
 
@@ -44,6 +45,7 @@ class UsedStep:
     period_ns: int
     states: dict[str, int]
     foreign: dict[str, int]
+    draining_ns: int = 0
     file: int = 0
     position: int = 0
 
@@ -54,7 +56,7 @@ class StepAverage:
 
     Attributes:
         denominator: of all numerators.
-        period, foreign: numerators.
+        period, foreign: numerators. draining: numerator per run, of the time before the first steps if these are used.
         states: state → numerator; they sum to `period`.
         runs: run name → its used steps in order.
     """
@@ -62,6 +64,7 @@ class StepAverage:
     denominator: int
     period: int
     foreign: int
+    draining: int
     states: dict[str, int]
     runs: dict[str, list[UsedStep]]
 
@@ -110,24 +113,26 @@ def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterat
             foreign[step][STATES[state]] += ns
     periods = profile.periods
     for s in used:
+        draining = profile.draining_ns if s == 0 else 0
         states = dict(zip(profile.state_names, profile.state_ns[s].tolist(), strict=True))
-        yield UsedStep(int(profile.step_numbers[s]), rank, int(periods[s]), states, foreign[s], file, s)
+        yield UsedStep(int(profile.step_numbers[s]), rank, int(periods[s]), states, foreign[s], draining, file, s)
 
 
 def step_average(traces: TraceSet) -> StepAverage:
     """The step account of ``traces``: mean over runs of the mean over each run's used steps."""
     runs = {run.name: used_steps(traces, run) for run in traces.runs}
     denominator = lcm(*(len(runs) * len(steps) for steps in runs.values()))
-    average = StepAverage(denominator, 0, 0, dict.fromkeys(STATES, 0), runs)
-    period = foreign = 0
+    average = StepAverage(denominator, 0, 0, 0, dict.fromkeys(STATES, 0), runs)
+    period = foreign = draining = 0
     for steps in runs.values():
         weight = denominator // (len(runs) * len(steps))
         for step in steps:
             period += weight * step.period_ns
             foreign += weight * sum(step.foreign.values())
+            draining += weight * len(steps) * step.draining_ns
             for state, ns in step.states.items():
                 average.states[state] = average.states.get(state, 0) + weight * ns
-    return StepAverage(denominator, period, foreign, average.states, runs)
+    return StepAverage(denominator, period, foreign, draining, average.states, runs)
 
 
 def weighted_files(traces: TraceSet) -> tuple[int, Weighted]:

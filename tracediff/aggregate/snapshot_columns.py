@@ -127,6 +127,7 @@ class PackedProfile(msgspec.Struct, frozen=True, kw_only=True):
     whole_file: bool
     step_numbers: NotNegative
     completions: list[int]
+    draining_ns: Annotated[int, msgspec.Meta(ge=0)] = 0
     host_ns: NotNegative
     state_names: list[str]
     state_ns: list[NotNegative]
@@ -153,6 +154,7 @@ def pack(profile: Profile) -> PackedProfile:
         whole_file=profile.whole_file,
         step_numbers=profile.step_numbers.tolist(),
         completions=profile.completions.tolist(),
+        draining_ns=profile.draining_ns,
         host_ns=profile.host_ns.tolist(),
         state_names=list(profile.state_names),
         state_ns=profile.state_ns.tolist(),
@@ -185,6 +187,7 @@ def unpack(packed: PackedProfile, snapshot: TraceFile) -> Profile:
         step_numbers=_integers(packed.step_numbers),
         whole_file=packed.whole_file,
         completions=_integers(packed.completions),
+        draining_ns=packed.draining_ns,
         host_ns=_integers(packed.host_ns),
         state_names=tuple(packed.state_names),
         state_ns=_integers(packed.state_ns).reshape(len(packed.state_ns), -1)

@@ -19,7 +19,7 @@ class Analysis:
         scale: the common denominator.
         side: the files, ranks and steps of the set.
         period: the step time. states: name → time; they sum to it.
-        foreign: GPU time launched outside the used steps.
+        foreign: GPU time launched outside the used steps. draining: per run, see `StepTime`.
         work: Σ durations of GPU events, without a GPU of the self time of operators. busy: union of GPU events per GPU,
             summed.
         unattributed: the part of `work` that a health note keeps out of the views.
@@ -36,6 +36,7 @@ class Analysis:
     period: int
     states: tuple[Share, ...]
     foreign: int
+    draining: int
     work: int
     busy: int
     unattributed: int

@@ -40,6 +40,7 @@ def analyze_set(traces: TraceSet) -> Analysis:
         period=step_factor * steps.period,
         states=tuple(Share(name, step_factor * ns) for name, ns in steps.states.items()),
         foreign=step_factor * steps.foreign,
+        draining=step_factor * steps.draining,
         work=sum(m.ns for m in members) + unattributed,
         busy=scale // kernels.denominator * kernels.busy,
         unattributed=unattributed,

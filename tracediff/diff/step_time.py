@@ -44,6 +44,8 @@ class StepTime:
         control, test: the periods.
         states: all states of either side, in order of precedence.
         foreign_control, foreign_test: part of the GPU states held only by events launched in no used step.
+        draining: of control and test, per run: how long the GPU ran earlier work before the first used steps; in no
+            period.
     """
 
     control: int
@@ -51,6 +53,7 @@ class StepTime:
     states: tuple[State, ...]
     foreign_control: int
     foreign_test: int
+    draining: tuple[int, int]
 
     @property
     def delta(self) -> int:
@@ -88,7 +91,8 @@ def compare_step_time(control: StepAverage, test: StepAverage, scale: int, noise
                 interval=tested.interval(k),
             )
         )
-    return StepTime(c * control.period, t * test.period, tuple(states), c * control.foreign, t * test.foreign)
+    draining = c * control.draining, t * test.draining
+    return StepTime(c * control.period, t * test.period, tuple(states), c * control.foreign, t * test.foreign, draining)
 
 
 def _medians(average: StepAverage, state: str) -> list[float]:

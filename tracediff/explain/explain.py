@@ -22,7 +22,7 @@ from tracediff.explain.lines import Line, lines_of
 from tracediff.explain.reasons import Work, largest_parts, of_single, reasons_of
 from tracediff.explain.singles import name_singles
 from tracediff.explain.tree import SINGLE, Node, build
-from tracediff.explain.wording import label_of, what_happened
+from tracediff.explain.wording import OTHERS, UNRECORDED, label_of, what_happened
 
 ARROW = " → "
 """In labels that name the kernels of both sides."""
@@ -87,7 +87,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         test_us=float(node.total[1]) / 1000,
         delta_us=node.work / 1000,
         effect=node.main_effect[0],
-        what=what_happened(line, amount, stays=_stays(node, leaves)),
+        what=what_happened(line, amount, elsewhere=_elsewhere(node, leaves)),
         amount=amount,
         reasons=tuple(reasons),
         significance=significance,
@@ -96,15 +96,18 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
 
 
-def _stays(node: Node, leaves: Leaves) -> bool:
-    """Whether the side that has none of ``node`` has work of that name elsewhere."""
+def _elsewhere(node: Node, leaves: Leaves) -> str:
+    """What the side that has none of ``node`` has instead: UNRECORDED where it has nothing of its kinds, OTHERS where
+    it has work of that name elsewhere, else nothing.
+    """
     if node.total.all():
-        return False
-    inside = set(node.leaves)
-    side = int(node.total[1] == 0)
-    return any(
-        leaves.total[side, i] > 0 and i not in inside for i, chain in enumerate(leaves.chains) if node.label in chain
-    )
+        return ""
+    inside, side = set(node.leaves), int(node.total[1] == 0)
+    kinds = {leaves.kinds[i] for i in inside}
+    there = [i for i in np.flatnonzero(leaves.total[side]).tolist() if i not in inside]
+    if kinds <= {"op", "call"} and not any(leaves.kinds[i] in kinds for i in there):
+        return UNRECORDED
+    return OTHERS if any(node.label in leaves.chains[i] for i in there) else ""
 
 
 def amount_of(node: Node, leaves: Leaves) -> Amount | None:

@@ -95,8 +95,11 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         for unit, weight in zip(units, weights, strict=True):
             by_unit[unit] += float(weight)
         unit = max(by_unit, key=lambda u: by_unit[u])
-        known_part = f"{percent(part)} of the {WORDS[label]} has a known amount"
-        text = f"the work differs: {times(exp(median))} × the {unit} (median; {known_part})"
+        much, of = f"{times(exp(median))} × the {unit}", f"{percent(part)} of the {WORDS[label]}"
+        if part >= MOSTLY:
+            text = f"the work differs: {much} (median; {of} has a known amount)"
+        else:
+            text = f"the work differs: {of} does {much} (median), how much the rest does is unknown"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 

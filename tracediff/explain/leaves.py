@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ Chain = tuple[Step, ...]
 
 GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 """First labels: GPU events; the host; operators of sides without a GPU; work, where only one side has a GPU."""
+NUMBER = re.compile(r"\d+")
+"""In annotations: of an iteration, a request or a file, which differ between runs."""
 SINGLES = "single events"
 UNPAIRED = "without a partner"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""
@@ -209,6 +212,8 @@ class _Labels:
             return HOST, NOT_RECORDED
         if key.kind == "python":
             return HOST, PYTHON, display_name(key.name) if key.name else NOT_RECORDED
+        if key.kind == "annotated":
+            return HOST, PYTHON, f"{NUMBER.sub('#', key.name)} (annotation)"
         if key.kind == "sync":
             return HOST, WAITING, call, f"{call} in {inside}" if inside else call
         if self.mixed and key.kind == "op" and key.op:

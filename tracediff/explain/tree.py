@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracediff.explain.effects import EFFECTS, Floats, split
-from tracediff.explain.leaves import QUEUE, Leaves, Step
+from tracediff.explain.leaves import PYTHON, QUEUE, Leaves, Step
 from tracediff.explain.small import added_up
 
 ROOT = "step"
@@ -122,7 +122,7 @@ def _finish(node: Node) -> None:
         return
     for child in node.children.values():
         _finish(child)
-    if node.depth > 1 and node.label != QUEUE:  # what begins later replaces nothing
+    if node.depth > 1 and node.label not in (QUEUE, PYTHON):  # what begins later, or another function, replaces nothing
         _replace(node)
     for child in node.children.values():
         node.take(child)

@@ -37,10 +37,10 @@ def label_of(line: Line) -> str:
         return {
             NOT_RECORDED: "host code that was not recorded",
             OPERATORS: "operators on the host",
-            PYTHON: "host code between operators",
+            PYTHON: CODE,
         }.get(label, label)
     if trail[1] == PYTHON:
-        return label.replace(NOT_RECORDED, "Python that was not recorded")
+        return {NOT_RECORDED: CODE, f"rest of {PYTHON}": f"rest of the {CODE}"}.get(label, label)
     if trail[1] == OPERATORS:
         has_place = len(trail) > 2 and trail[2] not in label and not label.startswith("rest of ")
         return f"{label} in {trail[2]} on the host" if has_place else f"{label} on the host"
@@ -65,9 +65,9 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     return f"{trail[1]}: {label}"
 
 
-def what_happened(line: Line, amount: Amount | None, *, stays: bool) -> str:
-    """What of its amount or time changed, in a few words; empty where its time says all. ``stays``: the side that has
-    none of it has other work of that name.
+def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
+    """What of its amount or time changed, in a few words; empty where its time says all. ``elsewhere``: what the side
+    that has none of it has instead: OTHERS, UNRECORDED or nothing.
     """
     node = line.node
     control, test = node.total
@@ -79,7 +79,7 @@ def what_happened(line: Line, amount: Amount | None, *, stays: bool) -> str:
     if not node.total.all():
         if node.count.all() or QUEUE in (*line.trail, node.label):  # who waits on one side only does no other work
             return ""
-        return ("added" if test > control else "removed") + (" here, others stay" if stays else "")
+        return elsewhere if elsewhere == UNRECORDED else ("added" if test > control else "removed") + elsewhere
     if MIXED in line.trail:  # events of a GPU against operators
         return UNKNOWN
     if effect == "presence" and share >= TOLD and (node.count[1] - node.count[0]) * (test - control) > 0:
@@ -99,6 +99,8 @@ def what_happened(line: Line, amount: Amount | None, *, stays: bool) -> str:
 
 
 UNKNOWN = "amount of work unknown"
+CODE = "host code between operators"
+UNRECORDED, OTHERS = "not recorded on the other side", " here, others stay"
 
 
 def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:

@@ -83,7 +83,18 @@ def is_tested(comparison: Comparison) -> bool:
 
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
-    return [text for text in (same_gpu_work(comparison), other_step_time(comparison)) if text]
+    return [text for text in (draining(comparison), same_gpu_work(comparison), other_step_time(comparison)) if text]
+
+
+def draining(comparison: Comparison) -> str | None:
+    """What the GPU ran before the first steps, if that would have changed the step time that is stated."""
+    step, us = comparison.step_time, comparison.us
+    if all(
+        us(ns) < SAME_SENTENCE * us(period) for ns, period in zip(step.draining, (step.control, step.test), strict=True)
+    ):
+        return None
+    drained = change(*map(us, step.draining))
+    return f"plus {drained} before the first step, in which the GPU drains earlier work: not compared"
 
 
 def same_gpu_work(comparison: Comparison) -> str | None:

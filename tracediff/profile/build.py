@@ -91,6 +91,7 @@ def build_profile(
         step_numbers=steps.numbers,
         whole_file=steps.whole_file,
         completions=completions,
+        draining_ns=int(completions[0] - steps.start[0]),
         host_ns=steps.end - steps.start,
         state_names=account.names,
         state_ns=account.ns,

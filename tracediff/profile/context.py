@@ -52,7 +52,7 @@ def build_context(
         notes.add("no-steps", "no ProfilerStep in the file: the whole file counts as one step")
     gpu = gpu_events(trace, steps, notes)
     lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
-    completions = steps.completions(gpu.end, gpu.step)
+    completions = steps.completions(gpu.start, gpu.end, gpu.step)
     account = step_account(
         trace, steps, completions, gpu=gpu, ops=lanes["ops"], annotations=lanes["annotations"], families=families
     )

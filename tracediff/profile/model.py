@@ -304,7 +304,8 @@ class Profile:
         notes: health notes.
         step_numbers: int64[s], N of ProfilerStep#N.
         whole_file: the file has no steps, so all of it counts as one step.
-        completions: int64[s + 1], start of the first step and each step's completion.
+        completions: int64[s + 1], completion of what came before the first step, and of each step. draining_ns: how
+            long after the first step's start the former is: the GPU still runs what was launched before.
         host_ns: int64[s], host duration of each step.
         state_names, state_ns: int64[s, states], rows sum to the period.
         owned: int64[k, 4] (step, state, owner, ns) of the GPU states; see StepAccount.
@@ -326,6 +327,7 @@ class Profile:
     step_numbers: Int64
     whole_file: bool
     completions: Int64
+    draining_ns: int
     host_ns: Int64
     state_names: tuple[str, ...]
     state_ns: Int64

@@ -143,6 +143,13 @@ class ForeignGpuTime(Struct):
     test: Microseconds
 
 
+class Draining(Struct):
+    """GPU time before the first used steps of a run, µs."""
+
+    control: Microseconds
+    test: Microseconds
+
+
 class StepTime(Struct):
     """The step account: where the time of a step goes."""
 
@@ -153,6 +160,10 @@ class StepTime(Struct):
     foreign_gpu_us: Annotated[
         ForeignGpuTime,
         Meta(description="part of the GPU states in which all work was launched outside the used steps"),
+    ]
+    draining_us: Annotated[
+        Draining,
+        Meta(description="how long the GPU ran earlier work before the first used step, per run; in no period"),
     ]
     residual_us: Annotated[float, Meta(description="part of the change that the states do not explain: 0")]
 

@@ -106,6 +106,7 @@ def _step_time(comparison: Comparison) -> json_types.StepTime:
         delta_us=us(step.delta),
         states=[_state(comparison, s) for s in step.states],
         foreign_gpu_us=json_types.ForeignGpuTime(us(step.foreign_control), us(step.foreign_test)),
+        draining_us=json_types.Draining(*map(us, step.draining)),
         residual_us=us(step.residual),
     )
 

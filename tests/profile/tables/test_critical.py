@@ -271,6 +271,8 @@ def test_kernels_that_overlap_by_a_tick_of_the_clock_still_follow_each_other(tmp
 def test_before_a_kernel_without_launch_nothing_is_known(tmp_path):
     events = [
         step(1, 0, 100),
+        kernel("first", 1, 0, 2),
+        call("cudaLaunchKernel", 0, 1, 2),
         *launch("mine", 20, 10, 1, 60, 50),
         kernel("spilled", 5, 20),
         kernel("spilled_too", 30, 30),

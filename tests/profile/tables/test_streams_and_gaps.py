@@ -152,7 +152,7 @@ def swept(path):
 
     for d in devices:
         mine = [(e, launch_call) for e, launch_call in gpu if e["args"]["device"] == d]
-        completion = steps[0][1]
+        completion = reference.drained(steps, gpu)
         for s, period in enumerate(periods):
             was_idle = False
             for t in range(completion, completion + period, 1000):

@@ -155,22 +155,26 @@ def _module(item: Item) -> Hashable:
 
 def _with_rest_of_calls(matches: list[Match], left: Leftover) -> list[Match]:
     """``matches`` where each group of one family has the rest of what its operator calls launched: a kernel that came
-    with another, as the quantiser of an attention kernel does, is part of the replacement.
+    with another, as the quantiser of an attention kernel does, is part of the replacement. What takes longer than the
+    other is not: a convolution does not come with the memset before it.
     """
-    by_call: tuple[dict[int, set[int]], ...] = (defaultdict(set), defaultdict(set))
+    by_call: tuple[dict[int, Counter[int]], ...] = (defaultdict(Counter), defaultdict(Counter))
     for place, (level, *sides, _) in enumerate(matches):
         if level == "family":
             for found, items in zip(by_call, sides, strict=True):
                 for item in items:
                     if item.op is not None:
-                        found[item.node].add(place)
+                        found[item.node][place] += item.ns
     wider = [(level, list(control), list(test), shared) for level, control, test, shared in matches]
     for side, items in enumerate((left.control, left.test)):
+        rest_of: dict[int, list[Item]] = defaultdict(list)
         for item in items:
-            places = by_call[side].get(item.node, ())
-            if len(places) == 1:
-                (place,) = places
-                (wider[place][1], wider[place][2])[side].append(item)
+            if item.node in by_call[side]:
+                rest_of[item.node].append(item)
+        for node, rest in rest_of.items():
+            (place, ns), *others = by_call[side][node].items()
+            if not others and sum(item.ns for item in rest) <= ns:
+                (wider[place][1], wider[place][2])[side].extend(rest)
     left.take(wider)
     return wider
 

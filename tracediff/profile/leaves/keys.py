@@ -20,8 +20,8 @@ from tracediff.profile.placement.python_callers import outside_torch
 from tracediff.profile.work import KEY, WorkKeys
 from tracediff.runtimes import is_synchronising, may_wait, reads_number
 
-KINDS = ("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown", "between")
-GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN, BETWEEN = range(len(KINDS))
+KINDS = ("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown", "between", "annotated")
+GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN, BETWEEN, ANNOTATED = range(len(KINDS))
 COLUMNS = ("kind", *KEY, "op", "root")
 
 LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
@@ -136,8 +136,18 @@ class Sources:
                 out[column][here] = values
         return out
 
+    @property
+    def _annotations(self) -> Int64:
+        """Rows of the annotations but those of steps."""
+        trace, steps = self.context.trace, self.context.steps
+        rows = self.context.lanes["annotations"].rows
+        step = np.minimum(np.searchsorted(steps.start, trace.ts[rows]), len(steps) - 1)
+        is_step = (trace.ts[rows] == steps.start[step]) & (trace.ts[rows] + trace.dur[rows] == steps.end[step])
+        annotated: Int64 = rows[~is_step]
+        return annotated
+
     def _of_others(self, sources: Int64) -> dict[str, Int64]:
-        """The columns of queues, scopes and time of which nothing is known; all else is Python."""
+        """The columns of queues, scopes, annotations and time of which nothing is known; all else is Python."""
         context, trace = self.context, self.context.trace
         kind, name = np.full(len(sources), PYTHON), np.full(len(sources), -1, np.int64)
         rows = np.flatnonzero(sources <= self.nothing)
@@ -147,6 +157,8 @@ class Sources:
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
+        noted = np.flatnonzero(np.isin(sources, self._annotations))
+        kind[noted], name[noted] = ANNOTATED, trace.name[sources[noted]]
         before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
         if len(before):
             is_gap, event = np.divmod(sources[before] - self.queue, len(context.gpu.rows))

@@ -55,15 +55,22 @@ class Steps:
         position = np.searchsorted(self.own_start, times, side="right") - 1
         return np.where((position >= 0) & (times < self.end[np.maximum(position, 0)]), position, NO_STEP)
 
-    def completions(self, gpu_end: Int64, gpu_step: Int64) -> Int64:
-        """int64[s + 1]: the start of the first step, then completion(s) of each (ns).
+    def completions(self, gpu_start: Int64, gpu_end: Int64, gpu_step: Int64) -> Int64:
+        """int64[s + 1]: completion of what came before the first step, then completion(s) of each (ns).
 
-        completion(s) = max(host end of s, end of every GPU event launched in s, completion(s − 1)).
+        completion(s) = max(host end of s, end of every GPU event launched in s, completion(s − 1)). What came before
+        completes when the first step starts on the host and the GPU has drained what it ran before that step's events.
         """
         completion = self.end.copy()
         launched = gpu_step >= 0
         np.maximum.at(completion, gpu_step[launched], gpu_end[launched])
-        return np.maximum.accumulate(np.concatenate((self.start[:1], completion)))
+        before = self.start[:1].copy()
+        own = gpu_start[gpu_step == 0]
+        if not self.whole_file and len(own):
+            first = own.min()
+            earlier = gpu_end[(gpu_step < 0) & (gpu_start < first)]
+            before = np.maximum(before, np.minimum(earlier.max(initial=before[0]), first))
+        return np.maximum.accumulate(np.concatenate((before, completion)))
 
 
 def find_steps(trace: Trace, marker: str | None, notes: Notes) -> Steps:

@@ -39,6 +39,10 @@ class StepTime(Struct):
         float,
         Meta(description="part of the GPU states in which all work was launched outside the used steps, µs per step"),
     ]
+    draining_us: Annotated[
+        float,
+        Meta(description="how long the GPU ran earlier work before the first used step, µs per run; in no period"),
+    ]
     residual_us: Annotated[float, Meta(description="part of the step that the states do not explain: 0")]
 
 

@@ -47,6 +47,7 @@ def _step_time(analysis: Analysis) -> json_types.StepTime:
         us=us(analysis.period),
         states=[json_types.StateTime(s.name, us(s.ns)) for s in analysis.states],
         foreign_gpu_us=us(analysis.foreign),
+        draining_us=us(analysis.draining),
         residual_us=us(analysis.period - sum(s.ns for s in analysis.states)),
     )
 
