@@ -19,13 +19,13 @@ from tracediff.report.page.html import palettes, resource
 from tracediff_dashboards import components, failures, layout
 from tracediff_dashboards.callbacks import CHOSEN_FROM, register, register_in_browser
 from tracediff_dashboards.comparisons import Comparisons
-from tracediff_dashboards.details import details
+from tracediff_dashboards.details import details, spans
 from tracediff_dashboards.filters import View, view_of
 from tracediff_dashboards.loading import Load, Loader
 from tracediff_dashboards.merged_step import merged_step
 from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.pages import draw, flame, page_at, timeline
-from tracediff_dashboards.rows import find_row
+from tracediff_dashboards.rows import TableRow, find_row
 from tracediff_dashboards.security import protect
 from tracediff_dashboards.sets import Sets, is_choosable
 from tracediff_dashboards.step_inspector import StepInspector, has_range, is_kept, window_of
@@ -152,7 +152,7 @@ class Dashboard:
         filters = view.filters
         current_options = [
             [{"label": str(v), "value": v} for v in selected if is_choosable(str(v))]
-            for selected in (filters.phases, filters.families, filters.modules, filters.ranks)
+            for selected in (filters.phases, filters.families, filters.modules, filters.ranks, filters.test_ranks)
         ]
         if which is None:
             return components.alert("This page does not exist; choose one above."), current_options, False
@@ -178,7 +178,7 @@ class Dashboard:
             return components.error_alert(error), current_options, False
         options = layout.filter_options(found[0], self.comparisons.ranks(view), view)
         page = draw(which, PageContext(part, found[0], found[1], view, theme))
-        return page, [options[key] for key in ("phase", "family", "module", "rank")], False
+        return page, [options[key] for key in CHOSEN_FROM[2:]], False
 
     def poll(self, intervals: int | None, again: int | None, search: str | None, ready: int) -> list[Any]:  # noqa: ARG002  # ctx contains what has changed
         """Show the progress of the load; when it has ended, redraw the page."""
@@ -202,19 +202,27 @@ class Dashboard:
 
     def show_details(self, selected: Any, search: str | None, theme: str | None) -> Any:
         """The panel of the selected row."""
-        view, key = view_of(search), row_of(selected)
-        if not key or not (view.control and view.test):
-            return no_update
         try:
-            found, part = self.comparisons.whole(view), self.comparisons.part(view)
+            context, row = self._row(row_of(selected), search, theme)
         except TracediffError as error:
             return components.error_alert(error)
-        if isinstance(found, Load) or isinstance(part, Load):
-            return no_update
-        row = find_row(part, view.tab, key)
-        return (
-            details(PageContext(part, found[0], found[1], view, _known(theme)), row) if row is not None else no_update
-        )
+        return details(context, row) if context is not None and row is not None else no_update
+
+    def show_spans(self, key: str | None, search: str | None, theme: str | None) -> Any:
+        """When the work of the selected row runs."""
+        try:
+            context, row = self._row(key, search, theme)
+            return spans(context, row, self.step_inspector) if context is not None and row is not None else no_update
+        except TracediffError as error:
+            return components.error_alert(error)
+
+    def _row(
+        self, key: str | None, search: str | None, theme: str | None
+    ) -> tuple[PageContext | None, TableRow | None]:
+        """(what is shown, the row with a key); None while the sets are being read, and if there is no such row."""
+        view = view_of(search)
+        context = self._context(view, theme) if key else None
+        return context, find_row(context.comparison, view.tab, str(key)) if context is not None else None
 
     def show_zoomed(self, state: Any, search: str | None, theme: str | None) -> list[Any]:
         """The panel of the box that the flame graph is zoomed to, and whether it is hidden."""
@@ -222,13 +230,17 @@ class Dashboard:
         if not isinstance(node, dict):
             return [[], True]
         view = changed(view_of(search), {"flame-view"}, {"flame-view": state})
+        context = self._context(view, theme)
+        panel = flame.zoomed(context, str(node.get("kind")), str(node.get("name"))) if context is not None else []
+        return [panel, not panel]
+
+    def _context(self, view: View, theme: str | None) -> PageContext | None:
+        """What a view shows, None while its sets are being read."""
         found = self._compared(view)
         part = self.comparisons.part(view) if found is not None else None
         if found is None or part is None or isinstance(part, Load):
-            return [[], True]
-        context = PageContext(part, found[0], found[1], view, _known(theme))
-        panel = flame.zoomed(context, str(node.get("kind")), str(node.get("name")))
-        return [panel, not panel]
+            return None
+        return PageContext(part, found[0], found[1], view, _known(theme))
 
     def _compared(self, view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]] | None:
         """The comparison of a view and its sets, None while they are being read."""

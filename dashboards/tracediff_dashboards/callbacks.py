@@ -11,7 +11,7 @@ from tracediff_dashboards.url_state import CONTROLS
 if TYPE_CHECKING:
     from tracediff_dashboards.app import Dashboard
 
-CHOSEN_FROM = ("control", "test", "phase", "family", "module", "rank")
+CHOSEN_FROM = ("control", "test", "phase", "family", "module", "rank", "test-rank")
 """Controls whose options depend on the sets."""
 
 
@@ -58,6 +58,9 @@ def register(app: Dash, dashboard: Dashboard) -> None:
         [State("url", "search"), State("theme", "data")],
         prevent_initial_call=True,
     )(dashboard.show_details)
+    app.callback(
+        Output("spans", "children"), Input("spans-of", "data"), [State("url", "search"), State("theme", "data")]
+    )(dashboard.show_spans)
     app.callback(
         [Output("flame-row", "children"), Output("flame-row", "hidden")],
         Input("flame-view", "data"),

@@ -10,6 +10,7 @@ from operator import attrgetter
 from cachetools import LRUCache, cachedmethod
 
 from tracediff.aggregate.assemble import narrowed
+from tracediff.aggregate.number_ranges import ranges
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.subset import only
@@ -52,10 +53,10 @@ class Comparisons:
         pair = self.loader.pair(view.control, view.test)
         return pair if isinstance(pair, Load) else self._compared(view, pair)
 
-    def ranks(self, view: View) -> list[int]:
-        """All ranks that both sets of the view have; empty if the sets are not loaded."""
+    def ranks(self, view: View) -> tuple[Sequence[int], Sequence[int]]:
+        """The ranks of both sets of the view; none if the sets are not loaded."""
         pair = self.loader.pair(view.control, view.test)
-        return [] if isinstance(pair, Load) else sorted(set(pair[0].ranks) & set(pair[1].ranks))
+        return ((), ()) if isinstance(pair, Load) else (pair[0].ranks, pair[1].ranks)
 
     def part(self, view: View) -> Comparison | Load:
         """The comparison of the work that the filters select; or the load in progress.
@@ -71,11 +72,15 @@ class Comparisons:
     )
     def _compared(self, view: View, pair: tuple[TraceSet, TraceSet]) -> tuple[Comparison, tuple[TraceSet, TraceSet]]:
         sets, filters = _with_distinct_labels(pair, (view.control, view.test)), view.filters
-        if filters.steps or filters.ranks:
+        if filters.steps or filters.ranks or filters.test_ranks:
+            ranks = filters.ranks, filters.test_ranks or filters.ranks
             control, test = (
-                narrowed(traces, filters.selection or traces.selection, frozenset(filters.ranks) or None)
-                for traces in sets
+                narrowed(traces, filters.selection or traces.selection, frozenset(of) or None)
+                for traces, of in zip(sets, ranks, strict=True)
             )
+            sets = control, test
+        if filters.test_ranks:
+            control, test = (replace(traces, label=f"{traces.label} rank {ranges(traces.ranks)}") for traces in sets)
             sets = control, test
         return compare_sets(*sets, view.forced or self.force, self.judging), sets
 
@@ -95,7 +100,7 @@ def _with_distinct_labels(pair: tuple[TraceSet, TraceSet], names: Sequence[str])
 
 
 def _pair_key(view: View) -> Hashable:
-    return view.control, view.test, view.filters.steps, view.filters.ranks, view.forced
+    return view.control, view.test, view.filters.steps, view.filters.ranks, view.filters.test_ranks, view.forced
 
 
 def _part_key(view: View) -> Hashable:

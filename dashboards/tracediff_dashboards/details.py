@@ -9,6 +9,7 @@ from typing import Any
 from dash import dcc, html
 
 from tracediff.aggregate.samples import per_step, work_per_step
+from tracediff.charts.name_spans import name_spans
 from tracediff.charts.name_steps import name_steps
 from tracediff.diff.call_stacks import Place, places, places_of
 from tracediff.diff.groups import Group, Member
@@ -24,10 +25,13 @@ from tracediff_dashboards import components
 from tracediff_dashboards.flame_view import LONGEST, FlameView
 from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.rows import SUMS, TableRow
+from tracediff_dashboards.step_inspector import StepInspector
 
 MOST_GROUPS = 6
 MOST_MEMBERS = 12
 MOST_CALL_SITES = 12
+SPANS_PX = 290
+"""Height of the chart of spans, which comes later."""
 MATCHED = (*GPU_WORK, "cpu_op")
 """Categories of work that is matched and is part of the call tree."""
 NO_CALL_SITES = (
@@ -37,7 +41,38 @@ NO_CALL_SITES = (
 
 
 def details(context: PageContext, row: TableRow) -> list[Any]:
-    """The components of the panel next to the table."""
+    """The components of the panel next to the table; `spans` fills when it runs, for which events are read."""
+    title, *body = _details(context, row)
+    return [
+        title,
+        html.H3("When it runs"),
+        dcc.Store(id="spans-of", data=row.key),
+        html.Div(id="spans", style={"minHeight": f"{SPANS_PX}px"}),
+        *body,
+    ]
+
+
+def spans(context: PageContext, row: TableRow, inspector: StepInspector) -> list[Any]:
+    """When the work of a row ran, in the step of each side that the timeline shows.
+
+    Raises:
+        TracediffError: the events can no longer be read.
+    """
+    whole, item, at = context.whole, row.item, (context.view.at_control, context.view.at_test)
+    sides = list(zip(context.sets, at, (whole.control.typical, whole.test.typical), strict=True))
+    if isinstance(item, Op):
+        name = item.category, table_name(item.raw_name)
+        shown = [inspector.spans_named(*side, *name) for side in sides]
+    else:
+        keys = [{piece.work.key for piece in items} for items in _items(context, item)]
+        shown = [inspector.spans(*side, work, tree) for side, work, tree in zip(sides, keys, whole.trees, strict=True)]
+    if shown == [None, None]:
+        return [html.P("A snapshot has no events: compare the traces to see them here.", className="missing")]
+    link = dcc.Link("Both steps with all their events", href=f"/timeline{context.view.query()}")
+    return [components.figure(name_spans((shown[0], shown[1]), theme=context.theme), "spans"), html.P(link)]
+
+
+def _details(context: PageContext, row: TableRow) -> list[Any]:
     item = row.item
     if isinstance(item, Op):
         return _op(context, item)
@@ -176,9 +211,17 @@ def _sum(context: PageContext, total: Sum) -> list[Any]:
         if spans
         else []
     )
-    items = [[item for g in groups for item in g.items[side] if view(item) == total.name] for side in (0, 1)]
+    items = _items(context, total)
     matched = [html.H3(f"Matched in {plural(len(groups), 'group')}"), *whole, *_first_groups(context, groups)]
     return [html.H2(components.name(total.name)), _facts(facts), *matched, *_steps(context, items)]
+
+
+def _items(context: PageContext, item: Group | Sum) -> Sequence[Sequence[Item]]:
+    """The work of a row on both sides."""
+    if isinstance(item, Group):
+        return item.items
+    view, groups = SUMS[context.view.tab], context.comparison.work.groups
+    return [[piece for g in groups for piece in g.items[side] if view(piece) == item.name] for side in (0, 1)]
 
 
 def _first_groups(context: PageContext, groups: Sequence[Group]) -> list[Any]:

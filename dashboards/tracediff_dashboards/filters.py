@@ -13,7 +13,7 @@ from tracediff_dashboards.flame_view import FlameView, flame_view
 
 LONGEST = 8000
 """Maximum length of the query of a URL, in characters."""
-TABS = ("ops", "kernels", "scopes", "modules", "families", "groups")
+TABS = ("groups", "ops", "kernels", "scopes", "modules", "families")
 Window = tuple[int, int]
 LATEST = 1 << 60
 """Upper bound of the time within a step, in ns."""
@@ -25,7 +25,8 @@ class Filters:
 
     Attributes:
         device: gpu or cpu, None for both. phases, families, modules: those of the work to show, empty for all.
-        steps: ``A..B``, empty for the default steps. ranks: ranks to use, empty for all.
+        steps: ``A..B``, empty for the default steps. ranks: ranks to use, empty for all; test_ranks: those of the test,
+            empty for the same.
     """
 
     device: str | None = None
@@ -35,6 +36,7 @@ class Filters:
     modules: tuple[str, ...] = ()
     steps: str = ""
     ranks: tuple[int, ...] = ()
+    test_ranks: tuple[int, ...] = ()
 
     @property
     def part(self) -> Part:
@@ -95,6 +97,7 @@ class View:
             "module": filters.modules,
             "steps": filters.steps,
             "rank": filters.ranks,
+            "test_rank": filters.test_ranks,
             "forced": "1" if self.forced else "",
             "tab": self.tab if self.tab != TABS[0] else "",
             "row": self.row,
@@ -119,7 +122,6 @@ def view_of(search: str | None) -> View:
         return View()
     device = _first(found, "device")
     phases, families, modules = (tuple(dict.fromkeys(found.get(key, ()))) for key in ("phase", "family", "module"))
-    ranks = {int(rank) for rank in found.get("rank", ()) if rank.isascii() and rank.isdigit() and len(rank) < 10}
     steps = _first(found, "steps").strip()
     filters = Filters(
         device if device in ("gpu", "cpu") else None,
@@ -127,7 +129,8 @@ def view_of(search: str | None) -> View:
         families=families,
         modules=modules,
         steps=steps,
-        ranks=tuple(sorted(ranks)),
+        ranks=_ranks(found.get("rank", ())),
+        test_ranks=_ranks(found.get("test_rank", ())),
     )
     tab = _first(found, "tab")
     return View(
@@ -145,6 +148,10 @@ def view_of(search: str | None) -> View:
         window=_window(_first(found, "window")),
         table=parse_layout(found.get("sort", ()), found.get("show", ()), found.get("pin", ()), _first(found, "where")),
     )
+
+
+def _ranks(texts: Sequence[str]) -> tuple[int, ...]:
+    return tuple(sorted({int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 10}))
 
 
 def _first(found: Mapping[str, Sequence[str]], key: str) -> str:

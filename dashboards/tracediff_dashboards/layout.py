@@ -102,6 +102,7 @@ def _filters() -> Any:
             _labelled("module", "module", multi=True),
             html.Div([html.Label("steps", htmlFor="steps"), steps], className="field small"),
             _labelled("rank", "rank", multi=True),
+            _labelled("test-rank", "rank of test", multi=True, placeholder="the same"),
             html.Button("Clear", id="clear", type="button", title="Clear all filters"),
             html.P(UNFILTERED, id="unfiltered", className="facts", hidden=True),
         ],
@@ -112,9 +113,8 @@ def _filters() -> Any:
 
 def _labelled(key: str, label: str, **options: Any) -> Any:
     """A dropdown with its label."""
-    choice = dcc.Dropdown(
-        id=key, maxHeight=LIST_PX, placeholder="all" if options.get("clearable", True) else "choose a set", **options
-    )
+    options.setdefault("placeholder", "all" if options.get("clearable", True) else "choose a set")
+    choice = dcc.Dropdown(id=key, maxHeight=LIST_PX, **options)
     return html.Div([html.Label(label, htmlFor=key), choice], className="field")
 
 
@@ -141,8 +141,10 @@ def _set_label(name: str) -> str:
     return "(the whole folder)" if name == "." else name[:200]
 
 
-def filter_options(whole: Comparison, ranks: Sequence[int], view: View) -> dict[str, list[dict[str, str | int]]]:
-    """Filter → its options: the values that occur in the comparison, ``ranks``, and those that the URL names."""
+def filter_options(
+    whole: Comparison, ranks: tuple[Sequence[int], Sequence[int]], view: View
+) -> dict[str, list[dict[str, str | int]]]:
+    """Filter → its options: the values that occur in the comparison, ``ranks`` of the sides, and what the URL names."""
     members = [m for g in whole.work.groups for side in g.sides for m in side]
     modules = {m.module for m in members if m.module}
     parent_modules = {
@@ -157,4 +159,5 @@ def filter_options(whole: Comparison, ranks: Sequence[int], view: View) -> dict[
     chosen: dict[str, list[dict[str, str | int]]] = {
         key: [{"label": v[:200], "value": v} for v in values if is_choosable(v)] for key, values in found.items()
     }
-    return {**chosen, "rank": [{"label": str(r), "value": r} for r in sorted({*ranks, *filters.ranks})]}
+    every = {"rank": {*ranks[0], *filters.ranks}, "test-rank": {*ranks[1], *filters.test_ranks}}
+    return {**chosen, **{key: [{"label": str(r), "value": r} for r in sorted(of)] for key, of in every.items()}}

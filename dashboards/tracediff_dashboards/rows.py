@@ -23,12 +23,12 @@ MOST = 10_000
 LONGEST = 300
 """Maximum length of a name in a cell, in characters."""
 TITLES = {
+    "groups": "Matched work",
     "ops": "Operators and calls",
     "kernels": "Kernels and copies",
     "scopes": "Annotations and Python",
     "modules": "Modules",
     "families": "Families",
-    "groups": "Matched groups",
 }
 
 

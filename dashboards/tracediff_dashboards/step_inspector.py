@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -13,13 +13,19 @@ from typing import Any
 import numpy as np
 from cachetools import LRUCache, cachedmethod
 
+from tracediff.aggregate.averages import weighted_files
+from tracediff.aggregate.call_tree import CallTree, Key, work_keys
 from tracediff.aggregate.representative_step import TypicalStep
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.charts.name_spans import StepSpans
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile
+from tracediff.ingest.times import Int64
 from tracediff.profile.analyses.launch_chain import Linked, follow
+from tracediff.profile.build import work_keys_of
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.families import Families
+from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model import Profile
 from tracediff.profile.timeline import build_timeline
 from tracediff_dashboards.events import Events
@@ -173,6 +179,70 @@ class StepInspector:
             place.profile.origin.file,
             replace(timeline, start=start, end=end, marks=marks, memory=memory),
         )
+
+    def spans(
+        self, traces: TraceSet, key: str, typical: TypicalStep | None, work: Set[Key], tree: CallTree
+    ) -> StepSpans | None:
+        """When ``work`` ran in the step that `step` shows; None for a set without events.
+
+        Args:
+            work: keys of GPU events or, without a GPU, of operators, in ``tree``.
+
+        Raises:
+            TracediffError: as for `step`.
+        """
+
+        def chosen(context: Context, place: Place) -> tuple[Int64, Int64]:
+            keys, gpu, ops = work_keys_of(context), context.gpu, context.lanes["ops"]
+            events, step = (gpu, gpu.step) if len(gpu.rows) else (ops, context.steps.positions_at(ops.start))
+            inside = np.flatnonzero(step == place.position)
+            nodes = next(
+                nodes
+                for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)
+                if profile is place.profile
+            )
+            found = work_keys(place.profile, nodes, list(keys.columns(inside).values()))
+            mine = inside[[k in work for k in found]] if len(inside) else inside
+            return events.start[mine], events.end[mine]
+
+        return self._spans(traces, key, typical, chosen)
+
+    def spans_named(
+        self, traces: TraceSet, key: str, typical: TypicalStep | None, category: str, name: str
+    ) -> StepSpans | None:
+        """When the events of a category that tables call ``name`` ran in the step that `step` shows.
+
+        Raises:
+            TracediffError: as for `step`.
+        """
+
+        def chosen(context: Context, place: Place) -> tuple[Int64, Int64]:
+            trace, gpu = context.trace, context.gpu
+            mine = (trace.dur >= 0) & trace.named(lambda raw: table_name(raw) == name)
+            mine &= np.array([c == category for c in trace.categories], bool)[trace.category]
+            rows = np.flatnonzero(mine)
+            step = context.steps.positions_at(trace.ts[rows])
+            on_gpu = np.isin(rows, gpu.rows)
+            step[on_gpu] = gpu.step[np.searchsorted(gpu.rows, rows[on_gpu])]
+            rows = rows[step == place.position]
+            return trace.ts[rows], trace.ts[rows] + trace.dur[rows]
+
+        return self._spans(traces, key, typical, chosen)
+
+    def _spans(
+        self,
+        traces: TraceSet,
+        key: str,
+        typical: TypicalStep | None,
+        chosen: Callable[[Context, Place], tuple[Int64, Int64]],
+    ) -> StepSpans | None:
+        if typical is None:
+            return None
+        place = _place(traces, key, typical)
+        context = self._read(traces, place.profile)
+        start, end = chosen(context, place)
+        zero = int(context.completions[place.position])
+        return StepSpans(f"step {place.step} of {place.run}, rank {place.rank}", place.period, start - zero, end - zero)
 
     def follow(self, traces: TraceSet, key: str, typical: TypicalStep | None, event: int) -> list[Linked]:
         """An event of the step, its launch and the calls around it.

@@ -10,7 +10,7 @@ from tracediff_dashboards.columns import PINNED, TableLayout, default_columns, s
 from tracediff_dashboards.filters import Filters, View, Window
 from tracediff_dashboards.flame_view import flame_view
 
-CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank")
+CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank", "test-rank")
 """Controls on every page."""
 OTHERS = (
     "flame-view",
@@ -41,6 +41,7 @@ def values_of(view: View) -> list[Any]:
         list(filters.modules),
         filters.steps,
         list(filters.ranks),
+        list(filters.test_ranks),
     ]
 
 
@@ -107,7 +108,7 @@ def _of_controls(view: View, values: Mapping[str, Any]) -> View:
     if not values.keys() >= set(CONTROLS):
         return view
     phases, families, modules = (tuple(map(str, values[key] or ())) for key in ("phase", "family", "module"))
-    ranks = tuple(sorted(int(rank) for rank in values["rank"] or ()))
+    ranks, test_ranks = (tuple(sorted(int(rank) for rank in values[key] or ())) for key in ("rank", "test-rank"))
     filters = Filters(
         values["device"] or None,
         phases=phases,
@@ -115,6 +116,7 @@ def _of_controls(view: View, values: Mapping[str, Any]) -> View:
         modules=modules,
         steps=str(values["steps"] or "").strip(),
         ranks=ranks,
+        test_ranks=test_ranks,
     )
     control, test = (str(values[key] or "") for key in ("control", "test"))
     return replace(

@@ -19,6 +19,7 @@ filters = st.builds(
     modules=lists,
     steps=st.sampled_from(["", "5", "5..10"]),
     ranks=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
+    test_ranks=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
 )
 columns = st.lists(st.sampled_from(list(HEADS)), max_size=4, unique=True).map(tuple)
 sorts = columns.map(lambda some: tuple(f"{column}:{ORDERS[len(column) % 2]}" for column in some))
@@ -103,6 +104,7 @@ def test_choices_change_what_they_say_and_no_more():
         "module": None,
         "steps": " 2..3 ",
         "rank": [3, 1],
+        "test-rank": None,
     }
     assert changed(view, {"steps"}, values).filters == Filters("gpu", families=("gemm",), steps="2..3", ranks=(1, 3))
     kept = {**values, "steps": "", "rank": []}

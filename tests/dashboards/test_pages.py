@@ -85,6 +85,15 @@ def test_steps_and_ranks_are_chosen_without_reading_again(tab, dashboard):
     assert not app.complaints
 
 
+def test_a_rank_of_each_side_is_chosen_in_the_page(tab):
+    app = tab().go("/?control=ranks&test=ranks&rank=1")
+    app.choose("test-rank", "0")
+    app.page.wait_for_selector("text=ranks rank 1")
+    assert "test_rank=0" in app.page.url
+    assert app.page.inner_text("h1") == "ranks rank 1 → ranks rank 0"
+    assert not app.complaints
+
+
 def test_one_rank_after_another_is_chosen(tab):
     app = tab().go("/health?control=ranks&test=ranks")
     app.choose("rank", "1")
@@ -94,7 +103,7 @@ def test_one_rank_after_another_is_chosen(tab):
 
 
 def test_a_row_shows_its_matches_steps_and_stack_and_its_link_restores_it(tab):
-    app = tab().go(f"/changes{PAIR}", ".ag-row")
+    app = tab().go(f"/changes{PAIR}&tab=ops", ".ag-row")
     app.page.click(".ag-row [col-id=name] >> text=aten::mm")
     app.page.wait_for_selector("#details h2")
     panel = app.page.inner_text("#details")
@@ -108,6 +117,8 @@ def test_a_row_shows_its_matches_steps_and_stack_and_its_link_restores_it(tab):
     ):
         assert text in panel
     app.page.wait_for_selector("#details .main-svg")
+    app.page.wait_for_selector("#spans .main-svg")
+    assert "in the control" in app.page.inner_text("#spans")  # when it runs on both sides, one click from the table
     app.page.wait_for_function("() => location.search.includes('row=')")
     other = tab().go(app.page.url.removeprefix(app.url), "#details h2")
     assert other.page.inner_text("#details h2") == "aten::mm"

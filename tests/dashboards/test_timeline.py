@@ -2,15 +2,23 @@
 
 import gzip
 import json
+import re
 import urllib.error
 import urllib.request
 
 import pytest
 from browser import faults, play_perfetto, taken
 from build_trace import document, write
+from dash import html
 from dashboard_runs import events
-from tracediff_dashboards.filters import view_of
+from tracediff_dashboards.comparisons import Comparisons
+from tracediff_dashboards.details import spans
+from tracediff_dashboards.filters import TABS, View, view_of
+from tracediff_dashboards.loading import Loader
 from tracediff_dashboards.merged_step import merged_step
+from tracediff_dashboards.page_context import PageContext
+from tracediff_dashboards.rows import table_rows
+from tracediff_dashboards.sets import Sets
 from tracediff_dashboards.step_inspector import StepInspector, is_used, places, window_of
 
 from tracediff.aggregate.assemble import narrowed
@@ -58,6 +66,37 @@ def test_without_a_choice_it_is_a_step_that_is_used(runs):
     assert is_used(control, kept)
     assert not is_used(narrow, kept)
     assert StepInspector().step(narrow, "", kept, None).timeline.step == other
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_spans_are_what_the_row_counts(runs, tab):
+    """Of every row, in the only used step: as many events as the row counts, and as much time."""
+    sets = [
+        narrowed(traces, Selection(first=3, last=3)) for traces in load_sets([str(runs / "base"), str(runs / "slower")])
+    ]
+    whole, inspector = compare_sets(*sets), StepInspector()
+    context = PageContext(whole, whole, tuple(sets), View(tab=tab), "light")
+    rows = table_rows(whole, tab)
+    assert rows
+    for row in rows:
+        figure = next(part for part in spans(context, row, inspector) if isinstance(part, html.Figure))
+        told = figure.children[0].children[0].children
+        counted = [row.cells.get(f"{side}_count") for side in ("control", "test")]
+        assert [int(n) for n in re.findall(r"([\d,]+) events?", told)] == counted
+
+
+def test_a_rank_of_each_side(runs):
+    """Rank 1 of one set against rank 0 of the same."""
+    loader = Loader(Sets(root=runs))
+    view = view_of("?control=ranks&test=ranks&rank=1&test_rank=0")
+    assert view_of(view.query()) == view
+    load = loader.pair(view.control, view.test)
+    load.finished.wait(60)
+    comparison, _ = Comparisons(loader).whole(view)
+    assert (comparison.control.ranks, comparison.test.ranks) == ((1,), (0,))
+    assert comparison.control.label.endswith("rank 1")
+    assert comparison.test.label.endswith("rank 0")
+    loader.close()
 
 
 @pytest.mark.slow

@@ -285,6 +285,13 @@ def test_a_node_whose_time_changed_against_what_it_accounts_for_is_no_line():
     assert sum(line.node.work for line in shown) + lines_of(root).rest == root.change
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_node_whose_time_is_the_same_but_for_rounding_is_no_line_in_either_direction(sign):
+    node = Node("host", 1, total=np.array([900e3, 900e3 + sign * 1e-10]), path=np.array([300e3, 240e3]))
+    node.effects = np.array([0.0, 0.0, 0.0, -60e3, 0.0])
+    assert not node.agrees
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_fused_are_fewer_operators_and_no_longer_fused_more(turned):
     samples = Path(__file__).parents[2] / "sample_traces" / "graph-breaks"

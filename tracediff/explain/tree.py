@@ -60,7 +60,8 @@ class Node:
         """Whether its own time changed in the direction of what it accounts for; its parts may differ in how much of
         them the step waits for. What is less than the resolution of traces, 1 ns, is no change.
         """
-        return abs(self.work) >= 1 and self.work * float(self.total[1] - self.total[0]) > 0
+        changed = float(self.total[1] - self.total[0])
+        return min(abs(self.work), abs(changed)) >= 1 and self.work * changed > 0
 
     @property
     def main_effect(self) -> tuple[str, float]:

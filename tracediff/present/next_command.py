@@ -5,25 +5,47 @@ from __future__ import annotations
 import shlex
 
 from tracediff.diff.comparison import Comparison
-from tracediff.explain.leaves import HOST
-from tracediff.profile.tables.critical import SCHEMA as CRITICAL
+from tracediff.explain.explanation import Cause
+from tracediff.explain.facts import NOT_STEADY
+from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
+from tracediff.explain.tree import SINGLE
+from tracediff.profile.tables import critical, launches, loading, synchronisations
+from tracediff.runtimes import call_role
+
+TABLES = {LOADING: loading, WAITING: synchronisations, QUEUE: launches}
+"""What of the host changed → the table that has its parts; of all else the critical path has."""
+AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
-    """``command``, which compared the sides, with what looks closer: of a change of the host the table critical, else
-    the work that changed most in its first line; None if nothing changed.
+    """``command``, which compared the sides, with what looks closer at its first line: the events of a name, a table of
+    the host, or the work that changed most; None if nothing changed.
     """
     found = comparison.explanation
     if found is None:
         return None
+    if any(fact.code == NOT_STEADY for fact in found.facts):
+        return AFTER_WARM_UP
+    explain = command.replace(" compare ", " explain ", 1)
     first = next(iter(found.causes), None)
-    chain = (*first.trail, first.label) if first else (HOST,)
     rows = [row for row in comparison.work_changes if row.delta]
-    if chain[0] == HOST or not rows:
-        return f"{command} --table {CRITICAL.name}" if first else None
+    if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not rows):
+        if name := _event(comparison, first):
+            return f"{explain} {shlex.quote(name)}{' --events' if first.node.note == SINGLE else ''}"
+        return f"{command} --table {TABLES.get(''.join((*first.trail, first.node.label)[1:2]), critical).SCHEMA.name}"
+    if not rows:
+        return None
     inside = {step for node in first.node.walk() for step in node.children if isinstance(step, int)} if first else ()
-    member = _member(comparison, tuple(inside) or rows[0].groups)
-    return f"{command.replace(' compare ', ' explain ', 1)} {shlex.quote(member)}"
+    return f"{explain} {shlex.quote(_member(comparison, tuple(inside) or rows[0].groups))}"
+
+
+def _event(comparison: Comparison, cause: Cause) -> str:
+    """What a line of one operator or call of the host, or of a single event, is called; empty for other lines."""
+    if cause.node.note != SINGLE and OPERATORS not in cause.trail:
+        return ""
+    name = cause.node.label.removeprefix("one ").removesuffix(" on the host").split(" in ")[0]
+    called = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
+    return max(called, key=lambda op: abs(op.delta)).name if called else ""
 
 
 def _member(comparison: Comparison, positions: tuple[int, ...]) -> str:

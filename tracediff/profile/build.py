@@ -15,7 +15,7 @@ from tracediff.ingest.trace import Trace
 from tracediff.profile.analyses.collective_ops import first_collectives
 from tracediff.profile.arrays.busy import busy_ns
 from tracediff.profile.arrays.factorize import grouped
-from tracediff.profile.context import build_context
+from tracediff.profile.context import Context, build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.leaves.table import leaf_table
 from tracediff.profile.model import CallTable, OpTable, Origin, PackedTimeline, Profile
@@ -28,7 +28,7 @@ from tracediff.profile.placement.steps import Steps
 from tracediff.profile.selection import Selection
 from tracediff.profile.tables import build_tables, copies
 from tracediff.profile.timeline import build_timeline
-from tracediff.profile.work import empty_work, host_work, kernel_work, operator_keys
+from tracediff.profile.work import WorkKeys, empty_work, host_work, kernel_work, operator_keys
 from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
 
 LAUNCHES = (ARGUMENT.correlation, ARGUMENT.device, ARGUMENT.stream, ARGUMENT.grid, ARGUMENT.block)
@@ -117,6 +117,16 @@ def build_profile(
     )
     shown = (selection or Selection()).typical(profile)
     return replace(profile, timeline=PackedTimeline.of(build_timeline(context, shown)))
+
+
+def work_keys_of(context: Context) -> WorkKeys:
+    """The keys of the GPU events of a file or, without any, of its operators; as in its profile."""
+    trace, gpu, ops, calls = context.trace, context.gpu, context.lanes["ops"], context.calls
+    if not len(gpu.rows):
+        return operator_keys(trace, ops, calls)
+    _, texts = _with_own_texts(trace, calls.table)
+    periods = np.diff(context.completions)
+    return kernel_work(trace, gpu, ops, calls, context.captured_node, periods, Notes(), len(texts))[1]
 
 
 def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
