@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.verdict import Judging
 
-VIEWS = ("family", "phase", "module", "op", "kernel", "cause")
+VIEWS = ("family", "phase", "module", "op", "kernel", "line", "cause")
 FILES = ("--html", "--json", "--markdown", "--images")
 """Options that write files."""
 SORTS = ("change", "slower", "faster", "control", "test", "count", "name")

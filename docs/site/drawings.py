@@ -72,8 +72,10 @@ def _lanes(context: Context) -> str:
     parts = []
     for start, end in pairwise((context.completions - low).tolist()):
         parts.append(_text((start + end) / 2 * scale, 12, f"period {_time(end - start)}", 'text-anchor="middle"'))
-    for edge in (context.completions - low).tolist():
-        parts.append(f'<path class="line" stroke-dasharray="3 3" d="M{edge * scale:.1f} 16V{height}"/>')
+    parts.extend(
+        f'<path class="line" stroke-dasharray="3 3" d="M{edge * scale:.1f} 16V{height}"/>'
+        for edge in (context.completions - low).tolist()
+    )
     for row, label in enumerate(shown.rows):
         parts.append(_text(1, 30 + row * ROW, label if row else "state of each instant", 'class="muted"'))
     marks, has_gpu = shown.marks, len(context.gpu.rows) > 0

@@ -27,6 +27,7 @@ def items(names, fused=()):
             family=family_of_kernel(name, None),
             phase="other",
             module=None,
+            line=None,
             fused=fused or ((name.partition("fused_")[2],) if "fused_" in name else ()),
             count=1,
             ns=1000 + k % 7,

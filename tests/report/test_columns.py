@@ -33,6 +33,7 @@ COLUMNS = {
         "family": {JSON, CSV, "family"},
         "module": {JSON, CSV, "module"},
         "phase": {JSON, CSV, "phase"},
+        "lines": {JSON, CSV, "lines"},
         "control": {JSON, "members"},  # in the CSV members are a table of their own
         "test": {JSON, "members"},
         "control_ops": {JSON, "call"},

@@ -35,6 +35,7 @@ class Call:
         shapes: input shapes as recorded, None where they are not. ordinal: among equal siblings.
         label: what it is paired by: the match name; of a module its class and ordinal among siblings of that class.
         types, strides: dtypes and strides of its inputs as recorded, None where they are not.
+        line: the code outside of torch that it runs for, ``model.py(12): forward``; None where unknown.
         count, total, self_ns: numerators per step of an operator: occurrences, duration, self time.
     """
 
@@ -47,6 +48,7 @@ class Call:
     label: str = ""
     types: str | None = None
     strides: str | None = None
+    line: str | None = None
     count: int = 0
     total: int = 0
     self_ns: int = 0
@@ -169,10 +171,19 @@ def _merge_nodes(tree: CallTree, known: dict[Key, int], alike_calls: Alike[CallT
     sums = np.zeros((3, len(table.parent)), np.int64)
     for total, column in zip(sums, (table.count, table.total_ns, table.self_ns), strict=True):
         np.add.at(total, table.node[rows], column[rows])
-    recorded = (table.parent, table.kind, table.name, table.shapes, table.ordinal, table.types, table.strides)
+    recorded = (
+        table.parent,
+        table.kind,
+        table.name,
+        table.shapes,
+        table.ordinal,
+        table.types,
+        table.strides,
+        table.line,
+    )
     columns = zip(*(column.tolist() for column in (*recorded, *sums)), strict=True)
     nodes: list[int] = []
-    for parent, kind, name, shapes, ordinal, types, strides, count, total, self_ns in columns:
+    for parent, kind, name, shapes, ordinal, types, strides, line, count, total, self_ns in columns:
         if kind == OP and not count:
             nodes.append(-1)
             continue
@@ -186,7 +197,8 @@ def _merge_nodes(tree: CallTree, known: dict[Key, int], alike_calls: Alike[CallT
         position = known.get(key)
         if position is None:
             position = known[key] = len(tree.calls)
-            tree.calls.append(Call(*key, types=_text(profile, types), strides=_text(profile, strides)))
+            own = _text(profile, types), _text(profile, strides), _text(profile, line)
+            tree.calls.append(Call(*key, types=own[0], strides=own[1], line=own[2]))
         call = tree.calls[position]
         call.count += weight * count
         call.total += weight * total

@@ -20,7 +20,7 @@ from tracediff.profile.placement.calls import KINDS, OP, PHASE
 from tracediff.profile.placement.scopes import PHASES
 from tracediff.profile.step_states import GPU_STATES, STATES
 
-NODE = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides")
+NODE = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides", "line")
 """Columns of a call table that have a row per node; the others have one per (step, node)."""
 LARGEST_SUM = float(1 << 62)
 
@@ -152,6 +152,7 @@ def _check_references(profile: Profile) -> None:
                 code < 0 or is_well_formed(argument, profile.texts[code]),
                 f"calls.{name}: text {code} is no list of {name}",
             )
+    _require_within("calls.line", calls.line, -1, texts)
     _require_within("calls.step", calls.step, 0, steps)
     _require_within("calls.node", calls.node, 0, nodes)
     for table_name, table in _tables(profile).items():

@@ -26,7 +26,7 @@ T = TypeVar("T", OpTable, CallTable, WorkTable, LeafTable)
 P = TypeVar("P", bound="PackedOps | PackedCalls | PackedWork | PackedLeaves")
 DIFFERENCES = frozenset(
     (
-        *("parent", "node", "step", "category", "name", "shapes", "types", "strides", "launch_shape", "order"),
+        *("parent", "node", "step", "category", "name", "shapes", "types", "strides", "line", "launch_shape", "order"),
         *("op", "root", "following", "longest_at", "first_ns"),
     )
 )
@@ -71,6 +71,7 @@ class PackedCalls(msgspec.Struct, frozen=True):
     ordinal: CallOrdinals
     types: list[int]
     strides: list[int]
+    line: list[int]
     step: list[int]
     node: list[int]
     count: Positive

@@ -140,8 +140,8 @@ class Diff(Charted):
         return frame_of([_change_row(self.comparison, change) for change in changes[:n]], CHANGE_COLUMNS)
 
     def by(self, view: str, *, depth: int | None = None, instances: bool = False) -> pd.DataFrame:
-        """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel`` or ``cause`` (index): counts
-        and µs per step, largest change first.
+        """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel``, ``line`` (of code outside of
+        torch) or ``cause`` (index): counts and µs per step, largest change first.
 
         Args:
             depth: of modules only those ``depth`` outermost; what is inside of them counts for them.
@@ -150,7 +150,7 @@ class Diff(Charted):
         Raises:
             TracediffError: another view.
         """
-        known_view(view, (*VIEWS, "cause"))
+        known_view(view, (*VIEWS, "line", "cause"))
         work = self.comparison.work
         lines = summed_by(work, Modules(depth, instances)) if view == "module" else summed(work, view)
         rows = [_sum_row(self.comparison, line) for line in lines]

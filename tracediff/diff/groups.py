@@ -103,6 +103,15 @@ class Group:
         return sum(m.count for m in self.test)
 
     @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of code outside of torch that it runs for, on either side; the one with most time first."""
+        ns: Counter[str] = Counter()
+        for item in (*self.items[0], *self.items[1]):
+            if item.line:
+                ns[item.line] += item.ns
+        return tuple(sorted(ns, key=lambda line: (-ns[line], line)))
+
+    @property
     def delta(self) -> int:
         """test − control time."""
         return self.test_ns - self.control_ns

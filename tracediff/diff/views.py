@@ -89,7 +89,21 @@ LAYOUT_WORDS = (
 
 def summed(work: WorkTime, view: str) -> list[Sum]:
     """All of ``work`` by one of VIEWS or by ``cause``, the largest change first; the lines add up to the account."""
-    return by_cause(work) if view == "cause" else summed_by(work, VIEWS[view])
+    own = {"cause": by_cause, "line": by_line}
+    return own[view](work) if view in own else summed_by(work, VIEWS[view])
+
+
+def by_line(work: WorkTime) -> list[Sum]:
+    """All of ``work`` by the line of code outside of torch that it runs for; the lines add up to the account."""
+    sums: dict[str, Sum] = {}
+    for group in work.groups:
+        for items, side in zip(group.items, ("control", "test"), strict=True):
+            for item in items:
+                name = item.line or UNKNOWN
+                line = sums.setdefault(name, Sum(name))
+                setattr(line, side, getattr(line, side) + item.ns)
+                setattr(line, f"{side}_count", getattr(line, f"{side}_count") + item.count)
+    return _sorted(sums)
 
 
 def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:

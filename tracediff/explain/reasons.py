@@ -211,6 +211,20 @@ def _counts(work: Work) -> Reason | None:
     return Reason("count", f"{counts(*number)} {'calls' if called else _noun(work.groups)}")
 
 
+def _line(work: Work) -> Reason | None:
+    """The line of code outside of torch that most of the time, of the side on which it is larger, runs for."""
+    sides = [[item for g in work.groups for item in g.items[side]] for side in (0, 1)]
+    items = max(sides, key=lambda side: sum(item.ns for item in side))
+    by_line: Counter[str | None] = Counter()
+    for item in items:
+        by_line[item.line] += item.ns
+    whole, known = sum(by_line.values()), [(ns, line) for line, ns in by_line.items() if line]
+    if not known or max(known)[0] < MOSTLY * whole:
+        return None
+    ns, line = max(known)
+    return Reason("line", f"{'' if ns == whole else 'mostly '}in {line}")
+
+
 def _noun(groups: Sequence[Group]) -> str:
     """What is counted of ``groups``."""
     found = {member.category for group in groups for member in (*group.control, *group.test)}
@@ -227,4 +241,12 @@ def _scale(work: Work) -> int:
     return 1
 
 
-RULES: tuple[Callable[[Work], Reason | None], ...] = (_fusion, _kernels, _tensor_cores, _inputs, _memory, _counts)
+RULES: tuple[Callable[[Work], Reason | None], ...] = (
+    _fusion,
+    _kernels,
+    _tensor_cores,
+    _inputs,
+    _memory,
+    _counts,
+    _line,
+)

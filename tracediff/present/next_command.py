@@ -9,10 +9,9 @@ from tracediff.explain.explanation import Cause
 from tracediff.explain.facts import NOT_STEADY
 from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
 from tracediff.explain.tree import SINGLE
-from tracediff.profile.tables import critical, launches, loading, synchronisations
 from tracediff.runtimes import call_role
 
-TABLES = {LOADING: loading, WAITING: synchronisations, QUEUE: launches}
+TABLES = {LOADING: "loading", WAITING: "synchronisations", QUEUE: "launches"}
 """What of the host changed → the table that has its parts; of all else the critical path has."""
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
 
@@ -32,7 +31,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not rows):
         if name := _event(comparison, first):
             return f"{explain} {shlex.quote(name)}{' --events' if first.node.note == SINGLE else ''}"
-        return f"{command} --table {TABLES.get(''.join((*first.trail, first.node.label)[1:2]), critical).SCHEMA.name}"
+        return f"{command} --table {TABLES.get(''.join((*first.trail, first.node.label)[1:2]), 'critical')}"
     if not rows:
         return None
     inside = {step for node in first.node.walk() for step in node.children if isinstance(step, int)} if first else ()

@@ -259,6 +259,7 @@ BY_TITLES = {
     "module": "by module",
     "op": "by operator",
     "kernel": "by kernel",
+    "line": "by line of code",
     "cause": "by cause",
 }
 """View of the work → the end of its title."""

@@ -24,6 +24,7 @@ from tracediff.profile.placement.captures import KERNEL_ARGUMENT, Capture
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.graph_annotations import GRAPH_ANNOTATIONS
 from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.source_lines import STACKS
 from tracediff.profile.placement.steps import Steps
 from tracediff.profile.selection import Selection
 from tracediff.profile.tables import build_tables, copies
@@ -36,7 +37,9 @@ INPUTS = ("Input Dims", "Input type", "Input Strides")
 ORDER = ("Sequence number", "External id", "Ev Idx", "Python id")
 MESSAGES = (SENT, RECEIVED, DTYPE)
 MEMORY = ("Bytes", "Total Allocated", "Device Type", "Device Id")
-ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *ORDER, *MEMORY, *GRAPH_ANNOTATIONS, *copies.SCHEMA.arguments, *MESSAGES))
+ARGUMENTS = frozenset(
+    (*LAUNCHES, *INPUTS, *STACKS, *ORDER, *MEMORY, *GRAPH_ANNOTATIONS, *copies.SCHEMA.arguments, *MESSAGES)
+)
 """The event arguments that every profile needs."""
 
 CAPTURE_ARGUMENTS = ARGUMENTS | {KERNEL_ARGUMENT}
@@ -175,7 +178,7 @@ def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]
 
 def _with_own_texts(trace: Trace, table: CallTable) -> tuple[CallTable, list[str]]:
     """``table`` with codes of only the texts it uses, and those texts."""
-    columns = {"shapes": table.shapes, "types": table.types, "strides": table.strides}
+    columns = {name: getattr(table, name) for name in ("shapes", "types", "strides", "line")}
     codes = np.unique(np.concatenate(list(columns.values())))
     codes = codes[codes >= 0]
     code_columns = {name: np.where(column >= 0, np.searchsorted(codes, column), -1) for name, column in columns.items()}

@@ -56,7 +56,7 @@ def build_context(
     account = step_account(
         trace, steps, completions, gpu=gpu, ops=lanes["ops"], annotations=lanes["annotations"], families=families
     )
-    calls = build_calls(trace, steps, lanes["ops"], lanes["annotations"], notes)
+    calls = build_calls(trace, steps, lanes, notes)
     calls, captured_node = with_replayed(trace, gpu, calls, captures, notes)
     return Context(
         trace=trace,

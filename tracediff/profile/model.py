@@ -68,7 +68,8 @@ class CallTable:
         name: int64[k] code of the profile's names; of a phase index into `scopes.PHASES`.
         shapes: int64[k] code of the profile's texts, −1 where not recorded. ordinal: int64[k] among equal siblings.
         types, strides: int64[k] codes of the profile's texts: dtypes and strides of the inputs at the first occurrence,
-            −1 where not recorded.
+            −1 where not recorded. line: int64[k] code of the profile's texts: the line of code outside of torch that it
+            runs for at the first occurrence, −1 where unknown.
         step, node, count, total_ns, self_ns: int64[r] occurrences of operators.
     """
 
@@ -79,6 +80,7 @@ class CallTable:
     ordinal: Int64
     types: Int64
     strides: Int64
+    line: Int64
     step: Int64
     node: Int64
     count: Int64

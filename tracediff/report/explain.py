@@ -59,6 +59,7 @@ def _called(member: Member, name: str) -> bool:
 def _group(comparison: Comparison, group: Group) -> list[str]:
     why = WHY[group.level].format(call=group.call or "an operator")
     where = [f"phase {group.phase}"] + ([f"module {group.module}"] if group.module else []) + [f"family {group.family}"]
+    where += [f"in {line}" for line in group.lines]
     lines = [f"{group.level}: {why}", f"  {', '.join(where)}"]
     for side, members in (("control", group.control), ("test", group.test)):
         files = (comparison.control if side == "control" else comparison.test).files

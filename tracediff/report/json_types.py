@@ -199,6 +199,10 @@ class Group(Struct):
     family: Family
     module: Annotated[str | None, Meta(description="path of the nn.Module; null where unknown or several")]
     phase: Annotated[str, Meta(description="forward, backward, optimizer, other or unknown")]
+    lines: Annotated[
+        list[str],
+        Meta(description="lines of code outside of torch that it runs for, file.py(12): function; the largest first"),
+    ]
     control: Annotated[list[Member], Meta(description="members of control, the largest first")]
     test: Annotated[list[Member], Meta(description="members of test, the largest first")]
     control_ops: Annotated[

@@ -22,6 +22,7 @@ GROUP_COLUMNS = (
     "family",
     "module",
     "phase",
+    "lines",
     "control_count",
     "test_count",
     "control_us",
@@ -112,7 +113,11 @@ def finding_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
 def group_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The groups of the document with the sums of their members."""
     return [
-        {**g, **{f"{side}_{key}": sum(m[key] for m in g[side]) for side in SIDES for key in ("count", "us")}}
+        {
+            **g,
+            "lines": ", ".join(g["lines"]),
+            **{f"{side}_{key}": sum(m[key] for m in g[side]) for side in SIDES for key in ("count", "us")},
+        }
         for g in _groups(whole)
     ]
 

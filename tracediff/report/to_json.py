@@ -176,6 +176,7 @@ def _group(comparison: Comparison, group: Group) -> json_types.Group:
         family=group.family,
         module=group.module,
         phase=group.phase,
+        lines=list(group.lines),
         control=[_member(comparison, m, comparison.control) for m in group.control],
         test=[_member(comparison, m, comparison.test) for m in group.test],
         control_ops=None if group.control_ops is None else comparison.number(group.control_ops),

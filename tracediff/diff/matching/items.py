@@ -27,6 +27,7 @@ class Item:
         match: what must agree with a partner: category, match name, and of generated kernels grid and block.
         name: match name alone. op: the operator that launched it, None for none.
         family, phase: kind of work, part of the step. module: path of the module it belongs to, None where unknown.
+        line: the code outside of torch that its operator runs for, None where unknown.
         fused: the operators that a fused kernel computes: base names from its origin, or the list in its name as one
             text; empty for others.
         count, ns: numerators over the comparison's scale.
@@ -39,6 +40,7 @@ class Item:
     family: str
     phase: str
     module: str | None
+    line: str | None
     fused: tuple[str, ...]
     count: int
     ns: int
@@ -83,6 +85,7 @@ def items_of(
                 family=family_of(work.name, op),
                 phase=phases[work.node] if inside else "unknown",
                 module=(origin and origin.module) or (modules[work.node] if inside else None),
+                line=tree.calls[work.node].line if inside else None,
                 fused=origin.ops if origin else fused_list(name),
                 count=factor * work.count,
                 ns=factor * work.ns,

@@ -21,7 +21,8 @@ from tracediff.profile.arrays.factorize import combined, grouped, ordinals
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model import CallTable
 from tracediff.profile.placement.nesting import Lane, by_depth
-from tracediff.profile.placement.scopes import PHASES, Paths, Scopes, scopes_of
+from tracediff.profile.placement.scopes import BACKWARD, PHASES, Paths, Scopes, of_forward, scopes_of
+from tracediff.profile.placement.source_lines import source_lines
 from tracediff.profile.placement.steps import Steps
 
 KINDS = ("phase", "annotation", "module", "op")
@@ -48,13 +49,15 @@ class Calls:
     operator: NDArray[np.bool_]
 
 
-def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes: Notes) -> Calls:
+def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes) -> Calls:
     """The call tree of the steps of ``trace``."""
+    ops = lanes["ops"]
     operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.named(is_wrapper)[ops.rows]
     step = steps.positions_at(ops.start)
     in_step = operator & (step >= 0)
     around = _operator_around(ops, in_step)  # an operator that began before the step has no node to be below
-    scope, tree = _scope_nodes(ops, scopes_of(trace, ops, annotations))
+    scopes = scopes_of(trace, ops, lanes["annotations"])
+    scope, tree = _scope_nodes(ops, scopes)
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     node, nodes = _number(
         ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=True
@@ -68,7 +71,11 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
         node, nodes = _number(
             ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=False
         )
-    del around, scope, name, shapes  # lanes are long, and memory is what bounds the size of a trace
+    line = source_lines(trace, ops, lanes["python"])
+    if (line >= 0).any():
+        backward = np.flatnonzero((scopes.phase == BACKWARD) & (line < 0))
+        line[backward] = of_forward(trace, ops, scopes.phase, line)[backward]
+    del around, scope, scopes, name, shapes  # lanes are long, and memory is what bounds the size of a trace
     rows = np.flatnonzero(in_step)
     types, strides = (
         _first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes.name))
@@ -84,6 +91,7 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
             **nodes.columns(),
             types=types,
             strides=strides,
+            line=_first_of(node[rows], line[rows], len(nodes.name)),
             step=s,
             node=c,
             count=count,
@@ -96,7 +104,7 @@ def build_calls(trace: Trace, steps: Steps, ops: Lane, annotations: Lane, notes:
     )
 
 
-def _first_of(node: Int64, values: Codes, size: int) -> Int64:
+def _first_of(node: Int64, values: Int64 | Codes, size: int) -> Int64:
     """int64[size]: each node's value at its first occurrence, −1 for nodes that have none."""
     out = np.full(size, -1, np.int64)
     out[node[::-1]] = values[::-1]

@@ -26,16 +26,19 @@ KERNEL_ARGUMENT = "kernel"
 """Argument of a launch that names its kernel; HIP's have it, CUDA's do not."""
 
 
+PathNode = tuple[int, str, str, str, str, str, int]
+
+
 @dataclass(frozen=True)
 class CallPath:
     """Where a launch is in the call tree of its capture: nodes from the outermost on.
 
     Attributes:
-        nodes: (kind of `calls.KINDS`, name, shapes, dtypes, strides, ordinal) of each; texts are empty where not
+        nodes: (kind of `calls.KINDS`, name, shapes, dtypes, strides, line, ordinal) of each; texts are empty where not
             recorded.
     """
 
-    nodes: tuple[tuple[int, str, str, str, str, int], ...]
+    nodes: tuple[PathNode, ...]
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,7 @@ def captures_of(trace: Trace) -> list[Capture]:
     """The captured graphs in a capture trace, in order of time; empty if no launch in it is a captured one."""
     notes = Notes()
     steps = whole_file(trace)
-    ops, annotations = (build_lane(trace, LANES[name], notes) for name in ("ops", "annotations"))
-    calls = build_calls(trace, steps, ops, annotations, notes)
+    calls = build_calls(trace, steps, {name: build_lane(trace, of, notes) for name, of in LANES.items()}, notes)
     begins = _begins(trace)
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
@@ -140,6 +142,7 @@ class _Paths:
         kind = int(table.kind[node])
         if kind == PHASE:  # the replay has its own
             return path
-        texts = [trace.texts[c] if c >= 0 else "" for c in (table.shapes[node], table.types[node], table.strides[node])]
-        own = (kind, trace.names[table.name[node]], *texts, int(table.ordinal[node]))
+        codes = (column[node] for column in (table.shapes, table.types, table.strides, table.line))
+        shapes, types, strides, line = (trace.texts[c] if c >= 0 else "" for c in codes)
+        own = (kind, trace.names[table.name[node]], shapes, types, strides, line, int(table.ordinal[node]))
         return CallPath((*path.nodes, own))

@@ -70,4 +70,4 @@ def _path(arguments: dict[str, str]) -> CallPath:
     scopes += [(ANNOTATION, text) for name in TEXTS if (text := arguments[name])][:1]
     modules = PART.findall(arguments[QUALIFIED_NAME])
     scopes += [(MODULE, part) for part in (modules if len(modules) <= DEEPEST else [arguments[QUALIFIED_NAME]])]
-    return CallPath(tuple((kind, name, "", "", "", 0) for kind, name in scopes))
+    return CallPath(tuple((kind, name, "", "", "", "", 0) for kind, name in scopes))

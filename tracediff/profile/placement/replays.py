@@ -20,7 +20,7 @@ from tracediff.ingest.trace import Trace
 from tracediff.profile.arrays.factorize import group_rows
 from tracediff.profile.model import CallTable
 from tracediff.profile.placement.calls import Calls
-from tracediff.profile.placement.captures import COPY, CallPath, Capture, shape_text
+from tracediff.profile.placement.captures import COPY, CallPath, Capture, PathNode, shape_text
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.graph_annotations import annotated_paths
 from tracediff.runtimes import ARGUMENT, is_graph_launch
@@ -162,9 +162,9 @@ class _Grafts:
         self._trace, self._table = trace, table
         self._names = {name: code for code, name in enumerate(trace.names)}
         self._texts = {text: code for code, text in enumerate(trace.texts)}
-        self._known: dict[tuple[int, tuple[int, str, str, str, str, int]], int] = {}
+        self._known: dict[tuple[int, PathNode], int] = {}
         self._paths: dict[tuple[int, CallPath], int] = {}
-        self._added: list[tuple[int, int, int, int, int, int, int]] = []
+        self._added: list[tuple[int, ...]] = []
         self._counts: Counter[tuple[int, int]] = Counter()
 
     def node(self, root: int, path: CallPath) -> int:
@@ -176,16 +176,12 @@ class _Grafts:
             self._paths[root, path] = here
         return self._paths[root, path]
 
-    def _child(self, parent: int, own: tuple[int, str, str, str, str, int]) -> int:
+    def _child(self, parent: int, own: PathNode) -> int:
         if (parent, own) not in self._known:
-            kind, name, shapes, types, strides, ordinal = own
-            codes = [
-                self._texts.setdefault(text, len(self._texts)) if text else -1 for text in (shapes, types, strides)
-            ]
+            kind, name, *texts, ordinal = own
+            codes = [self._texts.setdefault(str(text), len(self._texts)) if text else -1 for text in texts]
             self._known[parent, own] = len(self._table.parent) + len(self._added)
-            self._added.append(
-                (parent, kind, self._names.setdefault(name, len(self._names)), codes[0], ordinal, codes[1], codes[2])
-            )
+            self._added.append((parent, kind, self._names.setdefault(name, len(self._names)), ordinal, *codes))
         return self._known[parent, own]
 
     def occur(self, step: int, root: int, paths: Iterable[CallPath]) -> None:
@@ -205,7 +201,7 @@ class _Grafts:
         self._trace.names, self._trace.texts = list(self._names), list(self._texts)
         if not self._added:
             return self._table
-        columns = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides")
+        columns = ("parent", "kind", "name", "ordinal", "shapes", "types", "strides", "line")
         new = dict(zip(columns, np.array(self._added, np.int64).T, strict=True))
         rows = np.array([(*key, count, 0, 0) for key, count in sorted(self._counts.items())], np.int64).reshape(-1, 5)
         new |= dict(zip(("step", "node", "count", "total_ns", "self_ns"), rows.T, strict=True))

@@ -83,7 +83,7 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     annotation = _taken(user_of, enclosing(users, threads, starts))
     if len(modules.rows):
         backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
-        module[backward] = _modules_of_forward(trace, ops, phase, module)[backward]
+        module[backward] = of_forward(trace, ops, phase, module)[backward]
     return Scopes(phase, annotation, module, user_paths, module_paths)
 
 
@@ -164,8 +164,8 @@ def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
     return found
 
 
-def _modules_of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], module: Int64) -> Int64:
-    """int64[n]: of a backward operator the module of the forward operator with its sequence number.
+def of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], values: Int64) -> Int64:
+    """int64[n]: of a backward operator the one of ``values`` of the forward operator with its sequence number.
 
     Operators that record no gradient carry the number of the next that does, so that the latest of one number is the
     one meant.
@@ -179,5 +179,5 @@ def _modules_of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], module
     if len(known):
         position = np.searchsorted(known, wanted, side="right") - 1
         found = (position >= 0) & (known[np.maximum(position, 0)] == wanted) & (wanted != MISSING)
-        out[found] = module[numbered[position[found]]]
+        out[found] = values[numbered[position[found]]]
     return out

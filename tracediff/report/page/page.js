@@ -92,7 +92,7 @@
     groups: {
       columns: [["name", "name", 30], ["level", "match level", 11], ["family", "family", 9], ["module", "module", 18], ["count", "count", 11],
         ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12]],
-      words: ["name", "level", "family", "module", "phase", "call"],
+      words: ["name", "level", "family", "module", "phase", "lines", "call"],
       details: groupDetails,
     },
   };
@@ -349,7 +349,7 @@
   function groupDetails(table, row) {
     const value = (column) => table.value(row, column), position = table.position, unit = table.source.unit;
     const why = (data.why[value("level")] ?? "").replace("{call}", value("call") || "an operator");
-    const list = facts([["match level", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")],
+    const list = facts([["match level", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")], ["line of code", value("lines")],
       ["change", `${signed(row[position.delta], unit)} ${unit.name}: ${signed(row[position.by_count], unit)} by count, ${signed(row[position.by_mean], unit)} by mean duration`]]);
     const sides = make("div", { className: "sides" });
     ["control", "test"].forEach((side, k) => {

@@ -140,6 +140,7 @@ def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
             names.code(group.family),
             names.code(change.module),
             names.code(group.phase),
+            names.code(", ".join(group.lines)),
             number(group.control_count),
             number(group.test_count),
             *(_rounded(us(v)) for v in (group.control_ns, group.test_ns, group.delta)),
@@ -154,7 +155,7 @@ def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
         for change, group in zip(changes, groups, strict=True)
     )
     columns = [
-        *("name", "level", "family", "module", "phase", "count_a", "count_b", "us_a", "us_b", "delta"),
+        *("name", "level", "family", "module", "phase", "lines", "count_a", "count_b", "us_a", "us_b", "delta"),
         *("call", "by_count", "by_mean", "members", "all_members"),
     ]
     return _table(

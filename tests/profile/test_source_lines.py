@@ -1,0 +1,78 @@
+"""The line of code that an operator runs for: from its stack, from the Python functions around it, and for a backward
+operator from its forward operator.
+"""
+
+import pytest
+from build_trace import BACKWARD, call, document, kernel, op, python, step, write
+
+from tracediff.diff.views import UNKNOWN, summed
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
+from tracediff.profile.placement.source_lines import innermost_frame
+
+FX = """  File "/home/u/train.py", line 41, in forward
+    x = torch.relu(self.a(x) + x)
+  File "/opt/site-packages/torch/nn/modules/module.py", line 1775, in _wrapped_call_impl
+    return self._call_impl(*args)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stack", "line"),
+    [
+        ("/x/site-packages/torch/nn/functional.py(9): relu;/x/model.py(41): forward;train.py(3): <module>",
+         "model.py(41): forward"),
+        ("train.py(3): <module>;/x/model.py(39): forward;torch/nn/functional.py(9): softmax;", "model.py(39): forward"),
+        ("C:\\x\\model.py(41): forward;train.py(3): <module>", "model.py(41): forward"),
+        (FX, "train.py(41): forward"),
+        ("torch/nn/functional.py(9): relu", None),
+        ("", None),
+        ("no frame; at all\n", None),
+        ("((((;;;.py(: x.py(12)", None),
+    ],
+)  # fmt: skip
+def test_the_innermost_frame_outside_of_torch(stack, line):
+    assert innermost_frame(stack) == line
+
+
+def launched(name, start, number, tid=100, **args):
+    return [op(name, start, 8, tid=tid, **args), call("cudaLaunchKernel", start + 1, 2, number, tid=tid),
+            kernel(f"{name}_kernel", 100 + 10 * number, 5, number)]  # fmt: skip
+
+
+def lines(folder, events):
+    path = write(folder / "trace.json", document(events))
+    comparison = compare_sets(*load_sets([str(path), str(path)]))
+    found = {line.name: line.control_count for line in summed(comparison.work, "line")}
+    assert sum(line.control for line in summed(comparison.work, "line")) == comparison.gpu_time.control
+    return {name: count // comparison.scale for name, count in found.items()}
+
+
+def test_work_is_of_the_line_of_its_operator_and_backward_work_of_the_forward_one(tmp_path):
+    events = [
+        step(1, 0, 90),
+        python("/home/u/train.py(12): forward", 0, 20, 1),
+        python("/x/site-packages/torch/nn/functional.py(5): linear", 1, 18, 2, parent=1),
+        *launched("aten::addmm", 2, 1, **{"Sequence number": 7}),
+        *launched("aten::relu", 30, 2, **{"Call stack": "/x/model.py(41): forward;train.py(3): <module>"}),
+        *launched("triton_poi_fused_add_0", 40, 3, stack=FX),
+        op("autograd::engine::evaluate_function: AddmmBackward0", 50, 12, tid=BACKWARD, **{"Sequence number": 7}),
+        *launched("aten::mm", 52, 4, tid=BACKWARD),
+        *launched("aten::add", 70, 5),
+    ]
+    assert lines(tmp_path, events) == {
+        "train.py(12): forward": 2,
+        "model.py(41): forward": 1,
+        "train.py(41): forward": 1,
+        UNKNOWN: 1,
+    }
+
+
+def test_a_line_of_the_explanation_names_its_line_of_code(tmp_path):
+    def side(took):
+        events = [step(1, 0, 30), python("/home/u/train.py(12): forward", 0, 25, 1), *launched("aten::mm", 2, 1)]
+        return [*events[:-1], kernel("aten::mm_kernel", 40, took, 1)]
+
+    paths = [write(tmp_path / f"{took}.json", document(side(took))) for took in (100, 300)]
+    (cause,) = compare_sets(*load_sets([str(path) for path in paths])).explanation.causes
+    assert "in train.py(12): forward" in [reason.text for reason in cause.reasons if reason.code == "line"]
