@@ -42,7 +42,9 @@ EXAMPLES = {
     "force": (("--force",), True, {}),
 }
 """Option → (words of the command line, the argument in Python, what both mean)."""
-ARGUMENTS = {"path", "traces", "control", "test", "others", "pairwise"} | {f.name for f in fields(Settings)}
+ARGUMENTS = {"path", "traces", "control", "test", "others", "pairwise", "source", "commits"} | {
+    f.name for f in fields(Settings)
+}
 """Arguments of functions that are no options of reading or judging."""
 
 LOAD_IT = "a set that needs it is loaded with it first"

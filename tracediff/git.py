@@ -21,6 +21,7 @@ SETTINGS = (
     "--no-pager",
     "--no-optional-locks",  # does not write the index
     *("-c", "color.ui=false"),
+    *("-c", "core.quotePath=false"),
     *("-c", "core.fsmonitor=false"),  # starts programs
     *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", "i18n.logOutputEncoding=UTF-8"),

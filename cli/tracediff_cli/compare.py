@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging
 
 VIEWS = ("family", "phase", "module", "op", "kernel", "line", "cause")
-FILES = ("--html", "--json", "--markdown", "--images")
-"""Options that write files."""
+FOR_COMPARE = {"--html": 1, "--json": 1, "--markdown": 1, "--images": 1, "--source": 1, "--commits": 2}
+"""Options that no other command takes, and those that write files → how many values they have."""
 SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 
 
@@ -51,6 +51,13 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
 @judging_options
+@option(
+    "--source",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Say which changed lines, between both sides' commits in this repository, the changed work runs for.",
+)
+@option("--commits", nargs=2, metavar="BEFORE AFTER", help="With --source: the commits [default: those recorded].")
 @former("--explain", "tracediff explain CONTROL TEST NAME")
 @former("--where", "tracediff explain CONTROL TEST NAME --events")
 @option("--top", type=Whole(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total].")
@@ -100,6 +107,8 @@ def compare(
     loading: LoadArguments,
     judging: Judging,
     force: bool,
+    source: Path | None,
+    commits: tuple[str, str] | None,
     top: int | None,
     sort: str,
     by: str | None,
@@ -131,6 +140,8 @@ def compare(
     """
     if by != "module" and (depth is not None or instances):
         raise click.UsageError("--depth and --instances need --by module")
+    if commits and not source:
+        raise click.UsageError("--commits needs --source DIR, the repository")
     if image_format and markdown_file in (None, "-"):
         raise click.UsageError("--images needs --markdown FILE: the images are written next to that file")
     if image_format:
@@ -141,6 +152,10 @@ def compare(
 
     before, after = loading.load([control, test])
     comparison = compare_sets(before, after, force, judging)
+    if source:
+        from tracediff.source.commits import with_changed_code
+
+        comparison = with_changed_code(comparison, source, commits)
     if json_file:
         from tracediff.report.to_json import to_json
         from tracediff.write import write_text
@@ -179,14 +194,14 @@ def compare(
 
 
 def _without_files(arguments: list[str]) -> list[str]:
-    """The command line without the files that it writes."""
+    """The command line without what is for this command alone."""
     left = []
     taken = iter(arguments)
     for argument in taken:
         name, equals, _ = argument.partition("=")
-        if name not in FILES:
+        if name not in FOR_COMPARE:
             left.append(argument)
-        elif not equals:
+        for _ in range(FOR_COMPARE.get(name, 0) - bool(equals)):
             next(taken, None)
     return left
 

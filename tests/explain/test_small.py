@@ -38,6 +38,7 @@ def many_leaves(number, slower):
         unit=np.full(number, "FLOPs", object),
         kinds=["gpu"] * number,
         names=(("",) * number, ("",) * number),
+        ops=(("",) * number, ("",) * number),
         longest=({}, {}),
         steps=([1], [1]),
     )

@@ -42,6 +42,8 @@ from tracediff.report.to_perfetto import to_perfetto
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tracediff.source.touching import ChangedCode
+
 FUSION_COLUMNS = (
     "ops",
     "kernels",
@@ -94,6 +96,11 @@ class Diff(Charted):
     def because(self) -> str:
         """Why the step changed, in a sentence to paste; empty where nothing did."""
         return answer_of(self.comparison).why
+
+    @property
+    def changed_code(self) -> ChangedCode | None:
+        """The changed lines that changed work runs for; None if the sets were compared without a ``source``."""
+        return self.comparison.changed_code
 
     @property
     def comparability(self) -> Comparability:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from tracediff.aggregate.snapshot import write_snapshot
@@ -26,6 +27,7 @@ from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.selection import Selection
 from tracediff.profile.tables import table_names
+from tracediff.source.commits import with_changed_code
 
 
 def load(
@@ -127,6 +129,8 @@ def compare(
     executor: Any = None,
     keep_going: bool = False,
     max_memory: int | None = None,
+    source: str | os.PathLike[str] | None = None,
+    commits: tuple[str, str] | None = None,
 ) -> Diff:
     """Compare two sets of traces.
 
@@ -139,9 +143,11 @@ def compare(
         force: compute even what the preflight refuses.
         tables: as for `load`; of a set that is loaded already, tables that it was loaded with.
         jobs, executor, keep_going, max_memory: as for `load`.
+        source: a folder in a git repository: say which lines that changed between the ``commits`` of control and test,
+            or those that the sets were recorded from, the changed work runs for (`Diff.changed_code`).
 
     Raises:
-        TracediffError: as for `load`; or a set was loaded without one of ``tables``.
+        TracediffError: as for `load`; or a set was loaded without one of ``tables``; or the commits are not known.
 
     Example:
         >>> diff = tracediff.compare("traces/before", "traces/after")
@@ -152,7 +158,8 @@ def compare(
         tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
     )
     a, b = _loaded([control, test], options)
-    return Diff(compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor)))
+    comparison = compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor))
+    return Diff(with_changed_code(comparison, Path(source), commits) if source is not None else comparison)
 
 
 def check(

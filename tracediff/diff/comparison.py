@@ -23,6 +23,7 @@ from tracediff.diff.work_changes import WorkChange, work_changes
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Explanation
     from tracediff.explain.findings import Finding
+    from tracediff.source.touching import ChangedCode
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Comparison:
         explanation: why the step changed; None if the comparison was refused.
         findings: facts and causes of the explanation as a list.
         tables: the further tables with which both sets were loaded.
+        changed_code: the changed lines that changed work runs for; None if no commits were given.
         common_change: median relative change of all tested operators, 0 if none was tested.
     """
 
@@ -62,6 +64,7 @@ class Comparison:
     explanation: Explanation | None = None
     findings: tuple[Finding, ...] = ()
     tables: tuple[TableDiff, ...] = ()
+    changed_code: ChangedCode | None = None
 
     def us(self, numerator: int) -> float:
         """Microseconds of a time numerator: the one division."""

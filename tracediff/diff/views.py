@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import Item
 from tracediff.diff.module_instances import every_instance, outermost
+from tracediff.diff.moved_lines import moved_lines
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
@@ -96,10 +97,12 @@ def summed(work: WorkTime, view: str) -> list[Sum]:
 def by_line(work: WorkTime) -> list[Sum]:
     """All of ``work`` by the line of code outside of torch that it runs for; the lines add up to the account."""
     sums: dict[str, Sum] = {}
+    moved = moved_lines(*({item.line or UNKNOWN for g in work.groups for item in g.items[side]} for side in (0, 1)))
     for group in work.groups:
         for items, side in zip(group.items, ("control", "test"), strict=True):
             for item in items:
                 name = item.line or UNKNOWN
+                name = moved.get(name, name) if side == "control" else name
                 line = sums.setdefault(name, Sum(name))
                 setattr(line, side, getattr(line, side) + item.ns)
                 setattr(line, f"{side}_count", getattr(line, f"{side}_count") + item.count)

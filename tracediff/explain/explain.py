@@ -64,6 +64,7 @@ def explain(compared: Compared) -> Explanation:
         rest_us=lines.rest / 1000,
         scale_us=lines.scale / 1000,
         root=root,
+        leaves=leaves,
         period="file" if all(side.whole_file for side in compared.sides) else "step",
     )
 

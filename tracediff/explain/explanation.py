@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tracediff.aggregate.call_tree import Occurrence
 from tracediff.explain.facts import Fact
+from tracediff.explain.leaves import Leaves
 from tracediff.explain.reasons import Reason
 from tracediff.explain.tree import Node
 
@@ -69,7 +70,8 @@ class Explanation:
         exposure_us: first label → the same work, now on the critical path or off it.
         rest_us: what is in no line; causes, exposure and rest add up to the step's change.
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
-        root: the whole tree. period: what it is the time of: a step or, without steps, a file.
+        root: the whole tree. leaves: what it is built from.
+        period: what it is the time of: a step or, without steps, a file.
     """
 
     facts: tuple[Fact, ...]
@@ -78,6 +80,7 @@ class Explanation:
     rest_us: float
     scale_us: float
     root: Node
+    leaves: Leaves = field(repr=False, compare=False)
     period: str = "step"
 
     @property

@@ -15,6 +15,7 @@ from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.side import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.match import PLACED, PLACED_AS
+from tracediff.diff.moved_lines import moved_lines
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import call_role
@@ -70,7 +71,7 @@ class Leaves:
         runs: of each side float64[runs, l] ns in the period.
         ratio: float64[l] how many times as much work test has; NaN where unknown. unit: what it is counted in.
         longest: of each side, (run, leaf) → its longest instance. names: of each side, of each leaf; empty where
-            it has none.
+            it has none. ops: likewise the innermost operator around it.
         single: leaf → the event that dominates it.
     """
 
@@ -84,6 +85,7 @@ class Leaves:
     unit: NDArray[np.object_]
     kinds: list[str]
     names: tuple[tuple[str, ...], tuple[str, ...]]
+    ops: tuple[tuple[str, ...], tuple[str, ...]]
     longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]]
     steps: tuple[list[int], list[int]]
     single: dict[int, Single] = field(default_factory=dict)
@@ -116,10 +118,11 @@ def pair(
         (recorded[0].has_gpu, recorded[1].has_gpu),
         family_of,
         call_names(key.name for leaves in sides for key in leaves.keys),
+        moved_lines(*((key.name for key in leaves.keys if key.kind == "python") for leaves in sides)),
     )
     index: dict[tuple[Chain, int], int] = {}
     kinds: list[str] = []
-    names: tuple[dict[int, str], dict[int, str]] = ({}, {})
+    known: tuple[dict[int, LeafKey], dict[int, LeafKey]] = ({}, {})
     places = []
     for side, leaves in enumerate(sides):
         place: list[int] = []
@@ -128,7 +131,7 @@ def pair(
             if (chain, group) not in index:
                 index[chain, group] = len(index)
                 kinds.append(key.kind)
-            names[side].setdefault(index[chain, group], key.name)
+            known[side].setdefault(index[chain, group], key)
             place.append(index[chain, group])
         places.append(np.array(place, np.int64))
     size = len(index)
@@ -142,6 +145,10 @@ def pair(
                 np.add.at(run, place, row)
             out.append(both)
         return out[0], out[1]
+
+    def named(column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        first, second = (tuple(str(getattr(keys.get(i), column, "")) for i in range(size)) for keys in known)
+        return first, second
 
     path, total, count = summed("path"), summed("total"), summed("count")
     longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]] = ({}, {})
@@ -160,7 +167,8 @@ def pair(
         ratio=np.full(size, np.nan),
         unit=np.full(size, "", object),
         kinds=kinds,
-        names=(tuple(names[0].get(i, "") for i in range(size)), tuple(names[1].get(i, "") for i in range(size))),
+        names=named("name"),
+        ops=named("op"),
         longest=longest,
         steps=(sides[0].steps, sides[1].steps),
     )
@@ -175,8 +183,10 @@ class _Labels:
         on_gpu: tuple[bool, bool],
         family_of: Callable[[str, str | None], str],
         calls: Mapping[str, str],
+        moved: Mapping[str, str],
     ) -> None:
         self.calls = calls
+        self.moved = moved
         self.groups = groups
         self.on_gpu = on_gpu
         self.family_of = family_of
@@ -195,9 +205,9 @@ class _Labels:
                 return self._of_group[group], group
             if key.kind == "gpu":
                 return (MIXED if self.mixed else GPU, OUTSIDE, display_name(key.name)), -1
-        return self._host_chain(key), -1
+        return self._host_chain(key, side), -1
 
-    def _host_chain(self, key: LeafKey) -> Chain:
+    def _host_chain(self, key: LeafKey, side: int) -> Chain:
         call = self.calls.get(key.name, key.name)
         inside = display_name(key.op) if key.op else ""
         if key.kind == "loading":
@@ -211,7 +221,8 @@ class _Labels:
         if key.kind == "unknown":
             return HOST, NOT_RECORDED
         if key.kind == "python":
-            return HOST, PYTHON, display_name(key.name) if key.name else NOT_RECORDED
+            name = key.name if side else self.moved.get(key.name, key.name)
+            return HOST, PYTHON, display_name(name) if name else NOT_RECORDED
         if key.kind == "annotated":
             return HOST, PYTHON, f"{NUMBER.sub('#', key.name)} (annotation)"
         if key.kind == "sync":

@@ -37,6 +37,7 @@ class Answer:
     because: Annotated[str, Meta(description="the causes that are most of the change")] = ""
     offset_by: Annotated[str, Meta(description="the causes against the change")] = ""
     not_explained: Annotated[str, Meta(description="what is in no line of the explanation")] = ""
+    code: Annotated[str, Meta(description="the changed lines that the changed work runs for")] = ""
     unlike: Annotated[tuple[str, ...], Meta(description="facts and cautions to read the comparison with")] = ()
     notes: Annotated[tuple[str, ...], Meta(description="further sentences on the verdict")] = ()
     interval: Annotated[str, Meta(description="the 95 % interval of the change of the median step")] = ""
@@ -45,7 +46,7 @@ class Answer:
     @property
     def below(self) -> tuple[str, ...]:
         """The sentences below the verdict, in their order."""
-        return tuple(filter(None, (self.why, *self.unlike, *self.notes)))
+        return tuple(filter(None, (self.why, self.code, *self.unlike, *self.notes)))
 
     @property
     def why(self) -> str:
@@ -62,6 +63,7 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
         because=because,
         offset_by=offset,
         not_explained=rest,
+        code=_code(comparison),
         unlike=_unlike(comparison),
         notes=tuple(map(sentence, asides(comparison))),
         interval=interval(comparison.verdict),
@@ -81,6 +83,14 @@ def _causes(comparison: Comparison, found: Explanation) -> tuple[str, str, str]:
     offset = f"offset by {_list(against, unit)}" if against else ""
     rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if is_told(found.rest_us, unit) else ""
     return because, offset, rest
+
+
+def _code(comparison: Comparison) -> str:
+    if comparison.changed_code is None:
+        return ""
+    from tracediff.present.changed_code import changed_code_sentence
+
+    return sentence(changed_code_sentence(comparison))
 
 
 def _has_changed(comparison: Comparison) -> bool:

@@ -15,6 +15,7 @@ from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.diff.verdict import RESULTS
 from tracediff.present.answer import Answer
 from tracediff.report.json_text import one_of
+from tracediff.source.touching import ChangedCode
 
 Microseconds = Annotated[float, Meta(description="µs per step")]
 Count = Annotated[float, Meta(description="occurrences per step; a mean, so it may be a fraction")]
@@ -494,6 +495,9 @@ class DiffDocument(Struct):
     tables: Annotated[
         dict[str, list[Row]],
         Meta(description="tables that both sets were loaded with (docs/analysis.md), the largest change first"),
+    ]
+    changed_code: Annotated[
+        ChangedCode | None, Meta(description="the changed lines that changed work runs for; null without --source")
     ]
     explanation: Annotated[Explanation | None, Meta(description="why the step changed; null if compare refused")]
     findings: Annotated[list[Finding], Meta(description="facts and lines of explanation; goes with the next version")]

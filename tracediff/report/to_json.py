@@ -47,6 +47,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         common_change=comparison.common_change,
         families=[json_types.FamilyChange(**vars(f)) for f in comparison.families],
         tables=tables_of(comparison),
+        changed_code=comparison.changed_code,
         explanation=explanation_of(comparison.explanation, (comparison.control, comparison.test)),
         findings=[_finding(f) for f in comparison.findings],
         health=json_types.Health(notes_of(comparison.control.notes), notes_of(comparison.test.notes)),

@@ -35,7 +35,8 @@ LARGEST_SUM_NS = 2.0**62
 MOST_PLACES = 512
 """Devices, and streams, that are kept apart."""
 PYTHON_NAME = re.compile(r"^(?P<path>.*[/\\])(?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
-TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]")
+TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]|[/\\]tracediff[/\\]collect[/\\]")
+"""Of torch, and of the recorder, which is no part of what is recorded."""
 
 
 def recognises(first: bytes) -> bool:

@@ -17,12 +17,12 @@ from tracediff.profile.placement.scopes import enclosing
 
 STACKS = ("stack", "Call stack")
 """Arguments of operators with the frames around them: of what torch.compile compiled, and of torch before 1.12."""
-FRAME = re.compile(
-    r"(?P<file>[^;\n\"]*?\.py)\((?P<line>\d+)\): (?P<function>[^;\n]+)"
-    r"|File \"(?P<file2>[^\"\n]+)\", line (?P<line2>\d+), in (?P<function2>[^;\n]+)"
+FRAMES = (
+    re.compile(r"^(?P<file>.*\.py)\((?P<line>\d+)\): (?P<function>.+)"),
+    re.compile(r"^File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in (?P<function>.+)"),
 )
+"""One frame, as torch's profiler and as Python writes it."""
 OF_TORCH = re.compile(r"(?:^|-packages[/\\])torch[/\\]")
-FOLDERS = re.compile(r".*[/\\]")
 OUTERMOST = "<module>"
 
 
@@ -63,16 +63,15 @@ def innermost_frame(stack: str) -> str | None:
 
     Tracebacks and torch ≥ 1.12 begin with the outermost frame, torch before it with the innermost.
     """
-    frames = [
-        (m["file"] or m["file2"], m["line"] or m["line2"], (m["function"] or m["function2"]).strip())
-        for m in FRAME.finditer(stack)
-    ]
+    pieces = (piece.strip() for line in stack.splitlines() for piece in line.split(";"))
+    matches = (pattern.fullmatch(piece) for piece in pieces for pattern in FRAMES)
+    frames = [(m["file"], m["line"], m["function"]) for m in matches if m]
     if not frames:
         return None
     if 'File "' in stack or stack.rstrip().endswith(";") or frames[0][2] == OUTERMOST:
         frames.reverse()
-    outside = [frame for frame in frames if not OF_TORCH.search(frame[0].strip())]
+    outside = [frame for frame in frames if not OF_TORCH.search(frame[0])]
     if not outside:
         return None
     file, line, function = outside[0]
-    return f"{FOLDERS.sub('', file.strip())}({line}): {function}"
+    return f"{file[max(file.rfind('/'), file.rfind(chr(92))) + 1 :]}({line}): {function}"

@@ -81,6 +81,7 @@ def _work(comparison: Comparison) -> dict[str, Any]:
         "step": html_sections.step_table(comparison),
         "changes": html_sections.changed_work(comparison),
         "explanation": html_sections.explanation(comparison),
+        "changed_code": html_sections.changed_code(comparison),
         "matched": sections.matched_line(comparison),
         "tables": [(f"table-{k}", table) for k, table in enumerate(comparison_tables(comparison, ROWS))],
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tracediff.formatting import counts, time_unit
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
+from tracediff.present.changed_code import where
 from tracediff.present.explanation_lines import ExplanationTable, direction, explanation_table
 from tracediff.present.sentences import hardware
 from tracediff.report.page.render import found_by
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
     from tracediff.formatting import Unit
     from tracediff.present.sections import Row
+    from tracediff.source.touching import Touching
 
 OTHERS = re.compile(r" → | \+ ")
 """What separates the operators of a row."""
@@ -130,6 +132,12 @@ def _line(row: Row, unit: Unit, largest_us: float, find: str) -> Line:
 def explanation(comparison: Comparison) -> ExplanationTable | None:
     """Lines that add up to the step's change; what a line names is a link to its work."""
     return None if comparison.explanation is None else explanation_table(comparison.explanation)
+
+
+def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
+    """The changed lines that changed work runs for, each with what it is called."""
+    found = comparison.changed_code
+    return [(place, where(place)) for place in found.touching] if found else []
 
 
 def origin(comparison: Comparison, versions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:

@@ -1,0 +1,243 @@
+"""The changed code that the changed work runs for (docs/source.md)."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.statistics.many import NOISE_FLOOR, compare_many
+from tracediff.explain.leaves import LOADING
+from tracediff.explain.places import UNPLACED, Place, places_of
+from tracediff.source.code import Code
+from tracediff.source.definitions import Definition
+from tracediff.source.revisions import ChangedFile, Lines, Revisions
+from tracediff.source.touching import ChangedCode, Touching
+
+Key = tuple[str, str]
+"""The later path of a file, and the name of a definition in it; of statements that name nothing, their code."""
+Keys = tuple[Key, ...] | None
+"""Definitions that work runs for; None where none is known."""
+SETTINGS = frozenset(
+    ("backends", "environ", "set_num_threads", "set_float32_matmul_precision", "use_deterministic_algorithms")
+)
+"""What sets how all operators run, wherever it stands."""
+SHOWN = 20
+"""Most lines of code that are kept of a change."""
+LOADERS = frozenset(("DataLoader", "Dataset", "IterableDataset"))
+"""What code names that loads data: its operators and functions run within the loader."""
+
+
+def changed_code(comparison: Comparison, revisions: Revisions, noise_floor: float = NOISE_FLOOR) -> ChangedCode:
+    """The changed code between the commits of both sides that changed work runs for.
+
+    Raises:
+        TracediffError: git or unidiff fails, see `Revisions`.
+    """
+    found = comparison.explanation
+    if found is None:
+        return ChangedCode(commits=revisions.commits, note="the sides were not compared")
+    changed = revisions.changed
+    python = [file for file in changed if file.path.endswith(".py")]
+    places = places_of(found.leaves, comparison.work.groups, comparison.trees)
+    program = _Program(revisions, places, python)
+    work = program.work(places, (comparison.trees[0].denominator, comparison.trees[1].denominator), noise_floor)
+    touching, untouched = program.touching(work)
+    whole, changed_work = (sum(abs(w.change) for w in some) for some in (work.values(), _changed(work).values()))
+    return ChangedCode(
+        commits=revisions.commits,
+        touching=tuple(touching),
+        untouched=untouched,
+        other_files=tuple(sorted(file.path for file in changed if not file.path.endswith(".py"))),
+        changed_work=changed_work / whole if whole else 0.0,
+        unplaced=abs(_changed(work)[None].change) / changed_work if None in _changed(work) and changed_work else 0.0,
+    )
+
+
+@dataclass
+class _Work:
+    """What runs for one definition, None for what has none.
+
+    Attributes:
+        change: test − control ns per step on the path. is_other: whether its operators differ, in number or in inputs.
+        is_slower: whether it takes significantly longer or shorter.
+    """
+
+    change: float
+    is_other: bool
+    is_slower: bool
+
+    @property
+    def has_changed(self) -> bool:
+        return self.is_other or self.is_slower
+
+
+def _changed(work: Mapping[Keys, _Work]) -> dict[Keys, _Work]:
+    return {keys: own for keys, own in work.items() if own.has_changed}
+
+
+class _Program:
+    """The definitions of both commits, by key."""
+
+    def __init__(
+        self, revisions: Revisions, places: tuple[Mapping[str, Place], Mapping[str, Place]], changed: list[ChangedFile]
+    ) -> None:
+        self.revisions = revisions
+        self.changed_files = {file.path: file for file in changed}
+        self.later = {file.before: file.path for file in changed if file.before}
+        others = ([f.before for f in changed if f.before], [f.after for f in changed if f.after])
+        self.code = tuple(Code(revisions, side, places[side], others[side]) for side in (0, 1))
+        self.sides = tuple({self.key(d, side): d for d in self.code[side].definitions} for side in (0, 1))
+        self.edges: dict[Key, set[Key]] = defaultdict(set)
+        for side, code in enumerate(self.code):
+            for key, definition in self.sides[side].items():
+                self.edges[key] |= {self.key(other, side) for other in code.refers(definition)} - {key}
+
+    def key(self, definition: Definition, side: int) -> Key:
+        path = definition.file if side else self.later.get(definition.file, definition.file)
+        return path, str(definition.code) if definition.name == "<module>" else definition.name
+
+    def keys_of(self, line: str, side: int) -> list[Key]:
+        """The definitions that a place runs."""
+        if line == LOADING:
+            return [key for key, d in self.sides[side].items() if d.refers & LOADERS and not d.is_statement]
+        definition = self.code[side].of_frame(line) if line != UNPLACED else None
+        return [self.key(definition, side)] if definition else []
+
+    def work(
+        self, places: tuple[Mapping[str, Place], Mapping[str, Place]], denominators: tuple[int, int], floor: float
+    ) -> dict[Keys, _Work]:
+        """Definitions → their work."""
+        sides: list[dict[Keys, list[Place]]] = [defaultdict(list), defaultdict(list)]
+        for side, lines in enumerate(places):
+            for line, place in lines.items():
+                sides[side][tuple(self.keys_of(line, side)) or None].append(place)
+        known = list(dict.fromkeys((*sides[0], *sides[1])))
+        runs = [
+            np.array([sum((p.runs for p in side.get(key, [])), np.zeros(_runs(lines))) for key in known]) / 1000
+            for side, lines in zip(sides, places, strict=True)
+        ]
+        tested = compare_many(runs[0], runs[1], floor) if known else None
+        out: dict[Keys, _Work] = {}
+        for k, key in enumerate(known):
+            path = [sum(p.path for p in side.get(key, [])) for side in sides]
+            calls = [_calls(side.get(key, []), d) for side, d in zip(sides, reversed(denominators), strict=True)]
+            is_slower = tested is not None and tested.verdict[k] in ("slower", "faster")
+            out[key] = _Work(
+                path[1] - path[0], calls[0] != calls[1] or not all(runs[s][k].any() for s in (0, 1)), is_slower
+            )
+        return out
+
+    def touching(self, work: Mapping[Keys, _Work]) -> tuple[list[Touching], int]:
+        """(the changed definitions that changed work runs for, the number of the others)."""
+        changed = {key for key in {*self.sides[0], *self.sides[1]} if self._code(key, 0) != self._code(key, 1)}
+        live = self._live(key for keys in work if keys for key in keys)
+        near = self._neighbours(live)
+        settings = {key for key in changed & live if self._refers(key) & SETTINGS}
+        whole = sum(abs(w.change) for w in _changed(work).values())
+        parts: dict[Key, float] = defaultdict(float)
+        distances: dict[Key, int] = {}
+        for keys, own in _changed(work).items():
+            if not keys:
+                continue
+            candidates = (
+                changed & live if own.is_other or keys == tuple(self._loading()) else changed & (set(keys) | settings)
+            )
+            nearest, distance = _nearest(keys, candidates, near)
+            nearest = nearest or settings
+            for key in nearest:
+                parts[key] += abs(own.change) / whole / len(nearest) if whole else 0.0
+                distances[key] = min(distance, distances.get(key, distance))
+        out = [self._told(key, part, distances[key]) for key, part in parts.items()]
+        return sorted(out, key=lambda t: (-t.part, t.file, t.first)), len(changed - parts.keys())
+
+    def _loading(self) -> list[Key]:
+        return self.keys_of(LOADING, 1)
+
+    def _code(self, key: Key, side: int) -> object:
+        definition = self.sides[side].get(key)
+        return definition.code if definition else None
+
+    def _refers(self, key: Key) -> frozenset[str]:
+        return frozenset().union(*(side[key].refers for side in self.sides if key in side))
+
+    def _live(self, roots: Iterable[Key]) -> set[Key]:
+        """What runs when the roots do, and the files that they are in."""
+        start = set(roots)
+        for side, code in enumerate(self.code):
+            for path in {path for path, _ in start}:
+                start |= {self.key(d, side) for d in code.importing(path)}
+        waiting, seen = deque(start), set(start)
+        while waiting:
+            for key in self.edges[waiting.popleft()] - seen:
+                seen.add(key)
+                waiting.append(key)
+        return seen
+
+    def _neighbours(self, live: set[Key]) -> dict[Key, set[Key]]:
+        near: dict[Key, set[Key]] = defaultdict(set)
+        for key in live:
+            for other in self.edges[key] & live:
+                near[key].add(other)
+                near[other].add(key)
+        return near
+
+    def _told(self, key: Key, part: float, distance: int) -> Touching:
+        side = 1 if key in self.sides[1] else 0
+        definition = self.sides[side][key]
+        file = self.changed_files.get(key[0])
+        inner = [
+            d for d in self.code[side].definitions if d.file == definition.file and d.owner == f"{definition.name}."
+        ]
+        spans = (file.added if side else file.removed) if file else ()
+        mine = [
+            within
+            for span in spans
+            if (within := _within(span, definition)) and not any(_within(within, d) == within for d in inner)
+        ]
+        first, last = (mine[0][0], mine[-1][1]) if mine else (definition.first, definition.last)
+        commit = self.revisions.author_of(key[0], (first, last) if side else None)
+        return Touching(
+            file=definition.file,
+            name=definition.name,
+            first=first,
+            last=last,
+            text="\n".join(self.code[side].files[definition.file].text.splitlines()[first - 1 : last][:SHOWN]),
+            lines=sum(b - a + 1 for a, b in mine),
+            commit=commit,
+            part=part,
+            distance=distance,
+        )
+
+
+def _runs(places: Mapping[str, Place]) -> int:
+    return max((len(place.runs) for place in places.values()), default=0)
+
+
+def _calls(places: Iterable[Place], factor: int) -> dict[object, int]:
+    out: dict[object, int] = defaultdict(int)
+    for place in places:
+        for operation, count in place.operations.items():
+            out[operation] += count * factor
+    return {operation: count for operation, count in out.items() if count}
+
+
+def _within(span: Lines, definition: Definition) -> Lines | None:
+    """What of ``span`` is in the definition."""
+    first, last = max(span[0], definition.first), min(span[1], definition.last)
+    return (first, last) if first <= last else None
+
+
+def _nearest(start: Iterable[Key], wanted: set[Key], near: Mapping[Key, set[Key]]) -> tuple[set[Key], int]:
+    """(those of ``wanted`` that are the fewest references away, how many references)."""
+    here, seen, distance = set(start), set(start), 0
+    while here:
+        if found := here & wanted:
+            return found, distance
+        here = {other for key in here for other in near.get(key, ())} - seen
+        seen |= here
+        distance += 1
+    return set(), distance
