@@ -108,7 +108,10 @@ def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
 def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterator[UsedStep]:
     foreign: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(GPU_STATES, 0))
     own = set(used)
-    for step, state, owner, ns in profile.owned.tolist():
+    owned = profile.owned
+    for step, state, owner, ns in zip(
+        *(c.tolist() for c in (owned.step, owned.state, owned.owner, owned.ns)), strict=True
+    ):
         if owner not in own:
             foreign[step][STATES[state]] += ns
     periods = profile.periods
