@@ -21,7 +21,7 @@ from tracediff.profile.perf_model.device_peaks import Device, device_of
 from tracediff.profile.perf_model.flops import Work, base_of, flop_work, has_flop, recorded_outputs
 from tracediff.profile.perf_model.op_inputs import Inputs, read_inputs
 from tracediff.profile.placement.nesting import Lane
-from tracediff.profile.tables.schema import Column, Part, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import Column, Key, Part, Rate, TableSchema, summed
 
 
 def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
@@ -128,7 +128,7 @@ def table(context: Context) -> TableRows:
     units = _units(trace, name, charged) if on_gpu else np.zeros(len(position), np.int64)
     columns = [
         ns,
-        first.astype(np.int64),
+        first,
         np.where(first & known, flop, 0),
         np.where(known, ns, 0),
         np.where(first & moved, size, 0),
@@ -137,17 +137,28 @@ def table(context: Context) -> TableRows:
         np.where(known & (units == VECTOR), ns, 0),
     ]
     below = np.where(operator >= 0, trace.name[ops.rows[operator]], -1) if len(ops.rows) else operator
-    code, keys = _keys(
-        context, works, work, np.where(work > 0, -1, below), np.where((work > 0) | (below >= 0), -1, name)
-    )
-    return summed(step, [(code, [key[k] for key in keys]) for k in range(3)], columns)
+    kinds, names = len(works), len(trace.names)
+    label = np.where(work > 0, work, np.where(below >= 0, kinds + below, kinds + names + name))
+
+    def key(code: int) -> tuple[str, str, str]:
+        if code < kinds:
+            return works[code].kind, works[code].shapes or NOT_RECORDED, works[code].dtype
+        called = trace.names[(code - kinds) % names]
+        return called if code < kinds + names else f"no operator: {context.families.of_kernel(called, None)}", "", ""
+
+    keys: list[Key] = [
+        (label, lambda code: key(code)[0]),
+        (label, lambda code: key(code)[1]),
+        (label, lambda code: key(code)[2]),
+    ]
+    return summed(step, keys, columns)
 
 
 def _gpu_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
     """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events."""
     gpu = context.gpu
     position = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
-    return position, gpu.step, gpu.end - gpu.start, context.trace.name[gpu.rows].astype(np.int64)
+    return position, gpu.step, gpu.ns, context.trace.name[gpu.rows].astype(np.int64)
 
 
 def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
@@ -232,22 +243,3 @@ def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
     most = np.zeros(len(owners), np.int64)
     np.maximum.at(most, owner, unit)
     return most[owner]
-
-
-def _keys(
-    context: Context, works: list[Work], work: Int64, operator: Int64, kernel: Int64
-) -> tuple[Int64, list[tuple[str, str, str]]]:
-    """(int64[m] code of each item's key, the keys); ``operator`` and ``kernel`` are names of items without work, the
-    latter of those without operator.
-    """
-    code, first = combined(work, operator, kernel)
-    names = context.trace.names
-    known: dict[tuple[str, str, str], int] = {}
-    of_code = []
-    for w, o, k in zip(work[first].tolist(), operator[first].tolist(), kernel[first].tolist(), strict=True):
-        if w:
-            key = (works[w].kind, works[w].shapes or NOT_RECORDED, works[w].dtype)
-        else:
-            key = (names[o] if o >= 0 else f"no operator: {context.families.of_kernel(names[k], None)}", "", "")
-        of_code.append(known.setdefault(key, len(known)))
-    return np.array(of_code, np.int64)[code], list(known)
