@@ -10,8 +10,8 @@ from typing import Annotated
 
 import msgspec
 
-from tracediff.aggregate.assemble import check_usable
-from tracediff.aggregate.completeness import CODES, usable_runs
+from tracediff.aggregate.assemble import complete, of_ranks
+from tracediff.aggregate.completeness import CODES
 from tracediff.aggregate.recorded import Recorded
 from tracediff.aggregate.shared_columns import SharedColumns
 from tracediff.aggregate.snapshot_check import require
@@ -149,24 +149,19 @@ def read_snapshot(
     if not is_asked and isinstance(first.selection, Selection):
         used = first.selection
     runs, notes = _joined(files, parts, is_asked), Notes()
-    kept = [
-        Run(run.name, {rank: files for rank, files in run.ranks.items() if ranks is None or rank in ranks})
-        for run in runs
-    ]
     traces = TraceSet(
         label=first.label,
-        runs=[run for run in kept if run.ranks],
+        runs=of_ranks(runs, ranks),
         selection=used,
         notes=(),
         manifest=first.manifest,
         families=families,
         recorded=first.recorded or None,
     )
-    for note in (*(n for found, _ in parts for n in found.notes), *(n for p in traces.profiles for n in p.notes)):
-        notes.add(note.code, note.message, note.count)
-    traces.runs = usable_runs(traces.runs, traces.selection, ranks, notes)
-    traces.notes = tuple(notes.list())
-    check_usable(traces, ranks, {rank for run in runs for rank in run.ranks})
+    for found, _ in parts:
+        for note in found.notes:
+            notes.add(note.code, note.message, note.count)
+    complete(traces, ranks, {rank for run in runs for rank in run.ranks}, notes)
     return traces
 
 

@@ -66,29 +66,20 @@ UNITS = {None: UNKNOWN_UNITS, False: VECTOR, True: MATRIX}
 
 @dataclass(frozen=True)
 class Attained:
-    """Throughput of a row; None where the trace or the table of devices lacks the data.
+    """Shares of the device's peaks that a row attains, 1 for the peak. None where the trace or the table of devices
+    lacks the data, and above 1: then caches served the data or the algorithm needed fewer operations.
 
     Attributes:
-        tflop_s, gb_s: rates.
-        compute, memory: shares of the device's peaks, 1 for the peak. Also None above 1: then caches served the data
-            or the algorithm needed fewer operations.
+        part: of the roofline, that is of the peak that bounds this work. None if only that peak is unknown.
     """
 
-    tflop_s: float | None
-    gb_s: float | None
     compute: float | None
     memory: float | None
-
-    @property
-    def part(self) -> float | None:
-        """Share of the roofline, that is of the peak that bounds this work. None if only their peak is unknown."""
-        if self.tflop_s is not None and self.compute is None:
-            return None
-        return max((p for p in (self.compute, self.memory) if p is not None), default=None)
+    part: float | None
 
 
 def attained(dtype: str, values: Sequence[float], device: Device | None) -> Attained:
-    """The rates of a row of the table, or of a sum of rows of one dtype.
+    """The shares of a row of the table, or of a sum of rows of one dtype.
 
     Args:
         values: of the columns, over any common denominator.
@@ -98,8 +89,10 @@ def attained(dtype: str, values: Sequence[float], device: Device | None) -> Atta
     gb_s = value["bytes"] / value["bytes_time"] if value["bytes_time"] else None
     most = max(value["matrix"], value["vector"])
     units = None if 2 * most < value["flop_time"] or not most else value["matrix"] >= value["vector"]
-    peak = device.peak(dtype, units) if device else None
-    return Attained(tflop_s, gb_s, _part(tflop_s, peak), _part(gb_s, device.memory if device else None))
+    compute = _part(tflop_s, device.peak(dtype, units) if device else None)
+    memory = _part(gb_s, device.memory if device else None)
+    known = [part for part in (compute, memory) if part is not None]
+    return Attained(compute, memory, max(known, default=None) if compute is not None or tflop_s is None else None)
 
 
 def _part(rate: float | None, peak: float | None) -> float | None:
