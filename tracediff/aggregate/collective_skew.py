@@ -20,7 +20,7 @@ from tracediff.aggregate.traceset import Run, TraceSet, world_size
 from tracediff.ingest.health import Note, Notes
 from tracediff.ingest.times import Int64
 from tracediff.profile.analyses.collective_ops import bus_traffic, size_labels
-from tracediff.profile.arrays.factorize import combined, grouped, numbered_texts, ordinals
+from tracediff.profile.arrays.factorize import combined, grouped, least, most, numbered_texts, ordinals
 from tracediff.profile.model import CollectiveKind, Collectives
 from tracediff.profile.tables.over_ranks import CLOCKS, STRAGGLERS, STRAGGLING_STEPS, WAITS
 
@@ -181,12 +181,11 @@ def _matched(operations: Operations) -> Int64:
     in_rank, _ = combined(cell, operations.rank[some])
     ordinal[order] = ordinals(in_rank[order])
     (each, _), (count,) = grouped([cell, operations.rank[some]], [np.ones(len(some), np.int64)])
-    fewest, most = np.full(int(cell.max()) + 1, np.iinfo(np.int64).max), np.zeros(int(cell.max()) + 1, np.int64)
-    np.minimum.at(fewest, each, count)
-    np.maximum.at(most, each, count)
+    cells = int(cell.max()) + 1
+    even_counts = least(each, count, cells) == most(each, count, cells)
     collective, _ = combined(cell, ordinal)
     partners = np.bincount(collective)[collective]
-    out[some] = np.where((fewest == most)[cell] & (partners >= 2), collective, -1)
+    out[some] = np.where(even_counts[cell] & (partners >= 2), collective, -1)
     return out
 
 
@@ -198,9 +197,7 @@ def _possible(operations: Operations, collective: Int64, clocks: Clocks) -> Int6
     start, end = (column[some] - clocks.offset[operations.rank[some]] for column in (operations.start, operations.end))
     unsure = clocks.uncertainty[operations.rank[some]]
     size = int(collective.max(initial=-1)) + 1
-    came, left = np.full(size, np.iinfo(np.int64).min), np.full(size, np.iinfo(np.int64).max)
-    np.maximum.at(came, collective[some], start - unsure)
-    np.minimum.at(left, collective[some], end + unsure)
+    came, left = most(collective[some], start - unsure, size), least(collective[some], end + unsure, size)
     out = collective.copy()
     out[some] = np.where((came <= left)[collective[some]], collective[some], -1)
     return out

@@ -11,7 +11,7 @@ import numpy as np
 from tracediff.ingest import categories as cat
 from tracediff.ingest.operator_inputs import is_well_formed
 from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.factorize import combined, sums
 from tracediff.profile.columns import Column, columns_of
 from tracediff.profile.leaves.keys import KINDS as LEAF_KINDS
 from tracediff.profile.model import Accounts, Profile
@@ -98,8 +98,8 @@ def _check_columns(profile: Profile) -> None:
             if column.is_key:
                 keys.setdefault(column.rows, []).append(values - min(column.low + 1, 0))
             if column.merged == "sum":
-                sums = np.abs(values.astype(np.float64)).sum(axis=0)
-                require((sums < LARGEST_SUM).all(), f"the sum of {place} needs more than 64 bits")
+                totals = np.abs(values.astype(np.float64)).sum(axis=0)
+                require((totals < LARGEST_SUM).all(), f"the sum of {place} needs more than 64 bits")
         for rows, columns in keys.items():
             require(len(combined(*columns)[1]) == len(columns[0]), f"the {rows} of {name} have a duplicate")
 
@@ -133,10 +133,11 @@ def _check_steps(profile: Profile) -> None:
     require((profile.periods >= 0).all(), "completions: a step ends before it begins")
     require(state_ns.sum(dtype=np.float64) < LARGEST_SUM, "the sum of state_ns needs more than 64 bits")
     require((state_ns.sum(axis=1) == profile.periods).all(), "state_ns: the states of a step do not add up to it")
-    parts = np.zeros((steps, len(GPU_STATES)), np.int64)
-    np.add.at(parts, (owned.step, owned.state), owned.ns)
-    same = (parts == state_ns[:, : len(GPU_STATES)]).all()
-    require(same, "owned: the owners of a GPU state do not add up to it")
+    held = sums(owned.step * len(GPU_STATES) + owned.state, owned.ns, steps * len(GPU_STATES))
+    require(
+        (held.reshape(steps, -1) == state_ns[:, : len(GPU_STATES)]).all(),
+        "owned: the owners of a GPU state do not add up to it",
+    )
 
 
 def _check_tree(profile: Profile) -> None:
@@ -188,9 +189,9 @@ def _check_sums(profile: Profile) -> None:
         work = (host.step, host.category, host.name, host.count, host.total_ns)
         _require_same_sums("host_work and calls", work, nodes)
     launched = kernels.step >= 0
-    busy = _added(kernels.step[launched], kernels.total_ns[launched], len(profile.busy_ns))
+    busy = sums(kernels.step[launched], kernels.total_ns[launched], len(profile.busy_ns))
     require((profile.busy_ns <= busy).all(), "busy_ns is more than the GPU events of a step")
-    counts = _added(ops.category, ops.count, len(profile.categories)).tolist()
+    counts = sums(ops.category, ops.count, len(profile.categories)).tolist()
     recorded = [profile.events.get(name, 0) for name in profile.categories]
     require(all(c <= r for c, r in zip(counts, recorded, strict=True)), "events: fewer than ops has")
 
@@ -201,8 +202,8 @@ def _check_leaves(profile: Profile) -> None:
     require((leaves.name[leaves.category >= 0] >= 0).all(), "leaves.name: work without a name")
     require((leaves.path_ns <= leaves.total_ns).all(), "leaves: more time on the path than in the period")
     require((leaves.longest_ns <= leaves.path_ns).all(), "leaves: an instance is longer than all together")
-    sums = _added(leaves.step, leaves.path_ns, len(profile.step_numbers))
-    require((sums == profile.periods).all(), "leaves: those of a step do not add up to it")
+    path = sums(leaves.step, leaves.path_ns, len(profile.step_numbers))
+    require((path == profile.periods).all(), "leaves: those of a step do not add up to it")
 
 
 def _check_tables(profile: Profile) -> None:
@@ -213,13 +214,6 @@ def _check_tables(profile: Profile) -> None:
             require(column.unit == "bytes" or (amounts >= 0).all(), f"{name}.{column.name} is negative")
 
 
-def _added(place: Int64, values: Int64, size: int) -> Int64:
-    """int64[size]: the sum of the values of each place."""
-    sums = np.zeros(size, np.int64)
-    np.add.at(sums, place, values)
-    return sums
-
-
 def _require_same_sums(name: str, some: Sequence[Int64], others: Sequence[Int64], *, wrappers: bool = False) -> None:
     """Require equal sums of the last two columns for equal values of the first three; of ``others`` only what ``some``
     has where these leave out ``wrappers``.
@@ -227,8 +221,7 @@ def _require_same_sums(name: str, some: Sequence[Int64], others: Sequence[Int64]
     *keys, counts, times = (np.concatenate(pair) for pair in zip(some, others, strict=True))
     sign = np.where(np.arange(len(counts)) < len(some[0]), 1, -1)
     code, first = combined(*keys)
-    left = np.zeros((len(first), 2), np.int64)
-    np.add.at(left, code, np.column_stack((counts * sign, times * sign)))
-    present = np.zeros(len(first), bool)
-    present[code[sign > 0]] = True
-    require(not left[present | (not wrappers)].any(), f"{name} do not add up to the same")
+    compared = np.zeros(len(first), bool)
+    compared[code[sign > 0] if wrappers else code] = True
+    same = [not sums(code, column * sign, len(first))[compared].any() for column in (counts, times)]
+    require(all(same), f"{name} do not add up to the same")

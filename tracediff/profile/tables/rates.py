@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.factorize import combined, most
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 from tracediff.profile.model import TableRows
@@ -87,8 +87,8 @@ def attained(dtype: str, values: Sequence[float], device: Device | None) -> Atta
     value = dict(zip((c.name for c in SCHEMA.columns), values, strict=True))
     tflop_s = value["flop"] / value["flop_time"] / 1e3 if value["flop_time"] else None
     gb_s = value["bytes"] / value["bytes_time"] if value["bytes_time"] else None
-    most = max(value["matrix"], value["vector"])
-    units = None if 2 * most < value["flop_time"] or not most else value["matrix"] >= value["vector"]
+    known_time = max(value["matrix"], value["vector"])
+    units = None if 2 * known_time < value["flop_time"] or not known_time else value["matrix"] >= value["vector"]
     compute = _part(tflop_s, device.peak(dtype, units) if device else None)
     memory = _part(gb_s, device.memory if device else None)
     known = [part for part in (compute, memory) if part is not None]
@@ -233,6 +233,4 @@ def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
     """int64[m]: the units that compute each item's operator."""
     unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
     owners, owner = np.unique(charged, return_inverse=True)
-    most = np.zeros(len(owners), np.int64)
-    np.maximum.at(most, owner, unit)
-    return most[owner]
+    return most(owner, unit, len(owners))[owner]
