@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from properties import examples
 from random_traces import scattered_events, trace_events
 
-from tracediff.aggregate import snapshot, snapshot_columns
+from tracediff.aggregate import snapshot
 from tracediff.aggregate.snapshot import to_bytes, write_snapshot
+from tracediff.aggregate.snapshot_columns import with_used_names
 from tracediff.aggregate.snapshot_file import is_snapshot
-from tracediff.aggregate.snapshot_tables import PackedTable, unpack_tables
 from tracediff.analysis.analyze import analyze_set
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
@@ -145,7 +145,7 @@ def assert_same(restored, profile):
     """Every field is restored but what is made of events (timeline, order of collectives); unused names are left out,
     and the file lies in the snapshot.
     """
-    whole = snapshot_columns._with_used_names(profile)
+    whole = with_used_names(profile)
     assert replace(restored.origin, file=None) == replace(whole.origin, file=None)
     assert restored.origin.file.name == whole.origin.file.name
     assert restored.timeline is None
@@ -359,8 +359,10 @@ def on_gpu(folder):
 @pytest.mark.parametrize(
     ("place", "value", "reason"),
     [
-        (("host_ns", 0), -1, "Expected `int` >= 0 - at `$.runs[0].ranks[0].files[0].host_ns[0]`"),
-        (("kernels", "count", 0), 0, "Expected `int` >= 1"),
+        (("host_ns", 0), -1, "run 1, rank 0, rank0.json: host_ns has -1, less than 0"),
+        (("host_ns", 0), 0.5, "Expected `int`, got `float` - at `$[0]` - at `$.runs[0].ranks[0].files[0].host_ns`"),
+        (("draining_ns",), -1, "Expected `int` >= 0 - at `$.runs[0].ranks[0].files[0].draining_ns`"),
+        (("kernels", "count", 0), 0, "kernels.count has 0, less than 1"),
         (("kernels", "total_ns", 0), 1, "kernels and the GPU events in ops do not add up"),
         (("calls", "self_ns", 0), 1, "calls and ops do not add up"),
         (("busy_ns", 0), 10**6, "busy_ns is more than the GPU events"),
@@ -369,7 +371,11 @@ def on_gpu(folder):
         (("ops", "self_ns", 0), 10**9, "ops: self_ns > total_ns"),
         (("ops", "self_ns", -1), 0, "ops: the self time of a GPU event is not its time"),
         (("ops", "total_ns", 0), 2**63 - 1, "needs more than 64 bits"),
-        (("calls", "ordinal", 0), 2**63 - 1, "Expected `int` <= 9007199254740991"),
+        (
+            ("calls", "ordinal", 0),
+            2**63 - 1,
+            "calls.ordinal has 9223372036854775807, which is not below 9007199254740992",
+        ),
         (("step_numbers", 0), 1, "step_numbers has a duplicate"),
         (("completions", 3), 0, "a step ends before it begins"),
         (("calls", "parent", 2), 1, "the phases are not the roots"),
@@ -487,11 +493,35 @@ def test_a_snapshot_has_the_further_tables_it_was_made_with(tmp_path):
     assert analysis_json(analyze_set(restored)) == analysis_json(analyze_set(loaded))
 
 
-@pytest.mark.parametrize("part", [{"step": [9]}, {"key": [-1]}, {"step": []}, {"values": [[10**30, 1, 1, 1, 1, 1]]}])
-def test_a_damaged_further_table_is_an_error(part):
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        ({"step": [9]}, "launches.step refers to nothing"),
+        ({"key": [-1]}, "launches.key refers to nothing"),
+        ({"step": []}, "launches has columns of different lengths"),
+        ({"keys": [["x"], ["x"]]}, "launches has a duplicate key"),
+        ({"values": [[10**30, 1, 1, 1, 1, 1]]}, "a number needs more than 64 bits"),
+        ({"values": [[1, 1, 1, 1, 1, 1], [1]], "step": [0, 1], "key": [0, 0]}, "inhomogeneous shape"),
+    ],
+)
+def test_a_damaged_further_table_is_an_error(tmp_path, part, reason):
+    path, found = on_gpu(tmp_path)
     good = {"keys": [["x"]], "step": [0], "key": [0], "values": [[1, 1, 1, 1, 1, 1]]}
-    assert unpack_tables({"launches": PackedTable(**good), "of tomorrow": PackedTable(**good)}, 1).keys() == {
-        "launches"
-    }
-    with pytest.raises(ValueError, match=r"launches|64 bits"):
-        unpack_tables({"launches": PackedTable(**{**good, **part})}, 1)
+    other = good | {"values": [[1, 1, 1]]}
+    where = ("runs", 0, "ranks", 0, "files", 0, "tables")
+    tables = {"launches": good, "copies": other | {"values": [[1]]}, "of tomorrow": other}
+    path.write_bytes(json.dumps(changed(found, where, lambda _: tables)).encode())
+    assert load_sets([str(path)])[0].profiles[0].tables.keys() == {"launches"}
+    path.write_bytes(json.dumps(changed(found, where, lambda _: {"launches": good | part})).encode())
+    fails(path, reason)
+
+
+def test_what_a_snapshot_does_not_hold_is_not_read_from_one(tmp_path):
+    path, found = on_gpu(tmp_path)
+    assert found["runs"][0]["ranks"][0]["files"][0].keys().isdisjoint(("timeline", "collectives"))
+    where = ("runs", 0, "ranks", 0, "files", 0)
+    more = {"timeline": {"step": 1, "start": 0, "end": 1, "data": "gASVAAAAAAAAAAA="}, "collectives": 7}
+    path.write_bytes(json.dumps(changed(found, where, lambda accounts: accounts | more)).encode())
+    (profile,) = load_sets([str(path)])[0].profiles
+    assert profile.timeline is None
+    assert profile.collectives is None

@@ -113,7 +113,9 @@ def test_work_of_other_steps_in_a_period_is_foreign(tmp_path):
         kernel("spilled", 25, 15, correlation=99),
     ]
     profile = profile_of(tmp_path, events)
-    assert {(step, owner): ns for step, state, owner, ns in profile.owned.tolist() if state == 0} == {
+    owned = profile.owned
+    rows = zip(owned.step.tolist(), owned.state.tolist(), owned.owner.tolist(), owned.ns.tolist(), strict=True)
+    assert {(step, owner): ns for step, state, owner, ns in rows if state == 0} == {
         (0, -1): 10_000,
         (0, 0): 20_000,
     }

@@ -4,44 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
+from tracediff.profile.columns import columns_of
 from tracediff.profile.model import CallTable, OpTable, Profile, TableRows, WorkTable
 
 T = TypeVar("T", OpTable, CallTable, WorkTable, TableRows)
 Weighted = Sequence[tuple[Profile, list[int], int]]
 """Profiles with the positions of their used steps and the weight of a step."""
 
-AMOUNTS = frozenset(("count", "total_ns", "self_ns", "values", "size"))
-"""Columns that are added."""
-OF_FIRST = frozenset(("first_ns", "lane"))
-"""Columns of which those of the first file are kept."""
-LEAST = frozenset(("order",))
-"""Columns of which the least is kept."""
 LARGEST, MOST_FILES = 1 << 48, 1 << 14
 """Sums of so many amounts that are no larger fit 64 bits."""
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Names of a table's columns by what is done with them; all ``others`` must be the same."""
-
-    amounts: tuple[str, ...]
-    least: tuple[str, ...]
-    others: tuple[str, ...]
-
-
-def _columns_of(table: type[Any]) -> Columns:
-    names = [field.name for field in fields(table)]
-    others = tuple(name for name in names if name not in AMOUNTS | LEAST | OF_FIRST)
-    return Columns(
-        tuple(name for name in names if name in AMOUNTS), tuple(name for name in names if name in LEAST), others
-    )
-
-
-COLUMNS: dict[type[Any], Columns] = {table: _columns_of(table) for table in (OpTable, CallTable, WorkTable, TableRows)}
 
 
 @dataclass
@@ -61,9 +36,8 @@ class Alike(Generic[T]):
 
     def add(self, file: int, table: T) -> None:
         """Add the table of another file."""
-        names = COLUMNS[type(table)]
-        added = {name: getattr(self.table, name) + getattr(table, name) for name in names.amounts}
-        least = {name: np.minimum(getattr(self.table, name), getattr(table, name)) for name in names.least}
+        added = {name: getattr(self.table, name) + getattr(table, name) for name in _merged(table, "sum")}
+        least = {name: np.minimum(getattr(self.table, name), getattr(table, name)) for name in _merged(table, "least")}
         self.table = replace(self.table, **added, **least)
         self.files.append(file)
 
@@ -78,7 +52,7 @@ def alike(weighted: Weighted, tables: Sequence[T], meanings: Sequence[tuple[obje
     found: list[Alike[T]] = []
     last: dict[tuple[object, ...], Alike[T]] = {}
     for file, ((profile, used, weight), table, meaning) in enumerate(zip(weighted, tables, meanings, strict=True)):
-        columns = [getattr(table, name) for name in COLUMNS[type(table)].others]
+        columns = [getattr(table, name) for name in _equal(table)]
         alone = None if _is_small(table) else file
         key = (tuple(map(id, meaning)), tuple(map(id, columns)), tuple(used), weight, alone)
         known = last.get(key)
@@ -90,6 +64,16 @@ def alike(weighted: Weighted, tables: Sequence[T], meanings: Sequence[tuple[obje
     return found
 
 
+def _merged(table: T, how: str) -> list[str]:
+    return [name for name, column in columns_of(table).items() if column.merged == how]
+
+
+def _equal(table: T) -> list[str]:
+    """The fields in which tables that are added up agree: the keys of a further table are no column."""
+    columns = columns_of(table)
+    return [f.name for f in fields(table) if f.name not in columns or columns[f.name].merged == "equal"]
+
+
 def _is_small(table: T) -> bool:
-    columns = (getattr(table, name) for name in COLUMNS[type(table)].amounts)
+    columns = (getattr(table, name) for name in _merged(table, "sum"))
     return all(max(-int(c.min(initial=0)), int(c.max(initial=0))) < LARGEST for c in columns)

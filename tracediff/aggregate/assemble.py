@@ -47,13 +47,26 @@ def arrange(
         if ranks is None or rank in ranks:
             _place(runs, profile, rank)
     arranged = TraceSet(label=label, runs=list(runs.values()), selection=selection, notes=())
-    for profile in arranged.profiles:
-        for note in profile.notes:
-            collected.add(note.code, note.message, note.count)
-    arranged.runs = usable_runs(arranged.runs, selection, ranks, collected)
-    check_usable(arranged, ranks, recorded)
-    arranged.notes = tuple(collected.list())
+    complete(arranged, ranks, recorded, collected)
     return arranged
+
+
+def complete(traces: TraceSet, ranks: frozenset[int] | None, recorded: Iterable[int], notes: Notes) -> None:
+    """Leave the files without used steps out of ``traces``, and give it ``notes`` with those of its files and on what
+    is missing.
+
+    Args:
+        ranks: those requested, None for all. recorded: those with files.
+
+    Raises:
+        TracediffError: no file of the requested ranks, or no step left.
+    """
+    for profile in traces.profiles:
+        for note in profile.notes:
+            notes.add(note.code, note.message, note.count)
+    traces.runs = usable_runs(traces.runs, traces.selection, ranks, notes)
+    _check_usable(traces, ranks, recorded)
+    traces.notes = tuple(notes.list())
 
 
 def _rank_of(profile: Profile, notes: Notes, alone: bool) -> int:
@@ -92,22 +105,24 @@ def narrowed(traces: TraceSet, selection: Selection, ranks: frozenset[int] | Non
     Raises:
         TracediffError: no file of the ranks asked for, or no step left to use.
     """
-    runs = [
-        Run(run.name, {rank: files for rank, files in run.ranks.items() if ranks is None or rank in ranks})
-        for run in traces.runs
-    ]
-    kept = replace(traces, runs=[run for run in runs if run.ranks], selection=selection)
+    kept = replace(traces, runs=of_ranks(traces.runs, ranks), selection=selection)
     kept_ids = {id(profile) for profile in kept.profiles}
     kept.notes = tuple(
         less(
             traces.notes, (note for profile in traces.profiles if id(profile) not in kept_ids for note in profile.notes)
         )
     )
-    check_usable(kept, ranks, traces.ranks)
+    _check_usable(kept, ranks, traces.ranks)
     return kept
 
 
-def check_usable(arranged: TraceSet, ranks: frozenset[int] | None, recorded: Iterable[int]) -> None:
+def of_ranks(runs: Iterable[Run], ranks: frozenset[int] | None) -> list[Run]:
+    """``runs`` with only ``ranks``, and without those that have none of them."""
+    kept = (Run(run.name, {r: files for r, files in run.ranks.items() if ranks is None or r in ranks}) for run in runs)
+    return [run for run in kept if run.ranks]
+
+
+def _check_usable(arranged: TraceSet, ranks: frozenset[int] | None, recorded: Iterable[int]) -> None:
     """Check that there is something to compare.
 
     Args:

@@ -108,7 +108,10 @@ def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
 def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterator[UsedStep]:
     foreign: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(GPU_STATES, 0))
     own = set(used)
-    for step, state, owner, ns in profile.owned.tolist():
+    owned = profile.owned
+    for step, state, owner, ns in zip(
+        *(c.tolist() for c in (owned.step, owned.state, owned.owner, owned.ns)), strict=True
+    ):
         if owner not in own:
             foreign[step][STATES[state]] += ns
     periods = profile.periods
@@ -122,7 +125,7 @@ def step_average(traces: TraceSet) -> StepAverage:
     """The step account of ``traces``: mean over runs of the mean over each run's used steps."""
     runs = {run.name: used_steps(traces, run) for run in traces.runs}
     denominator = lcm(*(len(runs) * len(steps) for steps in runs.values()))
-    average = StepAverage(denominator, 0, 0, 0, dict.fromkeys(STATES, 0), runs)
+    states = dict.fromkeys(STATES, 0)
     period = foreign = draining = 0
     for steps in runs.values():
         weight = denominator // (len(runs) * len(steps))
@@ -131,8 +134,8 @@ def step_average(traces: TraceSet) -> StepAverage:
             foreign += weight * sum(step.foreign.values())
             draining += weight * len(steps) * step.draining_ns
             for state, ns in step.states.items():
-                average.states[state] = average.states.get(state, 0) + weight * ns
-    return StepAverage(denominator, period, foreign, draining, average.states, runs)
+                states[state] = states.get(state, 0) + weight * ns
+    return StepAverage(denominator, period, foreign, draining, states, runs)
 
 
 def weighted_files(traces: TraceSet) -> tuple[int, Weighted]:

@@ -10,15 +10,18 @@ import numpy as np
 
 from tracediff.aggregate.alike import Alike, Weighted, alike
 from tracediff.ingest.times import MISSING, Int64
-from tracediff.profile.arrays.factorize import grouped
+from tracediff.profile.arrays.factorize import combined, least, sums
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model import CallTable, Profile, WorkTable
 from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE
 from tracediff.profile.placement.module_paths import module_labels
 from tracediff.profile.placement.scopes import PHASES
+from tracediff.profile.work import KEY
 from tracediff.runtimes import DEVICE_CATEGORIES
 
 UNKNOWN = "unknown"
+RECORDED = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides", "line")
+"""Columns of a `CallTable` by node."""
 Key = tuple[int, str, str, str | None, int]
 """What tells a call from others below its parent (its position, kind, name, shapes, ordinal), and work from other work
 (see `work_keys`).
@@ -168,20 +171,12 @@ def _merge_nodes(tree: CallTree, known: dict[Key, int], alike_calls: Alike[CallT
     """The position in ``tree`` of each node that the used steps hold or that leads to one; −1 of others."""
     profile, table, weight = alike_calls.profile, alike_calls.table, alike_calls.weight
     rows = np.isin(table.step, alike_calls.used)
-    sums = np.zeros((3, len(table.parent)), np.int64)
-    for total, column in zip(sums, (table.count, table.total_ns, table.self_ns), strict=True):
-        np.add.at(total, table.node[rows], column[rows])
-    recorded = (
-        table.parent,
-        table.kind,
-        table.name,
-        table.shapes,
-        table.ordinal,
-        table.types,
-        table.strides,
-        table.line,
-    )
-    columns = zip(*(column.tolist() for column in (*recorded, *sums)), strict=True)
+    recorded = [getattr(table, name) for name in RECORDED]
+    amounts = [
+        sums(table.node[rows], column[rows], len(table.parent))
+        for column in (table.count, table.total_ns, table.self_ns)
+    ]
+    columns = zip(*(column.tolist() for column in (*recorded, *amounts)), strict=True)
     nodes: list[int] = []
     for parent, kind, name, shapes, ordinal, types, strides, line, count, total, self_ns in columns:
         if kind == OP and not count:
@@ -227,14 +222,13 @@ def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> 
 def _merge_work(tree: CallTree, works: dict[Key, Work], alike_work: Alike[WorkTable]) -> None:
     profile, table, weight, file = alike_work.profile, alike_work.table, alike_work.weight, alike_work.files[0]
     rows = np.flatnonzero(np.isin(table.step, alike_work.used))
-    keys = [c[rows] for c in (table.node, table.category, table.name, table.launch_shape, table.ordinal)]
-    sums, (count, ns, size) = grouped(keys, [table.count[rows], table.total_ns[rows], table.size[rows]])
-    order = table.order[rows][_earliest(keys, table.order[rows])]
-    first = rows[_earliest(keys, table.first_ns[rows], table.step[rows])]
+    by_time = rows[np.lexsort((table.first_ns[rows], table.step[rows]))]
+    code, first = combined(*(getattr(table, name)[by_time] for name in KEY))
+    count, ns, size = (sums(code, c[by_time], len(first)) for c in (table.count, table.total_ns, table.size))
+    order, first = least(code, table.order[by_time], len(first)), by_time[first]
+    keys = work_keys(profile, tree.places[file], [getattr(table, name)[first] for name in KEY])
     columns = (order, table.first_ns[first], table.lane[first], count, ns, size)
-    for key, place, start, lane, n, total, moved in zip(
-        work_keys(profile, tree.places[file], sums), *(c.tolist() for c in columns), strict=True
-    ):
+    for key, place, start, lane, n, total, moved in zip(keys, *(c.tolist() for c in columns), strict=True):
         work = works.get(key)
         if work is None:
             work = works[key] = Work(*key, order=place, first=Occurrence(file, start, _lane(profile, key[1], lane)))
@@ -249,20 +243,6 @@ def _lane(profile: Profile, category: str, lane: int) -> str:
     if category in DEVICE_CATEGORIES:
         return "" if lane == MISSING else str(lane)
     return profile.texts[lane]
-
-
-def _earliest(keys: list[np.ndarray], *by: np.ndarray) -> np.ndarray:
-    """The position of the row that is first ``by`` (the last column counts most) of each distinct key, in the keys'
-    ascending order.
-    """
-    if not len(by[0]):
-        return np.zeros(0, np.int64)
-    by_key = np.lexsort((*by, *keys[::-1]))
-    new = np.zeros(len(by_key), bool)
-    new[0] = True
-    for key in keys:
-        new[1:] |= key[by_key][1:] != key[by_key][:-1]
-    return by_key[new]
 
 
 def _label(tree: CallTree) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from statistics import median_low
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracediff.aggregate.traceset import Run, world_size
 from tracediff.ingest.health import Notes
-
-if TYPE_CHECKING:
-    from tracediff.aggregate.traceset import Run
-    from tracediff.profile.model import Profile
-    from tracediff.profile.selection import Selection
+from tracediff.profile.model import Profile
+from tracediff.profile.selection import Selection
 
 OTHER_WORK = 0.1
 """Relative difference in the number of GPU events per step from which a run does other work."""
@@ -104,7 +101,7 @@ def _missing(run: Run, everywhere: frozenset[int], ranks: frozenset[int] | None)
     """
     if ranks is not None:
         return len(ranks - run.ranks.keys())
-    world = max((p.origin.world_size or 0 for files in run.ranks.values() for p in files), default=0)
+    world = world_size(run)
     return max(world - sum(rank < world for rank in run.ranks), 0) if world else len(everywhere - run.ranks.keys())
 
 

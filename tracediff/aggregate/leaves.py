@@ -13,14 +13,13 @@ from tracediff.aggregate.averages import UsedStep, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.factorize import combined, least, most
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.leaves.keys import KINDS
+from tracediff.profile.leaves.keys import COLUMNS, KINDS
 from tracediff.profile.model import LeafTable, Profile
 from tracediff.profile.work import KEY
 
 AMOUNTS = ("path_ns", "total_ns", "count")
-COLUMNS = ("kind", *KEY, "op", "root")
 
 
 class LeafKey(NamedTuple):
@@ -158,10 +157,8 @@ def _longest(table: LeafTable, rows: _Rows) -> tuple[list[int], list[int]]:
     ns, at = table.longest_ns[rows.rows], table.longest_at[rows.rows]
     some = np.flatnonzero(ns > 0)
     if len(rows.leaf) < len(rows.rows):
-        longest, first = np.zeros(len(rows.leaf), np.int64), np.full(len(rows.leaf), np.iinfo(np.int64).max)
-        np.maximum.at(longest, rows.code, ns)
-        some = some[ns[some] == longest[rows.code[some]]]
-        np.minimum.at(first, rows.code[some], at[some])
+        some = some[ns[some] == most(rows.code, ns, len(rows.leaf))[rows.code[some]]]
+        first = least(rows.code[some], at[some], len(rows.leaf))
         some = some[at[some] == first[rows.code[some]]]
         some = some[np.unique(rows.code[some], return_index=True)[1]]
     return rows.rows[some].tolist(), rows.leaf[rows.code[some]].tolist()

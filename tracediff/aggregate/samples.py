@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.factorize import combined, sums
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model import Profile
 from tracediff.profile.placement.calls import OP
+from tracediff.profile.work import KEY
 
 Floats = NDArray[np.float64]
 
@@ -210,9 +211,9 @@ def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[W
     out: list[StepSum] = []
     for (run, rank, profile), places in zip(_files(traces), tree.places, strict=True):
         table = profile.kernels if gpu else profile.host_work
-        keys = [table.node, table.category, table.name, table.launch_shape, table.ordinal]
-        code, first = combined(*keys)
-        mine = np.array([key in wanted for key in work_keys(profile, places, [column[first] for column in keys])], bool)
+        columns = [getattr(table, name) for name in KEY]
+        code, first = combined(*columns)
+        mine = np.array([key in wanted for key in work_keys(profile, places, [c[first] for c in columns])], bool)
         which = np.flatnonzero(mine[code] & (table.step >= 0))
         rows = table.step[which], table.count[which], table.total_ns[which]
         out += _by_step(traces, run, rank, profile, rows)
@@ -229,11 +230,9 @@ def _by_step(
 ) -> Iterator[StepSum]:
     """The sums of ``rows`` (step, count, ns) in each used step of a file."""
     step, count, ns = rows
-    sums = np.zeros((2, len(profile.step_numbers)), np.int64)
-    for total, values in zip(sums, (count, ns), strict=True):
-        np.add.at(total, step, values)
+    counts, times = (sums(step, values, len(profile.step_numbers)) for values in (count, ns))
     for position in np.flatnonzero(traces.selection.used(profile)).tolist():
-        yield StepSum(run, rank, int(profile.step_numbers[position]), int(sums[0, position]), int(sums[1, position]))
+        yield StepSum(run, rank, int(profile.step_numbers[position]), int(counts[position]), int(times[position]))
 
 
 def _rows_of(profile: Profile, category: str, name: str) -> NDArray[np.intp]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from tracediff.profile.tables.schema import TableSchema
 
@@ -18,4 +19,10 @@ class SetTable:
 
     schema: TableSchema
     denominator: int
-    rows: dict[tuple[str, ...], list[int]]
+    rows: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
+
+    def add(self, key: tuple[str, ...], values: Sequence[int], weight: int) -> None:
+        """Add ``weight`` times ``values`` to the row of ``key``."""
+        row = self.rows.setdefault(key, [0] * len(values))
+        for k, value in enumerate(values):
+            row[k] += weight * value

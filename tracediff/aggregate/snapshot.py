@@ -10,12 +10,12 @@ from typing import Annotated
 
 import msgspec
 
-from tracediff.aggregate.assemble import check_usable
-from tracediff.aggregate.completeness import CODES, usable_runs
+from tracediff.aggregate.assemble import complete, of_ranks
+from tracediff.aggregate.completeness import CODES
 from tracediff.aggregate.recorded import Recorded
 from tracediff.aggregate.shared_columns import SharedColumns
 from tracediff.aggregate.snapshot_check import require
-from tracediff.aggregate.snapshot_columns import PackedProfile, pack, unpack
+from tracediff.aggregate.snapshot_columns import as_column, as_list, read, written
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.errors import TracediffError
 from tracediff.ingest.documents import LONGEST_REASON
@@ -23,7 +23,7 @@ from tracediff.ingest.health import Note, Notes, less
 from tracediff.ingest.manifest import CompileFacts, Manifest, RunFacts
 from tracediff.ingest.source import TraceFile, open_trace
 from tracediff.profile.kernels.families import DEFAULT, Families
-from tracediff.profile.model import Profile
+from tracediff.profile.model import Accounts, Profile
 from tracediff.profile.selection import Selection
 from tracediff.write import write_bytes
 
@@ -43,7 +43,7 @@ class PackedRank(msgspec.Struct, frozen=True):
     """The files of one rank in one run, in order."""
 
     rank: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
-    files: list[PackedProfile]
+    files: list[Accounts]
 
 
 class PackedRun(msgspec.Struct, frozen=True):
@@ -85,14 +85,14 @@ def to_bytes(traces: TraceSet) -> bytes:
         TracediffError: the set is too large, a file name is not valid UTF-8, or an account of a file does not close.
     """
     runs = [
-        PackedRun(run.name, [PackedRank(rank, [pack(p) for p in files]) for rank, files in run.ranks.items()])
+        PackedRun(run.name, [PackedRank(rank, [written(p) for p in files]) for rank, files in run.ranks.items()])
         for run in traces.runs
     ]
     try:
         manifest, selection = _without_machine(traces.manifest), _chosen(traces.selection)
         recorded = traces.recorded or msgspec.UNSET
         data = msgspec.json.encode(
-            Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection, recorded)
+            Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection, recorded), enc_hook=as_list
         )
     except UnicodeEncodeError:
         raise TracediffError(traces.label, "its name or the name of a file is not valid UTF-8", "rename it") from None
@@ -104,7 +104,7 @@ def to_bytes(traces: TraceSet) -> bytes:
             "give fewer files, or select ranks with --rank",
         )
     try:
-        _runs(msgspec.json.decode(data, type=Snapshot), TraceFile(traces.label))
+        _runs(_of_json(data), TraceFile(traces.label))
     except (msgspec.DecodeError, ValueError) as error:
         reason = f"cannot be written as a snapshot: its accounts do not close ({error})"
         raise TracediffError(traces.label, reason, "keep the traces instead, and report this") from None
@@ -149,24 +149,19 @@ def read_snapshot(
     if not is_asked and isinstance(first.selection, Selection):
         used = first.selection
     runs, notes = _joined(files, parts, is_asked), Notes()
-    kept = [
-        Run(run.name, {rank: files for rank, files in run.ranks.items() if ranks is None or rank in ranks})
-        for run in runs
-    ]
     traces = TraceSet(
         label=first.label,
-        runs=[run for run in kept if run.ranks],
+        runs=of_ranks(runs, ranks),
         selection=used,
         notes=(),
         manifest=first.manifest,
         families=families,
         recorded=first.recorded or None,
     )
-    for note in (*(n for found, _ in parts for n in found.notes), *(n for p in traces.profiles for n in p.notes)):
-        notes.add(note.code, note.message, note.count)
-    traces.runs = usable_runs(traces.runs, traces.selection, ranks, notes)
-    traces.notes = tuple(notes.list())
-    check_usable(traces, ranks, {rank for run in runs for rank in run.ranks})
+    for found, _ in parts:
+        for note in found.notes:
+            notes.add(note.code, note.message, note.count)
+    complete(traces, ranks, {rank for run in runs for rank in run.ranks}, notes)
     return traces
 
 
@@ -259,9 +254,13 @@ def _decoded(file: TraceFile, data: bytes) -> Snapshot:
         if int(schema[1]) != VERSION:
             reason = f"a snapshot of version {schema[1]}; this tracediff reads version {VERSION}"
             raise TracediffError(str(file), reason, f"use the tracediff that wrote it, or {AGAIN}")
-        return msgspec.json.decode(data, type=Snapshot)
+        return _of_json(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _damaged(file, error) from None
+
+
+def _of_json(data: bytes) -> Snapshot:
+    return msgspec.json.decode(data, type=Snapshot, dec_hook=as_column)
 
 
 def _damaged(file: TraceFile, error: Exception) -> TracediffError:
@@ -293,8 +292,8 @@ def _run(packed: PackedRun, file: TraceFile) -> Run:
     return Run(packed.name, ranks)
 
 
-def _profile(run: PackedRun, rank: int, packed: PackedProfile, file: TraceFile) -> Profile:
+def _profile(run: PackedRun, rank: int, accounts: Accounts, file: TraceFile) -> Profile:
     try:
-        return unpack(packed, file)
+        return read(accounts, file)
     except ValueError as error:
-        raise ValueError(f"{run.name}, rank {rank}, {packed.origin.file.name}: {error}") from None
+        raise ValueError(f"{run.name}, rank {rank}, {accounts.origin.file.name}: {error}") from None

@@ -29,7 +29,7 @@ def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]
     found = {table.schema.name: table for table in waits.tables} if waits else {}
     for name in names:
         if name not in OVER_RANKS and all(name in profile.tables for profile in traces.profiles):
-            found[name] = SetTable(table_schema(name), *table_average(traces, name))
+            found[name] = table_average(traces, name)
     notes = Notes()
     for name in traces.tables:
         if name != ALL and name not in found:
@@ -43,19 +43,15 @@ def _why_missing(name: str) -> str:
     return f"the snapshot was made without it (create it again with --table {name})"
 
 
-def table_average(traces: TraceSet, name: str) -> tuple[int, dict[tuple[str, ...], list[int]]]:
-    """(denominator, key → numerators of the columns) per step of the mean rank, of the table called ``name``; files
-    without it have none of its rows.
-    """
+def table_average(traces: TraceSet, name: str) -> SetTable:
+    """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
     denominator, weighted = weighted_files(traces)
-    sums: dict[tuple[str, ...], list[int]] = {}
+    average = SetTable(table_schema(name), denominator)
     held = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
     for group in alike([of_file for of_file, _ in held], [table for _, table in held], [()] * len(held)):
-        table, weight = group.table, group.weight
+        table = group.table
         rows = np.isin(table.step, group.used)
         (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
         for key, *values in zip(keys.tolist(), *(c.tolist() for c in columns), strict=True):
-            entry = sums.setdefault(table.keys[key], [0] * len(values))
-            for k, value in enumerate(values):
-                entry[k] += weight * value
-    return denominator, sums
+            average.add(table.keys[key], values, group.weight)
+    return average

@@ -23,6 +23,11 @@ class Run:
     ranks: dict[int, list[Profile]] = field(default_factory=dict)
 
 
+def world_size(run: Run) -> int:
+    """How many ranks the program of ``run`` has, as its files record; 0 where none does."""
+    return max((p.origin.world_size or 0 for files in run.ranks.values() for p in files), default=0)
+
+
 @dataclass(kw_only=True, repr=False)
 class TraceSet:
     """One side of a comparison.

@@ -5,12 +5,28 @@ from __future__ import annotations
 import pickle
 import zlib
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from tracediff.ingest.health import Note
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.times import Int64
+from tracediff.profile.columns import ANY, Column, amount, key
+
+Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+Step = Annotated[Int64, key("steps")]
+Node = Annotated[Int64, key("nodes", -1)]
+Category = Annotated[Int64, key("categories")]
+Name = Annotated[Int64, key("names")]
+NameOrNone = Annotated[Int64, key("names", -1)]
+Text = Annotated[Int64, key("texts", -1)]
+TextOfNode = Annotated[Int64, Column(refers_to="texts", low=-1, rows="nodes", rises=True)]
+Ordinal = Annotated[Int64, Column(low=-1, high=1 << 53, is_key=True)]
+Count = Annotated[Int64, amount(1)]
+Amount = Annotated[Int64, amount()]
+OfSteps = Annotated[Int64, amount(rows="steps")]
 
 
 @dataclass(frozen=True)
@@ -50,12 +66,12 @@ class OpTable:
             same lane.
     """
 
-    step: Int64
-    category: Int64
-    name: Int64
-    count: Int64
-    total_ns: Int64
-    self_ns: Int64
+    step: Annotated[Int64, key("steps", -1)]
+    category: Category
+    name: Name
+    count: Count
+    total_ns: Amount
+    self_ns: Amount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,19 +89,19 @@ class CallTable:
         step, node, count, total_ns, self_ns: int64[r] occurrences of operators.
     """
 
-    parent: Int64
-    kind: Int64
-    name: Int64
-    shapes: Int64
-    ordinal: Int64
-    types: Int64
-    strides: Int64
-    line: Int64
-    step: Int64
-    node: Int64
-    count: Int64
-    total_ns: Int64
-    self_ns: Int64
+    parent: Annotated[Int64, key("nodes", -1, "nodes")]
+    kind: Annotated[Int64, Column(refers_to="call kinds", rows="nodes", is_key=True)]
+    name: Annotated[Int64, Column(rows="nodes", is_key=True, rises=True)]
+    shapes: Annotated[Int64, key("texts", -1, "nodes")]
+    ordinal: Annotated[Int64, Column(high=1 << 53, rows="nodes", is_key=True)]
+    types: TextOfNode
+    strides: TextOfNode
+    line: TextOfNode
+    step: Step
+    node: Annotated[Int64, key("nodes")]
+    count: Count
+    total_ns: Amount
+    self_ns: Amount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,18 +122,18 @@ class WorkTable:
         count, total_ns: sums. size: bytes that copies and collectives move, 0 where not recorded.
     """
 
-    step: Int64
-    node: Int64
-    category: Int64
-    name: Int64
-    launch_shape: Int64
-    ordinal: Int64
-    order: Int64
-    first_ns: Int64
-    lane: Int64
-    count: Int64
-    total_ns: Int64
-    size: Int64
+    step: Annotated[Int64, key("steps", -2)]
+    node: Node
+    category: Category
+    name: Name
+    launch_shape: Text
+    ordinal: Ordinal
+    order: Annotated[Int64, Column(rises=True, merged="least")]
+    first_ns: Annotated[Int64, Column(low=ANY, rises=True, merged="first")]
+    lane: Annotated[Int64, Column(low=ANY, merged="first")]
+    count: Count
+    total_ns: Amount
+    size: Amount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,21 +153,21 @@ class LeafTable:
             where none is. following: of Python code, code of the name of the operator or call after it, −1 for none.
     """
 
-    step: Int64
-    kind: Int64
-    node: Int64
-    category: Int64
-    name: Int64
-    launch_shape: Int64
-    ordinal: Int64
-    op: Int64
-    root: Int64
-    path_ns: Int64
-    total_ns: Int64
-    count: Int64
-    longest_ns: Int64
-    longest_at: Int64
-    following: Int64
+    step: Step
+    kind: Annotated[Int64, Column(refers_to="leaf kinds", is_key=True)]
+    node: Node
+    category: Annotated[Int64, key("categories", -1)]
+    name: NameOrNone
+    launch_shape: Text
+    ordinal: Ordinal
+    op: NameOrNone
+    root: NameOrNone
+    path_ns: Amount
+    total_ns: Amount
+    count: Amount
+    longest_ns: Annotated[Int64, Column()]
+    longest_at: Annotated[Int64, Column(low=ANY, rises=True)]
+    following: Annotated[Int64, Column(refers_to="names", low=-1, rises=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,9 +266,9 @@ class TableRows:
     """
 
     keys: tuple[tuple[str, ...], ...]
-    step: Int64
-    key: Int64
-    values: Int64
+    step: Annotated[Int64, Column(refers_to="steps", is_key=True)]
+    key: Annotated[Int64, Column(refers_to="keys", is_key=True)]
+    values: Annotated[Grid, Column(low=ANY, merged="sum")]
 
 
 @dataclass(frozen=True)
@@ -298,19 +314,34 @@ class Collectives:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Profile:
-    """The accounts of one file. Times in ns, int64.
+class Owned:
+    """Whose the time of the GPU states is, r rows.
+
+    Attributes:
+        step, state: int64[r] positions. owner: int64[r] the earliest step that launched an event that causes the state,
+            −1 if only spilled or outside events cause it. ns: int64[r].
+    """
+
+    step: Annotated[Int64, Column(refers_to="steps", rises=True)]
+    state: Annotated[Int64, Column(refers_to="GPU states")]
+    owner: Annotated[Int64, Column(refers_to="steps", low=-1)]
+    ns: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accounts:
+    """The accounts of one file as a snapshot keeps them. Times in ns, int64.
 
     Attributes:
         origin: where it comes from.
         notes: health notes.
-        step_numbers: int64[s], N of ProfilerStep#N.
         whole_file: the file has no steps, so all of it counts as one step.
+        step_numbers: int64[s], N of ProfilerStep#N.
         completions: int64[s + 1], completion of what came before the first step, and of each step. draining_ns: how
             long after the first step's start the former is: the GPU still runs what was launched before.
         host_ns: int64[s], host duration of each step.
         state_names, state_ns: int64[s, states], rows sum to the period.
-        owned: int64[k, 4] (step, state, owner, ns) of the GPU states; see StepAccount.
+        owned: whose the time of the GPU states is.
         busy_ns: int64[s], union per GPU of the events launched in the step, summed over GPUs; time that a later step's
             events share counts there.
         ops: operations by name. calls: operators in their tree. kernels: GPU events.
@@ -319,22 +350,19 @@ class Profile:
         categories, names, texts: the strings that codes index.
         events: all events of the file by category name.
         tables: the requested tables by name.
-        collectives: its collective operations one by one, to be matched with those of other ranks; None if the table
-            `collectives` was not requested.
-        timeline: of the typical used step; None if read from a snapshot.
     """
 
     origin: Origin
     notes: tuple[Note, ...]
-    step_numbers: Int64
     whole_file: bool
-    completions: Int64
-    draining_ns: int
-    host_ns: Int64
+    step_numbers: Annotated[Int64, Column(rows="steps")]
+    completions: Annotated[Int64, Column(low=ANY, rows="completions")]
+    draining_ns: Annotated[int, msgspec.Meta(ge=0)] = 0
+    host_ns: OfSteps
     state_names: tuple[str, ...]
-    state_ns: Int64
-    owned: Int64
-    busy_ns: Int64
+    state_ns: Annotated[Grid, amount(rows="steps")]
+    owned: Owned
+    busy_ns: OfSteps
     ops: OpTable
     calls: CallTable
     kernels: WorkTable
@@ -343,8 +371,20 @@ class Profile:
     categories: tuple[str, ...]
     names: tuple[str, ...]
     texts: tuple[str, ...]
-    events: dict[str, int] = field(default_factory=dict)
+    events: dict[str, Annotated[int, msgspec.Meta(ge=1)]] = field(default_factory=dict)
     tables: dict[str, TableRows] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile(Accounts):
+    """The accounts of one file, and what only its events tell: None if read from a snapshot.
+
+    Attributes:
+        collectives: its collective operations one by one, to be matched with those of other ranks; None if the table
+            `collectives` was not requested.
+        timeline: of the typical used step.
+    """
+
     collectives: Collectives | None = None
     timeline: PackedTimeline | None = None
 

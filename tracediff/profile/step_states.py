@@ -13,6 +13,7 @@ from tracediff.ingest.trace import Trace
 from tracediff.profile.arrays.factorize import grouped, numbered_texts
 from tracediff.profile.arrays.paint import BARE, edges_of, paint
 from tracediff.profile.kernels.families import DEFAULT, Families
+from tracediff.profile.model import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.innermost import innermost_scopes
 from tracediff.profile.placement.nesting import Lane, thread_number
@@ -55,15 +56,14 @@ class StepAccount:
     Attributes:
         names: the states, STATES first, then ``op:<family>`` where the trace has no GPU event.
         ns: int64[steps, states]; each row sums to the step's period.
-        owned: int64[k, 4] rows (step, state, owner, ns) of the GPU states: owner is the earliest step that launched an
-            event that causes the state, NO_OWNER if only spilled or outside events cause it.
+        owned: whose the time of the GPU states is.
         edges: int64[k + 1] ns at which the state or the step changes. painted: int64[k] the state from each edge to the
             next.
     """
 
     names: tuple[str, ...]
-    ns: Int64
-    owned: Int64
+    ns: Grid
+    owned: Owned
     edges: Int64
     painted: Int64
 
@@ -129,9 +129,10 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
     ns = np.zeros((len(completions) - 1, len(names)), np.int64)
     np.add.at(ns, (step, state), length)
     on_gpu = np.flatnonzero(state < len(GPU_STATES))
-    keys, sums = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
+    (of_step, of_state, of_owner), (held,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
+    owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=held)
     new = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(step, prepend=-1))
-    return StepAccount(tuple(names), ns, np.column_stack((*keys, *sums)), np.append(edges[new], edges[-1:]), state[new])
+    return StepAccount(tuple(names), ns, owned, np.append(edges[new], edges[-1:]), state[new])
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:

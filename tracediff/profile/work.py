@@ -12,7 +12,7 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import combined, ordinals
+from tracediff.profile.arrays.factorize import combined, least, ordinals, sums
 from tracediff.profile.model import WorkTable
 from tracediff.profile.perf_model.messages import message_bytes
 from tracediff.profile.placement.calls import OP, Calls
@@ -120,25 +120,18 @@ def _table(
     order = np.empty(len(place), np.int64)
     order[place] = ordinals(step[place])
     code, first = combined(step + 1, *keys.columns(np.arange(len(step))).values())
-    earliest = np.full(len(first), np.iinfo(np.int64).max, np.int64)
-    np.minimum.at(earliest, code, order)
-    first_ns, first_lane = (np.full(len(first), np.iinfo(np.int64).max, np.int64) for _ in range(2))
-    np.minimum.at(first_ns, code, start)
-    earliest_events = np.flatnonzero(start == first_ns[code])
-    np.minimum.at(first_lane, code[earliest_events], lane[earliest_events])
-    total, size = (np.zeros(len(first), np.int64) for _ in range(2))
-    np.add.at(total, code, ns)
-    np.add.at(size, code, np.maximum(moved, 0))
-    count = np.bincount(code, minlength=len(first)).astype(np.int64)
+    rows = len(first)
+    first_ns = least(code, start, rows)
+    earliest = np.flatnonzero(start == first_ns[code])
     return WorkTable(
         step=step[first],
         **keys.columns(first),
-        order=earliest,
+        order=least(code, order, rows),
         first_ns=first_ns,
-        lane=first_lane,
-        count=count,
-        total_ns=total,
-        size=size,
+        lane=least(code[earliest], lane[earliest], rows),
+        count=np.bincount(code, minlength=rows).astype(np.int64),
+        total_ns=sums(code, ns, rows),
+        size=sums(code, np.maximum(moved, 0), rows),
     )
 
 

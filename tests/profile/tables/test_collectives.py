@@ -38,7 +38,8 @@ def recorded(name="allreduce", elements=1000, **more):
 def rows(tmp_path, events, **meta):
     path = write(tmp_path / "rank0.json", document([step(1, 0, 1000), op("aten::mm", 1, 2), *events], **meta))
     (traces,) = load_sets([path], LoadOptions(tables=("collectives",)))
-    denominator, found = table_average(traces, "collectives")
+    table = table_average(traces, "collectives")
+    denominator, found = table.denominator, table.rows
     return {key: dict(zip(COLUMNS, (v // denominator for v in values), strict=True)) for key, values in found.items()}
 
 

@@ -434,7 +434,8 @@ def test_on_real_traces_the_path_is_the_period_and_no_row_is_longer_than_its_eve
 def test_a_loader_that_the_step_waits_for_is_on_the_path_and_graphs_that_save_launches_save_nothing():
     def per_step(name, kinds):
         (traces,) = load_sets([str(trace(name))], LoadOptions(tables=("critical",), jobs=1))
-        denominator, rows = table_average(traces, "critical")
+        table = table_average(traces, "critical")
+        denominator, rows = table.denominator, table.rows
         return (
             sum(critical for (kind, text), (critical, _) in rows.items() if kind in kinds or "DataLoader" in text)
             / denominator

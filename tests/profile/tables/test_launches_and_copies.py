@@ -110,7 +110,8 @@ def test_a_set_is_the_mean_over_steps_then_ranks_then_runs(tmp_path):
             ]
         write(tmp_path / f"rank{rank}.json", document(events, distributedInfo={"rank": rank}))
     (traces,) = load_sets([str(tmp_path)], LoadOptions(tables=("launches",)))
-    denominator, rows = table_average(traces, "launches")
+    table = table_average(traces, "launches")
+    denominator, rows = table.denominator, table.rows
     ((key, values),) = rows.items()
     assert key == ("cudaLaunchKernel",)
     assert [v / denominator for v in values] == [4_000, 1, (47_000 + 43_000) / 2, (15_000 + 45_000) / 2, 1, 0]

@@ -123,7 +123,8 @@ def test_one_gpu_of_a_process_has_no_number_so_that_ranks_meet(tmp_path):
         events = [step(1, 0, 100), op("aten::a", 1, 8), memory(2, 10 * (1 + rank), 10 * (1 + rank), device=rank)]
         write(tmp_path / f"rank{rank}.json", document(events, distributedInfo={"rank": rank, "world_size": 2}))
     (traces,) = load_sets([tmp_path], LoadOptions(tables=BOTH))
-    denominator, found = table_average(traces, "memory")
+    table = table_average(traces, "memory")
+    denominator, found = table.denominator, table.rows
     assert {key: values[0] / denominator for key, values in found.items()} == {("GPU",): 15}
     two = profile_of(
         tmp_path / "two",

@@ -266,7 +266,7 @@ def test_times_of_real_traces_close_and_no_part_of_a_peak_is_above_it(name):
     (profile,) = loaded.profiles
     closes(profile)
     device = device_of(profile.origin.gpus)
-    _, rows = table_average(loaded, "rates")
+    rows = table_average(loaded, "rates").rows
     for key, values in rows.items():
         found = attained(key[2], values, device)
         assert all(0 <= part <= 1 for part in (found.compute, found.memory) if part is not None), key
@@ -288,7 +288,8 @@ def closes(profile):
 @traces.needs_traces
 def test_resnet50_on_32_images_is_three_times_its_forward_pass_less_the_gradient_of_the_images():
     (loaded,) = load_sets([str(traces.trace("resnet50_workers0"))], LoadOptions(tables=("rates",), jobs=1))
-    denominator, rows = table_average(loaded, "rates")
+    table = table_average(loaded, "rates")
+    denominator, rows = table.denominator, table.rows
     total = sum(values[COLUMNS.index("flop")] for values in rows.values()) / denominator
     stem = 2 * 32 * 112 * 112 * 64 * 3 * 7 * 7
     forward = (
@@ -304,7 +305,8 @@ def test_two_vendors_of_one_model_have_the_same_work():
     work = []
     for name in ("timesformer_h100", "timesformer_mi300"):
         (loaded,) = load_sets([str(traces.trace(name))], LoadOptions(tables=("rates",), jobs=1))
-        denominator, rows = table_average(loaded, "rates")
+        table = table_average(loaded, "rates")
+        denominator, rows = table.denominator, table.rows
         work.append(
             {key: (values[1] / denominator, values[2] / denominator) for key, values in rows.items() if values[2]}
         )

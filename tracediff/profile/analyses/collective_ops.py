@@ -4,7 +4,8 @@ its operation, group, size and exposed time.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import msgspec
@@ -107,6 +108,25 @@ def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
         if kind.collective in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
         else None
     )
+
+
+def bus_traffic(
+    kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64
+) -> tuple[Int64, NDArray[np.bool_]]:
+    """(`bus_bytes` of k operations, whether they are known).
+
+    Args:
+        kind: int64[k] index into ``kinds``. ranks: int64[k] size of the group, 0 where unknown. size: int64[k] bytes,
+            −1 where unknown.
+    """
+    carried, is_known = np.zeros(len(size), np.int64), np.zeros(len(size), bool)
+    code, first = combined(kind, ranks)
+    for same, row in enumerate(first.tolist()):
+        mine = np.flatnonzero((code == same) & (size >= 0))
+        found = bus_bytes(replace(kinds[kind[row]], ranks=int(ranks[row])), size[mine])
+        if found is not None:
+            carried[mine], is_known[mine] = found, True
+    return carried, is_known
 
 
 def size_labels(size: Int64) -> list[str]:

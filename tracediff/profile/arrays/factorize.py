@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracediff.ingest.times import Int64
 
@@ -18,22 +20,22 @@ def combined(*columns: Int64) -> tuple[Int64, Int64]:
     """(int64[n] code of each row's combination of values ≥ −1, in their order, int64[k] first row of each code)."""
     rows = len(columns[0])
     packed, values = np.zeros(rows, np.int64), 1
-    most = max(MOST_EMPTY * rows, LEAST)
+    limit = max(MOST_EMPTY * rows, LEAST)
     for column in columns:
         size = int(column.max()) + 2 if rows else 1
-        if values * size > (most if values <= most else LARGEST):  # fewer are used than there are
-            packed, values = _dense(packed, values, most)
+        if values * size > (limit if values <= limit else LARGEST):  # fewer are used than there are
+            packed, values = _dense(packed, values, limit)
         packed = packed * size + column + 1
         values *= size
-    packed, distinct = _dense(packed, values, most)
+    packed, distinct = _dense(packed, values, limit)
     first = np.empty(distinct, np.int64)
     first[packed[::-1]] = np.arange(rows)[::-1]
     return packed, first
 
 
-def _dense(packed: Int64, values: int, most: int) -> tuple[Int64, int]:
+def _dense(packed: Int64, values: int, limit: int) -> tuple[Int64, int]:
     """(``packed``, all below ``values``, as codes in the same order, their number)."""
-    if values > most:
+    if values > limit:
         return _sorted(packed, values)
     present = np.zeros(values, bool)
     present[packed] = True
@@ -79,6 +81,27 @@ def ordinals(group: Int64) -> Int64:
     lengths = np.diff(np.concatenate((starts, [len(group)])))
     out = np.empty(len(group), np.int64)
     out[order] = np.arange(len(group)) - np.repeat(starts, lengths)
+    return out
+
+
+def sums(place: Int64, values: NDArray[Any], size: int) -> Int64:
+    """int64[size]: the sum of the values at each place."""
+    out = np.zeros(size, np.int64)
+    np.add.at(out, place, values)
+    return out
+
+
+def least(place: Int64, values: Int64, size: int) -> Int64:
+    """int64[size]: the least of the values at each place; the largest integer where there is none."""
+    out = np.full(size, np.iinfo(np.int64).max)
+    np.minimum.at(out, place, values)
+    return out
+
+
+def most(place: Int64, values: Int64, size: int) -> Int64:
+    """int64[size]: the largest of the values at each place; the least integer where there is none."""
+    out = np.full(size, np.iinfo(np.int64).min)
+    np.maximum.at(out, place, values)
     return out
 
 

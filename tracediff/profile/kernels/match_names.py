@@ -5,6 +5,7 @@ forms.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from tracediff.ingest.times import MISSING
@@ -31,6 +32,11 @@ INSTRUCTION_NUMBER = re.compile(r"\.(?:\d+|remat\d*|clone)(?![^.])")
 FINGERPRINT = re.compile(r"^([\w.]+)\(\d{9,20}\)$")
 """A program of XLA: ``jit_step(5120112285394406626)``."""
 STEP = re.compile(r"^ProfilerStep\s*#\s*\d+$")
+
+
+def matched(names: Sequence[str]) -> Callable[[int], str]:
+    """Code of one of ``names`` → its match name; empty for −1."""
+    return lambda code: match_name(names[code]) if code >= 0 else ""
 
 
 def is_wrapper(name: str) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tracediff.ingest.times import Int64
 from tracediff.profile.analyses.critical_path import critical_path
-from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.factorize import combined, least, most, sums
 from tracediff.profile.context import Context
 from tracediff.profile.leaves.keys import Sources
 from tracediff.profile.leaves.parts import PathParts, of_steps, on_path
@@ -15,7 +15,6 @@ from tracediff.profile.work import WorkKeys
 
 MOST_EMPTY = 4
 """Cells of (step, leaf) per part up to which sums are kept for all of them, so that nothing is sorted."""
-LARGEST = np.iinfo(np.int64).max
 
 
 def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
@@ -71,26 +70,20 @@ def _longest(parts: PathParts, cell: Int64, cells: int) -> tuple[Int64, Int64, I
     host = slice(parts.whole, None)
     low = int(parts.instance[host].min(initial=0))
     code, first = combined(cell[host], parts.instance[host] - low)
-    added, since = np.zeros(len(first), np.int64), np.full(len(first), LARGEST)
-    np.add.at(added, code, parts.ns[host])
-    np.minimum.at(since, code, parts.begin[host])
     where, ns, begin, instance = (
         np.concatenate((whole[: parts.whole], of_host))
         for whole, of_host in (
             (cell, cell[host][first]),
-            (parts.ns, added),
-            (parts.begin, since),
+            (parts.ns, sums(code, parts.ns[host], len(first))),
+            (parts.begin, least(code, parts.begin[host], len(first))),
             (parts.instance, parts.instance[host][first]),
         )
     )
-    longest = np.zeros(cells, np.int64)
-    np.maximum.at(longest, where, ns)
+    longest = np.maximum(most(where, ns, cells), 0)
     some = np.flatnonzero(ns == longest[where])
-    earliest = np.full(cells, LARGEST)
-    np.minimum.at(earliest, where[some], begin[some])
+    earliest = least(where[some], begin[some], cells)
     some = some[begin[some] == earliest[where[some]]]
-    chosen = np.full(cells, -LARGEST)
-    np.maximum.at(chosen, where[some], instance[some])
+    chosen = most(where[some], instance[some], cells)
     none = longest == 0
     earliest[none] = chosen[none] = 0
     return longest, earliest, chosen

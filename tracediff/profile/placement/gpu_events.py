@@ -40,6 +40,11 @@ class GpuEvents:
     launch: Int64
     step: Int64
 
+    @property
+    def ns(self) -> Int64:
+        """int64[g] durations in ns."""
+        return self.end - self.start
+
 
 def gpu_names(gpu: GpuEvents) -> dict[int, str]:
     """Device → its name in tables; the only GPU of a file has no number, as its number depends on the rank."""

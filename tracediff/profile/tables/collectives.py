@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.profile.analyses.collective_ops import bus_bytes, collectives, size_labels
+from tracediff.profile.analyses.collective_ops import bus_traffic, collectives, size_labels
 from tracediff.profile.arrays.factorize import numbered_texts
 from tracediff.profile.context import Context
 from tracediff.profile.model import TableRows
-from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import Amounts, Column, Rate, TableSchema, summed
 
 SCHEMA = TableSchema(
     "collectives",
@@ -51,36 +51,18 @@ SCHEMA = TableSchema(
 def table(context: Context) -> TableRows:
     """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
     found = collectives(context)
-    took = found.end - found.start
-    known = found.size >= 0
-    bus, has_bus = np.zeros(len(took), np.int64), np.zeros(len(took), bool)
-    for code, kind in enumerate(found.kinds):
-        some = np.flatnonzero(known & (found.kind == code))
-        carried = bus_bytes(kind, found.size[some])
-        if carried is not None:
-            bus[some], has_bus[some] = carried, True
-    labels = size_labels(found.size)
-    distinct = sorted(set(labels))
-    place = {label: k for k, label in enumerate(distinct)}
-    size = np.array([place[label] for label in labels], np.int64)
+    took, known = found.end - found.start, found.size >= 0
+    ranks = np.array([k.ranks for k in found.kinds], np.int64)[found.kind]
+    bus, has_bus = bus_traffic(found.kinds, found.kind, ranks, found.size)
     keys = [(found.kind, [getattr(k, name) for k in found.kinds]) for name in ("collective", "group", "dtype")]
-    columns = [
+    columns: list[Amounts] = [
         took,
         found.exposed,
         took - found.exposed,
-        np.ones(len(took), np.int64),
+        1,
         np.where(known, found.size, 0),
         np.where(known, took, 0),
         bus,
         np.where(has_bus, took, 0),
     ]
-    return summed(found.step, [*_by_text(keys), (size, distinct)], columns)
-
-
-def _by_text(keys: list[tuple[np.ndarray, list[str]]]) -> list[tuple[np.ndarray, list[str]]]:
-    """The same keys with one code per distinct text: kinds may differ in a property that is not a key."""
-    out = []
-    for code, texts in keys:
-        place, distinct = numbered_texts(texts)
-        out.append((place[code], distinct))
-    return out
+    return summed(found.step, [*keys, numbered_texts(size_labels(found.size))], columns)

@@ -7,8 +7,6 @@ import re
 import numpy as np
 
 from tracediff.ingest import categories as cat
-from tracediff.ingest.times import MISSING
-from tracediff.profile.arrays.factorize import numbered_texts
 from tracediff.profile.context import Context
 from tracediff.profile.model import TableRows
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
@@ -33,19 +31,17 @@ def table(context: Context) -> TableRows:
     trace, gpu = context.trace, context.gpu
     copies = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
     rows = gpu.rows[copies]
-    used, name = np.unique(trace.name[rows], return_inverse=True)
-    parts = [_parts(trace.names[code]) for code in used.tolist()]
-    direction, directions = numbered_texts(way for way, _ in parts)
-    kind, kinds = numbered_texts(kind for _, kind in parts)
-    size = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET))[rows]
-    columns = [(gpu.end - gpu.start)[copies], np.ones(len(copies), np.int64), np.where(size == MISSING, 0, size)]
-    return summed(gpu.step[copies], [(direction[name], directions), (kind[name], kinds)], columns)
+    name = trace.name[rows]
+    size = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET), 0)[rows]
+    keys = [(name, lambda code: _direction(trace.names[code])), (name, lambda code: _memory(trace.names[code]))]
+    return summed(gpu.step[copies], keys, [gpu.ns[copies], 1, size])
 
 
-def _parts(name: str) -> tuple[str, str]:
-    """(direction, kinds of memory) from the name of a copy."""
-    direction = copy_direction(name)
-    if direction:
-        kinds = KINDS.match(name)
-        return direction, kinds["kinds"] if kinds else ""
-    return ("memset", "") if is_memset(name) else (name[:60], "")
+def _direction(name: str) -> str:
+    return copy_direction(name) or ("memset" if is_memset(name) else name[:60])
+
+
+def _memory(name: str) -> str:
+    """The kinds of memory that a copy is between."""
+    kinds = KINDS.match(name) if copy_direction(name) else None
+    return kinds["kinds"] if kinds else ""

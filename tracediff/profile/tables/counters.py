@@ -57,9 +57,9 @@ def table(context: Context) -> TableRows:
     columns = [
         np.concatenate((high - low, nothing)),
         np.concatenate((integral, nothing)),
-        np.concatenate((0 * held, nothing + 1)),
+        np.arange(len(sample)) >= len(held),
     ]
-    return summed(step, [(trace.name[rows[sample]].astype(np.int64), trace.names), (series[sample], names)], columns)
+    return summed(step, [(trace.name[rows[sample]], trace.names), (series[sample], names)], columns)
 
 
 def _samples(trace: Trace) -> tuple[Int64, Int64, NDArray[np.float64], list[str]]:

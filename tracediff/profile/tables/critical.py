@@ -11,7 +11,6 @@ from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
-from tracediff.profile.arrays.factorize import grouped
 from tracediff.profile.arrays.intervals import union
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.match_names import match_name
@@ -70,11 +69,8 @@ def table(context: Context) -> TableRows:
     critical, total = list(_on_path(path, labels)), list(_in_period(path, context, of_ops, labels))
     step, label, ns = (np.concatenate(c) for c in zip(*critical, *total, strict=True))
     on_path = np.arange(len(ns)) < sum(len(part) for _, _, part in critical)
-    (both,), columns = grouped(
-        [step * (len(KINDS) * len(texts)) + label], [np.where(on_path, ns, 0), np.where(on_path, 0, ns)]
-    )
-    step, label = np.divmod(both, len(KINDS) * len(texts))
-    return summed(step, [(label // len(texts), KINDS), (label % len(texts), texts)], columns)
+    keys = [(label // len(texts), KINDS), (label % len(texts), texts)]
+    return summed(step, keys, [np.where(on_path, ns, 0), np.where(on_path, 0, ns)])
 
 
 def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> Labels:

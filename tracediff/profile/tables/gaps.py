@@ -7,7 +7,7 @@ from dataclasses import fields
 import numpy as np
 
 from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.factorize import combined, sums
 from tracediff.profile.arrays.intervals import Intervals, union
 from tracediff.profile.arrays.paint import edges_of
 from tracediff.profile.context import Context
@@ -110,9 +110,7 @@ def _counted(step: Int64, waits: Int64, state: Int64, length: Int64) -> Int64:
     new = np.concatenate(([True], (np.diff(idle) > 1) | (np.diff(step[idle]) > 0)))[: len(idle)]
     gap = np.cumsum(new)
     code, first = combined(gap, waits[idle], state[idle])
-    time = np.zeros(len(first), np.int64)
-    np.add.at(time, code, length[idle])
-    order = np.lexsort((first, -time, gap[first]))
+    order = np.lexsort((first, -sums(code, length[idle], len(first)), gap[first]))
     longest = order[np.concatenate(([True], np.diff(gap[first][order]) > 0))[: len(order)]]
     out = np.zeros(len(step), np.int64)
     out[idle[first[longest]]] = 1

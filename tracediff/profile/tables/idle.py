@@ -6,15 +6,14 @@ import numpy as np
 
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined, numbered_texts
 from tracediff.profile.context import Context
-from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.kernels.match_names import matched
 from tracediff.profile.model import TableRows
 from tracediff.profile.placement.innermost import NOTHING, Painting, Pieces, cut, overlaid, painted, pieces
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.python_callers import outside_torch
 from tracediff.profile.step_states import GPU_STATES, thread_order
-from tracediff.profile.tables.schema import Column, TableSchema, summed
+from tracediff.profile.tables.schema import Column, Key, TableSchema, summed
 
 Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
 KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
@@ -51,21 +50,14 @@ def table(context: Context) -> TableRows:
         -1,
     )
     caller[caller == row] = -1
-    keys = [
+    name, text = np.append(context.trace.name, -1), matched(context.trace.names)
+    keys: list[Key] = [
         (state[interval], account.names),
-        _named(context, row),
+        (name[row], text),
         (_kind(context, row), KINDS),
-        _named(context, caller),
+        (name[caller], text),
     ]
     return summed(step, keys, [ns])
-
-
-def _named(context: Context, row: Int64) -> tuple[Int64, list[str]]:
-    """Codes of the names of the rows ``row`` (−1: no name), and what they stand for."""
-    name = np.where(row >= 0, context.trace.name[row].astype(np.int64), -1)
-    code, first = combined(name)
-    place, texts = numbered_texts("" if n < 0 else match_name(context.trace.names[n]) for n in name[first].tolist())
-    return place[code], texts
 
 
 def _on_thread(context: Context, thread: int) -> Chosen:

@@ -29,6 +29,6 @@ def table(context: Context) -> TableRows:
     """Rows by bucket of duration."""
     gpu = context.gpu
     kernels = np.flatnonzero(context.trace.category[gpu.rows] == cat.KERNEL)
-    took = (gpu.end - gpu.start)[kernels]
+    took = gpu.ns[kernels]
     bucket = np.searchsorted(np.array(BOUNDS_US) * 1000, took, side="right") - 1
-    return summed(gpu.step[kernels], [(bucket, BUCKETS)], [took, np.ones(len(kernels), np.int64)])
+    return summed(gpu.step[kernels], [(bucket, BUCKETS)], [took, 1])

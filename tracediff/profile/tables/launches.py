@@ -37,14 +37,7 @@ def table(context: Context) -> TableRows:
     launch = gpu.launch[launched]
     first = np.zeros(len(launched), bool)
     first[np.unique(launch, return_index=True)[1]] = True
-    took, ran = trace.dur[launch], (gpu.end - gpu.start)[launched]
+    took, ran = trace.dur[launch], gpu.ns[launched]
     waited = np.maximum(gpu.start[launched] - trace.ts[launch] - took, 0)
-    columns = [
-        np.where(first, took, 0),
-        first.astype(np.int64),
-        waited,
-        ran,
-        np.ones(len(launched), np.int64),
-        (ran < took).astype(np.int64),
-    ]
-    return summed(gpu.step[launched], [(trace.name[launch].astype(np.int64), trace.names)], columns)
+    columns = [np.where(first, took, 0), first, waited, ran, 1, ran < took]
+    return summed(gpu.step[launched], [(trace.name[launch], trace.names)], columns)

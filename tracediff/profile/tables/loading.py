@@ -6,7 +6,7 @@ import numpy as np
 
 from tracediff.profile.arrays.intervals import Intervals, cut
 from tracediff.profile.context import Context
-from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.kernels.match_names import matched
 from tracediff.profile.model import TableRows
 from tracediff.profile.step_states import STATES
 from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
@@ -26,24 +26,19 @@ def table(context: Context) -> TableRows:
     """Rows by annotation. Time and calls count in the step in which the annotation begins, exposed time in the period
     in which it lies; where several annotations are open, it counts for the first.
     """
-    trace, lane = context.trace, context.lanes["annotations"]
-    loaders = np.flatnonzero(trace.named(lambda name: "DataLoader" in name)[lane.rows])
-    loaders = loaders[np.argsort(lane.start[loaders], kind="stable")]
-    start, end, name = (
-        trace.ts[lane.rows[loaders]],
-        trace.ts[lane.rows[loaders]] + trace.dur[lane.rows[loaders]],
-        trace.name[lane.rows[loaders]].astype(np.int64),
-    )
-    taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(loaders)]
-    account = context.account
+    trace, lane, account = context.trace, context.lanes["annotations"], context.account
+    loaders = np.flatnonzero(trace.named(lambda name: "DataLoader" in name, lane.rows))
+    rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
+    start, end = trace.ts[rows], trace.ts[rows] + trace.dur[rows]
+    taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
     held = np.flatnonzero(account.painted == STATES.index("data_loading"))
     waiting = Intervals(account.edges[held], account.edges[held + 1])
     which, period, low, high = cut(np.maximum(start, taken), end, context.completions)
-    exposed = waiting.length_before(high) - waiting.length_before(low)
-    zeros, ones = np.zeros(len(loaders), np.int64), np.ones(len(loaders), np.int64)
-    columns = [np.concatenate(pair) for pair in ((zeros, exposed), (end - start, 0 * exposed), (ones, 0 * exposed))]
+    whole, none = np.arange(len(rows) + len(which)) < len(rows), np.zeros(len(rows), np.int64)
+    which = np.concatenate((np.arange(len(rows)), which))
+    exposed = np.concatenate((none, waiting.length_before(high) - waiting.length_before(low)))
     return summed(
         np.concatenate((context.steps.positions_at(start), period)),
-        [(np.concatenate((name, name[which])), [match_name(n) for n in trace.names])],
-        columns,
+        [(trace.name[rows[which]], matched(trace.names))],
+        [exposed, np.where(whole, trace.dur[rows[which]], 0), whole],
     )

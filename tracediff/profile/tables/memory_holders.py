@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,6 +30,8 @@ SCHEMA = TableSchema(
     arguments=("Addr",),
 )  # fmt: skip
 
+Place = tuple[str, str, str]
+"""Phase, operator and module."""
 BEFORE, NOWHERE = "(before the capture)", "(no operator)"
 NO_EVENT = "(no event)"
 """Changes of the recorded total without an allocation event; negative where more was freed than is recorded."""
@@ -39,34 +40,22 @@ ALLOCATES = re.compile(r"^aten::(?:new_)?(?:empty\w*|resize_)$")
 """Operators that only allocate memory, for the operator around them."""
 
 
-@dataclass(frozen=True)
-class Held:
-    """The rows of one device by place of allocation, K places.
-
-    Attributes:
-        places: (phase, operator, module) of each.
-        values: int64[s, K, 4]: the table's columns.
-    """
-
-    places: list[tuple[str, str, str]]
-    values: Int64
-
-
 def table(context: Context) -> TableRows:
     """Rows by device and place of the allocation."""
     found = allocations(context.trace)
-    held = [_held(context, device) for device in found]
-    keys = [(device, *place) for device, holder in zip(devices(found), held, strict=True) for place in holder.places]
-    values = np.concatenate(
-        [np.empty((len(context.steps), 0, len(SCHEMA.columns)), np.int64), *(holder.values for holder in held)], axis=1
-    )
+    keys, parts = [], [np.empty((len(context.steps), 0, len(SCHEMA.columns)), np.int64)]
+    for name, device in zip(devices(found), found, strict=True):
+        places, amounts = _held(context, device)
+        keys += [(name, *place) for place in places]
+        parts.append(amounts)
+    values = np.concatenate(parts, axis=1)
     step, key = np.nonzero(values.any(axis=2))
     used, code = np.unique(key, return_inverse=True)
     return TableRows(tuple(keys[k] for k in used.tolist()), step, code, values[step, key])
 
 
-def _held(context: Context, device: Allocations) -> Held:
-    """The rows of one device."""
+def _held(context: Context, device: Allocations) -> tuple[list[Place], Int64]:
+    """(K places of allocations on one device, int64[s, K, columns])."""
     place, places = _places(context, device)
     before, no_event, unknown = range(len(places), len(places) + 3)
     values = np.zeros((len(context.steps), len(places) + 3, len(SCHEMA.columns)), np.int64)
@@ -80,7 +69,7 @@ def _held(context: Context, device: Allocations) -> Held:
     mine = np.flatnonzero((device.change > 0) & (step >= 0))
     np.add.at(values[..., 2], (step[mine], place[mine]), device.change[mine])
     np.add.at(values[..., 3], (step[mine], place[mine]), 1)
-    return Held([*places, *(("", text, "") for text in (BEFORE, NO_EVENT, NO_ADDRESS))], values)
+    return [*places, *(("", text, "") for text in (BEFORE, NO_EVENT, NO_ADDRESS))], values
 
 
 def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int, size: int) -> Int64:
@@ -106,7 +95,7 @@ def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int, size
     return held
 
 
-def _places(context: Context, device: Allocations) -> tuple[Int64, list[tuple[str, str, str]]]:
+def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     """(int64[m] place of each event, the places' phase, operator and module)."""
     position, names = _operators(context, device), context.trace.names
     node, name = np.full(len(position), -1, np.int64), np.full(len(position), -1, np.int64)
@@ -115,7 +104,7 @@ def _places(context: Context, device: Allocations) -> tuple[Int64, list[tuple[st
     name[known] = context.trace.name[context.lanes["ops"].rows[position[known]]]
     code, first = combined(node, name)
     scopes = _scopes(context, set(node[first].tolist()))
-    number: dict[tuple[str, str, str], int] = {}
+    number: dict[Place, int] = {}
     of_code = []
     for scope_node, called in zip(node[first].tolist(), name[first].tolist(), strict=True):
         phase, module = scopes[scope_node]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tracediff.profile.context import Context
-from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.kernels.match_names import matched
 from tracediff.profile.model import TableRows
-from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
-
-KINDS = ("function", "built-in", "nn.Module")
+from tracediff.profile.tables.schema import Column, Key, Rate, TableSchema, summed
 
 SCHEMA = TableSchema(
     "python",
@@ -24,20 +20,13 @@ SCHEMA = TableSchema(
 
 def table(context: Context) -> TableRows:
     """Rows by function, without addresses of objects; a call counts in the step in which it begins."""
-    trace, lane = context.trace, context.lanes["python"]
-    name = trace.name[lane.rows]
-    used = np.unique(name)
-    names = [match_name(trace.names[code]) for code in used.tolist()]
-    kind = np.array([KINDS.index(_kind(n)) for n in names], np.int64)
-    texts = sorted(set(names))
-    place = {text: i for i, text in enumerate(texts)}
-    code = np.searchsorted(used, name)
-    text = np.array([place[n] for n in names], np.int64)
-    columns = [lane.self_ns, lane.end - lane.start, np.ones(len(code), np.int64)]
-    return summed(context.steps.positions_at(lane.start), [(text[code], texts), (kind[code], KINDS)], columns)
+    names, lane = context.trace.names, context.lanes["python"]
+    name = context.trace.name[lane.rows]
+    keys: list[Key] = [(name, matched(names)), (name, lambda code: _kind(names[code]))]
+    return summed(context.steps.positions_at(lane.start), keys, [lane.self_ns, lane.end - lane.start, 1])
 
 
 def _kind(name: str) -> str:
-    return (
-        "nn.Module" if name.startswith("nn.Module: ") else "built-in" if name.startswith("<built-in ") else "function"
-    )
+    if name.startswith("nn.Module: "):
+        return "nn.Module"
+    return "built-in" if name.startswith("<built-in ") else "function"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracediff.ingest import categories as cat
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.factorize import combined, most
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 from tracediff.profile.model import TableRows
@@ -21,7 +21,7 @@ from tracediff.profile.perf_model.device_peaks import Device, device_of
 from tracediff.profile.perf_model.flops import Work, base_of, flop_work, has_flop, recorded_outputs
 from tracediff.profile.perf_model.op_inputs import Inputs, read_inputs
 from tracediff.profile.placement.nesting import Lane
-from tracediff.profile.tables.schema import Column, Part, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import Column, Key, Part, Rate, TableSchema, summed
 
 
 def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
@@ -66,29 +66,20 @@ UNITS = {None: UNKNOWN_UNITS, False: VECTOR, True: MATRIX}
 
 @dataclass(frozen=True)
 class Attained:
-    """Throughput of a row; None where the trace or the table of devices lacks the data.
+    """Shares of the device's peaks that a row attains, 1 for the peak. None where the trace or the table of devices
+    lacks the data, and above 1: then caches served the data or the algorithm needed fewer operations.
 
     Attributes:
-        tflop_s, gb_s: rates.
-        compute, memory: shares of the device's peaks, 1 for the peak. Also None above 1: then caches served the data
-            or the algorithm needed fewer operations.
+        part: of the roofline, that is of the peak that bounds this work. None if only that peak is unknown.
     """
 
-    tflop_s: float | None
-    gb_s: float | None
     compute: float | None
     memory: float | None
-
-    @property
-    def part(self) -> float | None:
-        """Share of the roofline, that is of the peak that bounds this work. None if only their peak is unknown."""
-        if self.tflop_s is not None and self.compute is None:
-            return None
-        return max((p for p in (self.compute, self.memory) if p is not None), default=None)
+    part: float | None
 
 
 def attained(dtype: str, values: Sequence[float], device: Device | None) -> Attained:
-    """The rates of a row of the table, or of a sum of rows of one dtype.
+    """The shares of a row of the table, or of a sum of rows of one dtype.
 
     Args:
         values: of the columns, over any common denominator.
@@ -96,10 +87,12 @@ def attained(dtype: str, values: Sequence[float], device: Device | None) -> Atta
     value = dict(zip((c.name for c in SCHEMA.columns), values, strict=True))
     tflop_s = value["flop"] / value["flop_time"] / 1e3 if value["flop_time"] else None
     gb_s = value["bytes"] / value["bytes_time"] if value["bytes_time"] else None
-    most = max(value["matrix"], value["vector"])
-    units = None if 2 * most < value["flop_time"] or not most else value["matrix"] >= value["vector"]
-    peak = device.peak(dtype, units) if device else None
-    return Attained(tflop_s, gb_s, _part(tflop_s, peak), _part(gb_s, device.memory if device else None))
+    known_time = max(value["matrix"], value["vector"])
+    units = None if 2 * known_time < value["flop_time"] or not known_time else value["matrix"] >= value["vector"]
+    compute = _part(tflop_s, device.peak(dtype, units) if device else None)
+    memory = _part(gb_s, device.memory if device else None)
+    known = [part for part in (compute, memory) if part is not None]
+    return Attained(compute, memory, max(known, default=None) if compute is not None or tflop_s is None else None)
 
 
 def _part(rate: float | None, peak: float | None) -> float | None:
@@ -128,7 +121,7 @@ def table(context: Context) -> TableRows:
     units = _units(trace, name, charged) if on_gpu else np.zeros(len(position), np.int64)
     columns = [
         ns,
-        first.astype(np.int64),
+        first,
         np.where(first & known, flop, 0),
         np.where(known, ns, 0),
         np.where(first & moved, size, 0),
@@ -137,17 +130,28 @@ def table(context: Context) -> TableRows:
         np.where(known & (units == VECTOR), ns, 0),
     ]
     below = np.where(operator >= 0, trace.name[ops.rows[operator]], -1) if len(ops.rows) else operator
-    code, keys = _keys(
-        context, works, work, np.where(work > 0, -1, below), np.where((work > 0) | (below >= 0), -1, name)
-    )
-    return summed(step, [(code, [key[k] for key in keys]) for k in range(3)], columns)
+    kinds, names = len(works), len(trace.names)
+    label = np.where(work > 0, work, np.where(below >= 0, kinds + below, kinds + names + name))
+
+    def key(code: int) -> tuple[str, str, str]:
+        if code < kinds:
+            return works[code].kind, works[code].shapes or NOT_RECORDED, works[code].dtype
+        called = trace.names[(code - kinds) % names]
+        return called if code < kinds + names else f"no operator: {context.families.of_kernel(called, None)}", "", ""
+
+    keys: list[Key] = [
+        (label, lambda code: key(code)[0]),
+        (label, lambda code: key(code)[1]),
+        (label, lambda code: key(code)[2]),
+    ]
+    return summed(step, keys, columns)
 
 
 def _gpu_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
     """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events."""
     gpu = context.gpu
     position = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
-    return position, gpu.step, gpu.end - gpu.start, context.trace.name[gpu.rows].astype(np.int64)
+    return position, gpu.step, gpu.ns, context.trace.name[gpu.rows].astype(np.int64)
 
 
 def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
@@ -229,25 +233,4 @@ def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
     """int64[m]: the units that compute each item's operator."""
     unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
     owners, owner = np.unique(charged, return_inverse=True)
-    most = np.zeros(len(owners), np.int64)
-    np.maximum.at(most, owner, unit)
-    return most[owner]
-
-
-def _keys(
-    context: Context, works: list[Work], work: Int64, operator: Int64, kernel: Int64
-) -> tuple[Int64, list[tuple[str, str, str]]]:
-    """(int64[m] code of each item's key, the keys); ``operator`` and ``kernel`` are names of items without work, the
-    latter of those without operator.
-    """
-    code, first = combined(work, operator, kernel)
-    names = context.trace.names
-    known: dict[tuple[str, str, str], int] = {}
-    of_code = []
-    for w, o, k in zip(work[first].tolist(), operator[first].tolist(), kernel[first].tolist(), strict=True):
-        if w:
-            key = (works[w].kind, works[w].shapes or NOT_RECORDED, works[w].dtype)
-        else:
-            key = (names[o] if o >= 0 else f"no operator: {context.families.of_kernel(names[k], None)}", "", "")
-        of_code.append(known.setdefault(key, len(known)))
-    return np.array(of_code, np.int64)[code], list(known)
+    return most(owner, unit, len(owners))[owner]

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined
+from tracediff.profile.arrays.factorize import combined, numbered_texts
 from tracediff.profile.model import TableRows
 
 UNITS = ("count", "ns", "bytes", "flop")
+Key = tuple[NDArray[Any], Sequence[str] | Callable[[int], str]]
+"""Codes, and the text of each; codes of the same text are one key."""
+Amounts = NDArray[Any] | int
+"""A number for each row, or for all."""
 
 
 @dataclass(frozen=True)
@@ -86,23 +92,27 @@ class TableSchema:
     kinds: tuple[str, ...] = ()
 
 
-def summed(step: Int64, keys: Sequence[tuple[Int64, Sequence[str]]], columns: Sequence[Int64]) -> TableRows:
+def summed(step: Int64, keys: Sequence[Key], columns: Sequence[Amounts]) -> TableRows:
     """The table of m occurrences, summed by step and key.
 
     Args:
         step: int64[m] position of their step; those outside every step (below 0) are left out.
-        keys: for each key (int64[m] codes, the texts that the codes index).
-        columns: int64[m] each.
+        keys: codes int[m]. columns: int[m] or bool[m] each, or a number.
     """
     inside = np.flatnonzero(step >= 0)
-    place, codes = step[inside], [code[inside] for code, _ in keys]
-    row, first = combined(place, *codes)
+    numbered = [_by_text(codes[inside], texts) for codes, texts in keys]
+    row, first = combined(step[inside], *(code for code, _ in numbered))
     values = np.zeros((len(first), len(columns)), np.int64)
     for k, column in enumerate(columns):
-        np.add.at(values[:, k], row, column[inside])
-    key, distinct = combined(*(code[first] for code in codes))
-    texts = zip(
-        *([texts[c] for c in code[first][distinct].tolist()] for code, (_, texts) in zip(codes, keys, strict=True)),
-        strict=True,
-    )
-    return TableRows(tuple(texts), place[first], key, values)
+        np.add.at(values[:, k], row, column if isinstance(column, int) else column[inside])
+    key, distinct = combined(*(code[first] for code, _ in numbered))
+    rows = ([texts[c] for c in code[first][distinct].tolist()] for code, texts in numbered)
+    return TableRows(tuple(zip(*rows, strict=True)), step[inside][first], key, values)
+
+
+def _by_text(codes: NDArray[Any], texts: Sequence[str] | Callable[[int], str]) -> tuple[Int64, list[str]]:
+    """(code of each text, the distinct texts)."""
+    code, first = combined(codes)
+    text = texts if callable(texts) else texts.__getitem__
+    place, distinct = numbered_texts(text(c) for c in codes[first].tolist())
+    return place[code], distinct

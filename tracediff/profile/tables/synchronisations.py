@@ -18,7 +18,7 @@ from tracediff.profile.placement.calls import OP, Calls
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.scopes import enclosing
 from tracediff.profile.placement.steps import PROFILER_STEP
-from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import Column, Key, Rate, TableSchema, summed
 from tracediff.runtimes import is_synchronising
 
 SOURCE_LINE = re.compile(r"\(\d+\): ")
@@ -44,10 +44,10 @@ def table(context: Context) -> TableRows:
     trace, ops = context.trace, context.lanes["ops"]
     waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(is_synchronising)[ops.rows]
     waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
-    step, call = context.steps.positions_at(ops.start[waiting]), trace.name[ops.rows[waiting]].astype(np.int64)
-    keys = [
-        (call, trace.names),
-        _operators(trace, context.calls, np.where(step >= 0, context.calls.node[waiting], -1)),
+    step = context.steps.positions_at(ops.start[waiting])
+    keys: list[Key] = [
+        (trace.name[ops.rows[waiting]], trace.names),
+        (np.where(step >= 0, context.calls.node[waiting], -1), lambda node: _path(trace, context.calls, node)),
         _innermost(trace, context.lanes["python"], matches=SOURCE_LINE.search, ops=ops, positions=waiting, most=FRAMES),
         _innermost(
             trace,
@@ -58,7 +58,7 @@ def table(context: Context) -> TableRows:
             most=1,
         ),
     ]
-    return summed(step, keys, [trace.dur[ops.rows[waiting]], np.ones(len(waiting), np.int64)])
+    return summed(step, keys, [trace.dur[ops.rows[waiting]], 1])
 
 
 def _innermost(
@@ -82,17 +82,8 @@ def _innermost(
     return code, [AROUND.join(match_name(trace.names[n]) for n in reversed(chain) if n >= 0) for chain in chains]
 
 
-def _operators(trace: Trace, calls: Calls, node: Int64) -> tuple[Int64, list[str]]:
-    """(code of the operator path of each ``node`` of the calls, the texts that the codes index); repeated calls along a
-    path share a code.
-    """
-    distinct, inverse = np.unique(node, return_inverse=True)
-    paths = [_path(trace, calls, n) for n in distinct.tolist()]
-    texts = {path: i for i, path in enumerate(dict.fromkeys(paths))}
-    return np.array([texts[path] for path in paths], np.int64)[inverse], list(texts)
-
-
 def _path(trace: Trace, calls: Calls, node: int) -> str:
+    """The operators at and around ``node`` of the calls, outermost first."""
     names: list[str] = []
     while node >= 0 and calls.table.kind[node] == OP:
         names.append(match_name(trace.names[calls.table.name[node]]))
