@@ -50,6 +50,11 @@ class Palette:
     parts: tuple[str, ...]
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """Colours of control and test."""
+        return self.control, self.test
+
+    @property
     def kinds(self) -> dict[str, str]:
         """Colours of the kinds of calls in a call tree of one set."""
         sky, amber, green, yellow, *_ = self.parts
