@@ -4,6 +4,5 @@ Plotly.register([
   require("plotly.js/lib/bar"),
   require("plotly.js/lib/box"),
   require("plotly.js/lib/heatmap"),
-  require("plotly.js/lib/treemap"),
 ]);
 module.exports = Plotly;

@@ -31,8 +31,6 @@ WITH_MODULES = ("timesformer_h100", "timesformer_mi300")
 PAIRS = {
     "ranks": ("dlrm_8ranks", "dlrm_8ranks"),
     "memory": WITH_MODULES,
-    "tree": SAMPLE,
-    "treemap": SAMPLE,
 }
 """Charts that tell more of another pair than of the usual one."""
 WIDTHS, THEMES = (1280, 390), ("light", "dark")

@@ -13,10 +13,10 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff import charts
-from tracediff.charts.labels import broken, full_name, label, lines
+from tracediff.charts.labels import full_name, label, lines
 from tracediff.diff.ops import Op
 from tracediff.errors import TracediffError
-from tracediff.formatting import signed_time, time, time_unit
+from tracediff.formatting import signed_time, time
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -110,7 +110,7 @@ def test_a_diff_has_its_charts(comparison):
     accessor = tracediff.Diff(comparison).charts
     assert dir(accessor) == sorted(charts.NAMES)
     assert accessor.step_waterfall(theme="dark").to_json() == charts.step_waterfall(comparison, theme="dark").to_json()
-    assert accessor.scatter.__doc__ == charts.scatter.__doc__
+    assert accessor.launches.__doc__ == charts.launches.__doc__
     with pytest.raises(AttributeError, match="step_waterfall"):
         _ = accessor.nothing
 
@@ -167,89 +167,6 @@ def test_families_add_up_to_the_account(comparison):
     assert [sum(bar.x[k] for bar in figure.data) for k in (0, 1)] == pytest.approx(
         [comparison.us(comparison.work.control), comparison.us(comparison.work.test)]
     )
-
-
-def test_the_scatter_tells_who_is_on_one_side_and_who_was_tested(tmp_path):
-    comparison = built(tmp_path, events(names=("gemm", "add", "old")), events(names=("gemm", "add", "new")))
-    words = {"gemm": "slower", "add": "same"}
-    ops = tuple(replace(o, time_change=words.get(o.name, "untested")) for o in comparison.ops)
-    figure = charts.scatter(replace(comparison, ops=ops))
-    dots = {t.name: t for t in figure.data if t.mode == "markers"}
-    assert set(dots) == {"slower", "same", "only in the control", "only in the test"}
-    assert len({t.marker.color for t in dots.values()}) == 3
-    assert list(dots["slower"].x) == [20.0]
-    assert 0 < dots["only in the control"].y[0] < 10
-    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
-    assert "±5 %" in figure.data[0].name
-
-
-def icicle_sums(figure):
-    """Box → its whole size: its own value and all below it."""
-    data = figure.data[0]
-    sizes = dict(zip(data.ids, data.values, strict=True))
-    for box, parent in reversed(list(zip(data.ids, data.parents, strict=True))):
-        if parent:
-            sizes[parent] += sizes[box]
-    return {name: sizes[key] for name, key in zip(data.labels, data.ids, strict=True)}
-
-
-def test_the_tree_is_as_wide_as_the_larger_side_and_coloured_by_the_change(comparison):
-    figure = charts.tree(comparison)
-    assert icicle_sums(figure) == {"all work": 60, "forward": 60, "aten::gemm": 40, "aten::add": 20}
-    assert min(figure.data[0]["values"]) >= 0
-    assert list(figure.data[0].marker.colors) == [0.5] * 4
-    assert (figure.data[0].marker.cmin, figure.data[0].marker.cmax) == (-0.5, 0.5)
-    assert "control 20.0 µs<br>test 40.0 µs" in figure.data[0].customdata[2]
-
-
-def test_boxes_that_only_one_side_has_stand_beside_each_other(tmp_path):
-    comparison = built(tmp_path, events(names=("gemm", "old")), events(names=("gemm", "new")))
-    sums = icicle_sums(charts.tree(comparison))
-    assert sums["all work"] == sums["aten::gemm"] + sums["aten::old"] + sums["aten::new"] == 40
-    for grouping, first in (("family", "gemm"), ("module", "(unknown)")):
-        assert first in charts.treemap(comparison, by=grouping).data[0].labels
-    with pytest.raises(TracediffError):
-        charts.treemap(comparison, by="size")
-
-
-def test_a_box_that_holds_one_other_alone_is_one_level_with_it():
-    from tracediff.charts.boxes import Box, joined
-
-    boxes = [
-        Box(-1, "all", 10, 9),
-        Box(0, "model", 10, 9),
-        Box(1, "encoder", 10, 9),
-        Box(2, "a", 6, 6),
-        Box(2, "b", 4, 3),
-        Box(4, "mm", 4, 3),
-    ]
-    assert [(b.name, b.parent, b.control) for b in joined(boxes)] == [
-        ("all", -1, 10),
-        ("model/encoder", 0, 10),
-        ("a", 1, 6),
-        ("b", 1, 4),
-        ("mm", 3, 4),
-    ]
-    assert joined([]) == []
-
-
-def test_small_boxes_become_one():
-    from tracediff.charts.boxes import Box, pruned
-
-    boxes = [
-        Box(-1, "all", 10_000, 20_000),
-        Box(0, "a", 9_000, 19_900),
-        *(Box(0, f"b{k}", 10, 10) for k in range(10)),
-        Box(2, "c", 10, 0),
-    ]
-    assert [(b.name, b.parent, b.control, b.test, b.size) for b in pruned(boxes)] == [
-        ("all", -1, 10_000, 20_000, 20_000), ("a", 0, 9_000, 19_900, 19_900), ("…", 0, 100, 100, 100),
-    ]  # fmt: skip
-    many = [Box(-1, "all", 79_800, 0), *(Box(0, "x", k, 0) for k in range(400))]
-    kept = pruned(many, 0, 100)
-    assert len(kept) <= 102
-    assert sum(b.size for b in kept[1:]) == kept[0].size
-    assert pruned([]) == []
 
 
 def test_distributions_show_every_step_and_the_interval_where_there_is_one(comparison):
@@ -376,7 +293,6 @@ def test_ten_thousand_operations_stay_below_the_limit(comparison):
         assert len(getattr(charts, name)(many).to_json()) < LARGEST, name
     for draw in (charts.duration_diff, charts.counts_diff):
         assert len(draw(many, top=10_000).to_json()) < LARGEST
-    assert "8,500 smallest of 10,000" in charts.scatter(many).layout.title.text.replace("<br>", " ")
 
 
 @needs_traces
@@ -387,9 +303,6 @@ def test_charts_of_real_traces(pair):
     for name in charts.NAMES:
         figure = getattr(charts, name)(comparison)
         assert len(figure.to_json()) < LARGEST, name
-    sizes = icicle_sums(charts.tree(comparison))
-    unit = time_unit([comparison.us(comparison.work.test)])
-    assert sizes["all work"] >= unit.scaled(comparison.us(max(comparison.work.control, comparison.work.test))) * 0.999
     if pair[0] == "dlrm_8ranks":
         heat = charts.ranks(comparison).data
         assert len(heat) == 2
@@ -406,23 +319,4 @@ def test_words():
     assert label("  ") == "(no name)"
     assert len(unescape(label("x" * 500))) == 28
     assert full_name("y" * 3000).endswith("… and 1,800 more characters")
-    assert unescape(broken("ampere_sgemm_128x64_tn")) == "ampere_sgemm_<br>128x64_tn"
     assert lines("takes 12 ms of 34 ms", 9) == "takes<br>12 ms of<br>34 ms"
-
-
-@needs_traces
-def test_the_tree_is_as_large_as_what_is_chosen():
-    comparison = tracediff.compare(trace("resnet50_workers0"), trace("resnet50_workers4")).comparison
-    calls = sum(op.control_count for op in comparison.ops if op.category == "cpu_op") / comparison.scale
-    whole = charts.tree(comparison, size="count").data[0]
-    assert f"control {calls:,.0f}<br>" in whole.customdata[0]
-    assert (
-        abs(
-            sum(whole.values)
-            - max(calls, sum(op.test_count for op in comparison.ops if op.category == "cpu_op") / comparison.scale)
-        )
-        < 0.02 * calls
-    )
-    assert "operator time on the host" in charts.tree(comparison, size="host").layout.title.text
-    with pytest.raises(TracediffError):
-        charts.tree(comparison, size="weight")

@@ -39,6 +39,12 @@ def contrast(a, b):
     return (bright + 0.05) / (dark + 0.05)
 
 
+def mixed(colour, end, share):
+    """The colour of a box of the flame graph, ``share`` of the way to ``end``."""
+    ends = ([int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in (colour, end))
+    return "#" + "".join(f"{round(a + (b - a) * share):02X}" for a, b in zip(*ends, strict=True))
+
+
 @pytest.mark.parametrize("theme", PALETTES)
 @pytest.mark.parametrize("vision", VISION)
 def test_meanings_differ_for_all_eyes(theme, vision):
@@ -56,7 +62,6 @@ def test_text_and_marks_stand_out_from_the_paper(theme):
     for colour in (palette.test, palette.faster, palette.slower, palette.neutral):  # changes are also written in them
         assert contrast(colour, palette.paper) > 4.5
     assert contrast(palette.control, palette.paper) > 1.9
-    boxes = [palette.of_change(k / 50) for k in range(-60, 61)]
-    assert (boxes[0], boxes[60], boxes[-1]) == (palette.faster, palette.middle, palette.slower)
+    boxes = [mixed(palette.middle, end, k / 50) for end in (palette.faster, palette.slower) for k in range(51)]
     for background in (*boxes, *palette.parts, palette.quiet):  # names are written in them
         assert contrast(readable(background), background) > 4.5

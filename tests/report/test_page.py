@@ -101,9 +101,7 @@ def test_every_section_and_chart_is_drawn_without_a_complaint(visit, resnet, wid
     scrolled(page)
     assert page.eval_on_selector_all("main > section", "all => all.map(s => s.id)") == list(SECTIONS)
     assert not visited.complaints
-    assert set(page.eval_on_selector_all("[data-chart]", "all => all.map(c => c.dataset.chart)")) == set(
-        charts.NAMES
-    ) - {"tree"}
+    assert set(page.eval_on_selector_all("[data-chart]", "all => all.map(c => c.dataset.chart)")) == set(charts.NAMES)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(23, 27, 33)" if dark else "rgb(255, 255, 255)"
@@ -375,7 +373,7 @@ def test_hostile_names_are_text_in_fragments_too(visit, tmp_path):
         cli, ["export", str(tmp_path / "control"), str(tmp_path / "test"), "--charts", str(tmp_path / "charts")]
     )
     assert result.exit_code == 0
-    for name in ("duration_diff", "tree", "timeline", "step_waterfall"):
+    for name in ("duration_diff", "families", "timeline", "step_waterfall"):
         visited = visit(tmp_path / "charts" / f"{name}.html", ready=".main-svg")
         assert not visited.complaints
 

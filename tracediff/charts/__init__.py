@@ -19,12 +19,9 @@ if TYPE_CHECKING:
     from tracediff.charts.figures.launches import launches as launches
     from tracediff.charts.figures.memory import memory as memory
     from tracediff.charts.figures.ranks import ranks as ranks
-    from tracediff.charts.figures.scatter import scatter as scatter
     from tracediff.charts.figures.step_parts import step_parts as step_parts
     from tracediff.charts.figures.step_waterfall import step_waterfall as step_waterfall
     from tracediff.charts.figures.timeline import timeline as timeline
-    from tracediff.charts.figures.tree import tree as tree
-    from tracediff.charts.figures.treemap import treemap as treemap
     from tracediff.charts.figures.work_parts import work_parts as work_parts
 
 NAMES = (
@@ -32,9 +29,6 @@ NAMES = (
     "duration_diff",
     "counts_diff",
     "families",
-    "scatter",
-    "tree",
-    "treemap",
     "distributions",
     "timeline",
     "ranks",

@@ -65,22 +65,6 @@ def lines(text: str, width: int) -> str:
     return "<br>".join(safe(line.replace(UNBROKEN, " ")) for line in wrap(unbroken, width))
 
 
-def broken(name: str, width: int = 18, longest: int = 36) -> str:
-    """``name`` for inside a box: safe, shortened, in lines of about ``width`` characters that end after a separator
-    where there is one.
-    """
-    half = longest // 2
-    text = printable(name.strip() or "(no name)")
-    text = text if len(text) <= longest else f"{text[: half - 1]}…{text[-half:]}"
-    out = []
-    while len(text) > width:
-        cut = max((text.rfind(c, 0, width) + 1 for c in "_:,</ …"), default=0)
-        cut = cut if cut > width // 2 else width
-        out.append(text[:cut])
-        text = text[cut:]
-    return "<br>".join(safe(line) for line in (*out, text) if line)
-
-
 def sides_of(subject: Comparison | Analysis) -> tuple[Side, ...]:
     """Control and test, or the one set that was analysed."""
     return (subject.control, subject.test) if isinstance(subject, Comparison) else (subject.side,)

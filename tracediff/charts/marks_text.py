@@ -38,8 +38,6 @@ def _marks(figure: go.Figure) -> Iterator[tuple[float, str]]:
 
 def _sizes(trace: Any) -> list[float | None]:
     """What the size or the place of each mark shows."""
-    if trace.type in ("treemap", "icicle"):
-        return list(trace.values)
     if trace.type == "heatmap":
         return [size for row in trace.z for size in row]
     if trace.type == "scatter" and trace.mode == "markers":

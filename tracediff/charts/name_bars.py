@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tracediff.charts.data_array import data_array
+from tracediff.charts.marks import data_array
 from tracediff.errors import TracediffError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, label
+from tracediff.charts.marks import data_array, hovers
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import plural, time, time_unit
 from tracediff.ingest.times import Int64
@@ -58,14 +58,13 @@ def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str =
             base=shown.start / 1000 / unit.size,
             x=(shown.end - shown.start) / 1000 / unit.size,
             width=0.5,
-            marker={"color": (colours.control, colours.test)[which]},
-            customdata=data_array(
+            marker={"color": colours.sides[which]},
+            **hovers(
                 f"{label(side.where, 60)}<br>{plural(n, 'event')} from {time(start / 1000)} on, {time(took / 1000)}"
                 for n, start, took in zip(
                     count.tolist(), shown.start.tolist(), (shown.end - shown.start).tolist(), strict=True
                 )
             ),
-            hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
         )
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", range=[0, longest / 1000 / unit.size])

@@ -7,8 +7,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tracediff.aggregate.samples import StepSum
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, label
+from tracediff.charts.marks import data_array, hovers, step_dots
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import count, time, time_unit
 
@@ -38,21 +38,13 @@ def name_steps(
             name=SIDES[which],
             x=data_array([SIDES[which]] * len(drawn)),
             y=[unit.scaled(step.ns / 1000) for step in drawn],
-            boxpoints="all",
-            jitter=0.5,
-            pointpos=0,
-            marker={
-                "color": (colours.control, colours.test)[which],
-                "size": 6,
-                "line": {"color": colours.text, "width": 0.5},
-            },
+            **step_dots(colours, which),
             line={"color": colours.text, "width": 1},
             fillcolor="rgba(0,0,0,0)",
-            customdata=data_array(
+            **hovers(
                 f"{label(s.run, 40)}, rank {s.rank}, step {s.step}<br>{count(s.count)} ×, {time(s.ns / 1000)}"
                 for s in drawn
             ),
-            hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
         )
     figure.update_yaxes(title_text=f"{quantity} per step ({unit.name})", rangemode="tozero")

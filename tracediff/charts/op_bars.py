@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import both_names, choice, label, not_compared, side_names
+from tracediff.charts.marks import hovers
+from tracediff.charts.rows import name_rows
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.formatting import change, counts, plural, signed_count, signed_time
@@ -15,6 +16,7 @@ from tracediff.formatting import change, counts, plural, signed_count, signed_ti
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from tracediff.charts.theme import Palette
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.ops import Op
     from tracediff.formatting import Unit
@@ -26,12 +28,11 @@ MOST = 400
 
 @dataclass(frozen=True)
 class Bar:
-    """One operation; control and test in events or µs per step, ``hover`` already escaped."""
+    """One operation; control and test in events or µs per step."""
 
     op: Op
     control: float
     test: float
-    hover: str
 
     @property
     def delta(self) -> float:
@@ -67,8 +68,64 @@ def ops_of(comparison: Comparison, device: str) -> list[Op]:
     return [op for op in comparison.ops if op.category in work]
 
 
-def op_hover(comparison: Comparison, op: Op) -> str:
-    """The hover text of a bar of ``op``, escaped."""
+def draw_op_bars(
+    comparison: Comparison, bars: list[Bar], what: str, unit: Unit | None, *, top: int, sort: str, theme: str
+) -> go.Figure:
+    """Three bars per operation on one axis: control, test and difference.
+
+    Args:
+        what: the bars measure, in words. unit: of times; None for counts.
+    """
+    import plotly.graph_objects as go
+
+    key = SORTS[choice("sort", sort, SORTS)]
+    drawn = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, MOST), 0)]
+    drawn = [b for b in drawn if b.delta or sort not in ("change", "increase", "decrease")]
+    if not drawn:
+        sentence = f"{what}: nothing changed." if bars else "There are no operations on this device."
+        return empty(theme, not_compared(comparison) or sentence)
+    figure = go.Figure()
+    for group, name, colour, values in _groups(comparison, drawn, palette(theme), is_time=unit is not None):
+        if values:
+            figure.add_bar(
+                name=name,
+                orientation="h",
+                offsetgroup=group,
+                y=list(values),
+                x=[unit.scaled(value) if unit else value for value in values.values()],
+                marker_color=colour,
+                **hovers(_hover(comparison, drawn[row].op) for row in values),
+            )
+    name_rows(figure, [label(b.op.name) for b in drawn])
+    axis = f"time per step ({unit.name})" if unit else "count per step"
+    figure.update_xaxes(title_text=axis, rangemode="tozero")
+    figure.update_layout(barmode="group")
+    return finish(
+        figure, theme, _title(drawn, what, unit), _subtitle(len(drawn), len(bars), sort), 80 + 36 * len(drawn)
+    )
+
+
+def _groups(
+    comparison: Comparison, drawn: list[Bar], colours: Palette, is_time: bool
+) -> list[tuple[str, str, str, dict[int, float]]]:
+    """(group, legend entry, colour, row → value) of the bars of each colour."""
+    control, test = side_names(comparison)
+    sides = [
+        ("control", control, colours.control, {row: b.control for row, b in enumerate(drawn)}),
+        ("test", test, colours.test, {row: b.test for row, b in enumerate(drawn)}),
+    ]
+    deltas = {row: b.delta for row, b in enumerate(drawn)}
+    if not is_time:
+        return [*sides, ("difference", "difference", colours.neutral, deltas)]
+    slower, faster = ({row: d for row, d in deltas.items() if d * sign > 0} for sign in (1, -1))
+    return [
+        *sides,
+        ("difference", "difference: slower", colours.slower, slower),
+        ("difference", "difference: faster", colours.faster, faster),
+    ]
+
+
+def _hover(comparison: Comparison, op: Op) -> str:
     us, number = comparison.us, comparison.number
     significance = "" if op.time_change == "untested" else f"<br>significance: {op.time_change}"
     return (
@@ -76,110 +133,6 @@ def op_hover(comparison: Comparison, op: Op) -> str:
         f"<br>count {counts(number(op.control_count), number(op.test_count))}"
         f"<br>self time {change(us(op.control_self), us(op.test_self))} "
         f"({signed_time(us(op.delta))}){significance}"
-    )
-
-
-def draw_op_bars(
-    comparison: Comparison,
-    bars: list[Bar],
-    *,
-    order: tuple[int, str, str],
-    words: tuple[str, str],
-    unit: Unit | None,
-    colours: list[str],
-) -> go.Figure:
-    """Three bars per operation on one axis: control, test and difference."""
-    import plotly.graph_objects as go
-
-    top, sort, theme = order
-    key = SORTS[choice("sort", sort, SORTS)]
-    drawn = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, MOST), 0)]
-    drawn = [b for b in drawn if b.delta or sort not in ("change", "increase", "decrease")]
-    if not drawn:
-        refused = not_compared(comparison)
-        return empty(
-            theme,
-            refused or (f"{words[0]}: nothing {words[1]}." if bars else "There are no operations on this device."),
-        )
-    theme_colours = palette(theme)
-    names = side_names(comparison)
-    figure = go.Figure()
-    rows = list(enumerate(drawn))
-    _bars(
-        figure,
-        name=names[0],
-        colour=theme_colours.control,
-        group="control",
-        rows=[(k, b, b.control) for k, b in rows],
-        unit=unit,
-    )
-    _bars(
-        figure,
-        name=names[1],
-        colour=theme_colours.test,
-        group="test",
-        rows=[(k, b, b.test) for k, b in rows],
-        unit=unit,
-    )
-    if unit:
-        _bars(
-            figure,
-            name="difference: slower",
-            colour=colours[0],
-            group="difference",
-            rows=[(k, b, b.delta) for k, b in rows if b.delta > 0],
-            unit=unit,
-        )
-        _bars(
-            figure,
-            name="difference: faster",
-            colour=colours[1],
-            group="difference",
-            rows=[(k, b, b.delta) for k, b in rows if b.delta < 0],
-            unit=unit,
-        )
-    else:
-        _bars(
-            figure,
-            name="difference",
-            colour=colours[0],
-            group="difference",
-            rows=[(k, b, b.delta) for k, b in rows],
-            unit=unit,
-        )
-    ticks = [label(b.op.name) for b in drawn]
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=list(range(len(drawn))),
-        ticktext=ticks,
-        range=[len(drawn) - 0.4, -0.6],
-        showgrid=False,
-        zeroline=False,
-    )
-    figure.update_xaxes(
-        title_text=f"{'time' if unit else 'count'} per step{f' ({unit.name})' if unit else ''}", rangemode="tozero"
-    )
-    figure.update_layout(barmode="group")
-    return finish(
-        figure, theme, _title(drawn, words[0], unit), _subtitle(len(drawn), len(bars), sort), 80 + 36 * len(drawn)
-    )
-
-
-def _bars(
-    figure: go.Figure, *, name: str, colour: str, group: str, rows: list[tuple[int, Bar, float]], unit: Unit | None
-) -> None:
-    """One colour of bars; ``rows`` are (place, bar, value)."""
-    if not rows:
-        return
-    figure.add_bar(
-        name=name,
-        orientation="h",
-        offsetgroup=group,
-        y=[k for k, _, _ in rows],
-        x=[unit.scaled(v) if unit else v for _, _, v in rows],
-        marker_color=colour,
-        customdata=data_array(b.hover for _, b, _ in rows),
-        hovertemplate="%{customdata}<extra></extra>",
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import full_name, label
+from tracediff.charts.marks import hovers
+from tracediff.charts.rows import name_rows
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import part, time, time_unit
 
@@ -31,19 +32,10 @@ def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme:
         text=[time(us) for _, us in lines],
         textposition="outside",
         cliponaxis=False,
-        customdata=data_array(
-            f"<b>{full_name(name, 240)}</b><br>{time(us)} per step, {part(us, whole)}" for name, us in lines
-        ),
-        hovertemplate="%{customdata}<extra></extra>",
+        **hovers(f"<b>{full_name(name, 240)}</b><br>{time(us)} per step, {part(us, whole)}" for name, us in lines),
         showlegend=False,
     )
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=list(range(len(lines))),
-        ticktext=[label(name) for name, _ in lines],
-        range=[len(lines) - 0.4, -0.6],
-    )
-    figure.update_yaxes(showgrid=False, zeroline=False)
+    name_rows(figure, [label(name) for name, _ in lines])
     figure.update_xaxes(
         title_text=f"time per step ({unit.name})", range=[0, 1.25 * unit.scaled(max(us for _, us in lines))]
     )

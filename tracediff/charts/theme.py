@@ -50,9 +50,9 @@ class Palette:
     parts: tuple[str, ...]
 
     @property
-    def diverging(self) -> list[list[Any]]:
-        """Colour scale from faster over no change to slower."""
-        return [[0.0, self.faster], [0.5, self.middle], [1.0, self.slower]]
+    def sides(self) -> tuple[str, str]:
+        """Colours of control and test."""
+        return self.control, self.test
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -64,12 +64,6 @@ class Palette:
     def amount(self) -> list[list[Any]]:
         """Colour scale of a plain amount, from none to much."""
         return [[0.0, self.grid], [1.0, self.neutral]]
-
-    def of_change(self, share: float) -> str:
-        """The colour of `diverging` at ``share``: −1 for faster, 0 for no change, 1 for slower."""
-        end = self.slower if share > 0 else self.faster
-        ends = ([int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in (self.middle, end))
-        return "#" + "".join(f"{round(a + (b - a) * min(abs(share), 1)):02X}" for a, b in zip(*ends, strict=True))
 
     def change(self, delta: float) -> str:
         """The colour of a change of time."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, suppress
 from functools import partial
+from inspect import signature
+from typing import Any
 
 from tracediff.collect.record import Recorder, record_steps, say
 
@@ -14,32 +16,12 @@ class LoopRecorder:
     line on standard error, and the training goes on without it.
 
     Args:
-        out, wait, warmup, active, record_shapes, with_stack, profile_memory, rank: as for `record_steps`.
+        out, options: as for `record_steps`.
     """
 
-    def __init__(
-        self,
-        out: str | os.PathLike[str],
-        *,
-        wait: int = 1,
-        warmup: int = 2,
-        active: int = 5,
-        record_shapes: bool = True,
-        with_stack: bool = False,
-        profile_memory: bool = False,
-        rank: int | None = None,
-    ) -> None:
-        self._record = partial(
-            record_steps,
-            out,
-            wait=wait,
-            warmup=warmup,
-            active=active,
-            record_shapes=record_shapes,
-            with_stack=with_stack,
-            profile_memory=profile_memory,
-            rank=rank,
-        )
+    def __init__(self, out: str | os.PathLike[str], **options: Any) -> None:
+        signature(record_steps).bind(out, **options)  # what is unknown is an error now, and not a line at the start
+        self._record = partial(record_steps, out, **options)
         self._open = ExitStack()
         self._recorder: Recorder | None = None
 

@@ -32,7 +32,8 @@ def add_run(run_folder: Path, settings: dict[str, Any], device: str, waiting: fl
     """
     import torch
 
-    out, number, threads = run_folder.parent, _number(run_folder), torch.get_num_threads()
+    out, threads = run_folder.parent, torch.get_num_threads()
+    number = int(run_folder.name.removeprefix("run"))
     before = _read(out / "manifest.json")
     disturbed = device == "cpu" and (waiting or 0) > CONTENDED
     run = {"run": number, "peak_memory_bytes": peak_memory(device), "profiled_waiting": waiting, "contended": disturbed}
@@ -44,7 +45,7 @@ def add_run(run_folder: Path, settings: dict[str, Any], device: str, waiting: fl
             "schema": MANIFEST,
             "variant": before.get("variant", out.resolve().name),
             "git_commit": _commit(before if others else {}),
-            "world_size": _world_size(),
+            "world_size": of_group("world_size", 1),
             "settings": {"device": device, "threads": threads, **settings},
             "environment": environment(device, threads),
             "runs": sorted([*others, run], key=lambda r: int(r["run"])),
@@ -59,10 +60,6 @@ def _commit(before: dict[str, Any]) -> str | None:
     program = getattr(sys.modules.get("__main__"), "__file__", None)
     commit = git_commit(program) if program else None
     return commit if before.get("git_commit", commit) == commit else None
-
-
-def _number(run_folder: Path) -> int:
-    return int(run_folder.name.removeprefix("run"))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -80,9 +77,10 @@ def _read(path: Path) -> dict[str, Any]:
     )
 
 
-def _world_size() -> int:
-    import torch
+def of_group(what: str, alone: int) -> int:
+    """The ``rank`` or ``world_size`` of this process: by torch.distributed, else by the environment, else ``alone``."""
+    from torch import distributed
 
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return int(torch.distributed.get_world_size())
-    return number_of("WORLD_SIZE", 1)
+    if distributed.is_available() and distributed.is_initialized():
+        return int(getattr(distributed, f"get_{what}")())
+    return number_of(what.upper(), alone)

@@ -6,6 +6,7 @@ import argparse
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -89,6 +90,11 @@ def parser() -> Parser:
         "run this variant (repeatable): eager, amp, compile[:mode=…,backend=…,dynamic,fullgraph], …, joined by +; "
         "VARIANT@NAME repeats one under another name (default: eager, or those of the workload)"
     )
+
+    def number(name: str, default: int, text: str, least: int = 1, metavar: str = "N") -> None:
+        read = partial(_number, least=least)
+        p.add_argument(f"--{name}", type=read, default=default, metavar=metavar, help=f"{text} (default: {default})")
+
     p.add_argument("target", nargs="?", metavar="FILE.py:make_step", help=own_code)
     p.add_argument("--workload", metavar="NAME", help="run this built-in workload instead of your own code; see --list")
     p.add_argument("--list", action="store_true", help="list the workloads with their default variants")
@@ -107,40 +113,16 @@ def parser() -> Parser:
     p.add_argument("--variant", action="append", metavar="VARIANT", help=variants)
     p.add_argument("-o", "--out", metavar="DIR", help="write the collection to this folder")
     p.add_argument("--overwrite", action="store_true", help="replace the collection in DIR")
-    p.add_argument(
-        "--attempts",
-        type=_positive,
-        default=ATTEMPTS,
-        metavar="N",
-        help=f"collect a run that other processes disturbed again, up to N attempts (default: {ATTEMPTS})",
-    )
-    p.add_argument("--repeats", type=_positive, default=5, metavar="K", help="collect K runs per variant (default: 5)")
-    p.add_argument(
-        "--timeout",
-        type=_positive,
-        default=TIMEOUT_S // 60,
-        metavar="MINUTES",
-        help=f"end a run that takes longer, which is then a failed one (default: {TIMEOUT_S // 60})",
-    )
+    number("attempts", ATTEMPTS, "collect a run that other processes disturbed again, up to N attempts")
+    number("repeats", 5, "collect K runs per variant", metavar="K")
+    number("timeout", TIMEOUT_S // 60, "end a run that takes longer, which is then a failed one", metavar="MINUTES")
     p.add_argument("--device", default=None, help="run on cpu or cuda (default: cuda if available)")
-    p.add_argument("--threads", type=_positive, default=1, metavar="N", help="use N CPU threads per run (default: 1)")
-    p.add_argument(
-        "--seed", type=_whole, default=0, metavar="N", help="seed the random numbers of every run (default: 0)"
-    )
-    p.add_argument(
-        "--wait", type=_whole, default=1, metavar="N", help="run N steps before the profiler starts (default: 1)"
-    )
-    p.add_argument(
-        "--warmup",
-        type=_whole,
-        default=2,
-        metavar="N",
-        help="run N warm-up steps of the profiler, which are not recorded (default: 2)",
-    )
-    p.add_argument("--active", type=_positive, default=5, metavar="N", help="record N steps (default: 5)")
-    p.add_argument(
-        "--timed", type=_positive, default=10, metavar="N", help="time N steps without the profiler (default: 10)"
-    )
+    number("threads", 1, "use N CPU threads per run")
+    number("seed", 0, "seed the random numbers of every run", least=0)
+    number("wait", 1, "run N steps before the profiler starts", least=0)
+    number("warmup", 2, "run N warm-up steps of the profiler, which are not recorded", least=0)
+    number("active", 5, "record N steps")
+    number("timed", 10, "time N steps without the profiler")
     p.add_argument(
         "--detail",
         choices=("timing", "structure", "all"),
@@ -154,17 +136,10 @@ def parser() -> Parser:
     return p
 
 
-def _positive(text: str) -> int:
+def _number(text: str, least: int) -> int:
     number = whole_number(text)
-    if not number:
-        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, not {quoted(text)}")
-    return number
-
-
-def _whole(text: str) -> int:
-    number = whole_number(text)
-    if number is None:
-        raise argparse.ArgumentTypeError(f"must be a whole number of 0 or more, not {quoted(text)}")
+    if number is None or number < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number of {least} or more, not {quoted(text)}")
     return number
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tracediff.collect.driver import CONTENDED
-from tracediff.collect.loop_manifest import add_run
+from tracediff.collect.loop_manifest import add_run, of_group
 from tracediff.collect.measure import waited, waiting_ns
-from tracediff.environment import number_of
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import percent
 from tracediff.temporary import temporary_file
@@ -113,10 +112,11 @@ def record_steps(
         TracediffError: torch is not installed, the loop ended before the last active step, no operation was recorded in
             a step, or the manifest of the set cannot be written.
     """
-    torch = import_torch("record_steps")
+    check_torch("record_steps")
     _show_compiled_kernels()
-    number = _rank(torch) if rank is None else rank
-    path = _next_file(Path(out), number)
+    number = of_group("rank", 0) if rank is None else rank
+    name = f"rank{number}.pt.trace.json.gz"
+    path = _next_folder(Path(out), name) / name
     options = {"record_shapes": record_shapes, "with_stack": with_stack, "profile_memory": profile_memory}
     with recording(path, wait, warmup, active, options) as recorder:
         yield recorder
@@ -147,12 +147,12 @@ def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> C
     Raises:
         TracediffError: torch is not installed; from the handler: the folder cannot be written.
     """
-    torch = import_torch("on_trace_ready")
+    check_torch("on_trace_ready")
     _show_compiled_kernels()
     folder: list[Path] = []
 
     def write(profiler: Any) -> None:
-        number = _rank(torch) if rank is None else rank
+        number = of_group("rank", 0) if rank is None else rank
         if not folder:
             folder.append(_next_folder(Path(out), f"rank{number}."))
         _export(profiler, folder[0] / f"rank{number}.{time.time_ns()}.pt.trace.json.gz")
@@ -302,17 +302,6 @@ def check_torch(subject: str) -> None:
     """
     if find_spec("torch") is None:
         raise TracediffError(subject, "torch is not installed", "pip install 'torch-tracediff[collect]'")
-
-
-def _rank(torch: Any) -> int:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return int(torch.distributed.get_rank())
-    return number_of("RANK", 0)
-
-
-def _next_file(out: Path, rank: int) -> Path:
-    name = f"rank{rank}.pt.trace.json.gz"
-    return _next_folder(out, name) / name
 
 
 def _next_folder(out: Path, prefix: str) -> Path:

@@ -27,7 +27,6 @@ from tracediff.history.evidence import (
     by_counts,
     by_times,
     change_text,
-    codes_of,
     difference,
     quiet,
     sides,
@@ -228,7 +227,7 @@ class Bisection:
         """Check that ``traces`` are of the program of the entry; its step times are of another time and load."""
         entry = self.criterion.check(good.traces, traces, 0.0)
         if entry.stopping:
-            reason = f"does not record what the entry of --good is of ({codes_of(entry.stopping)})"
+            reason = f"does not record what the entry of --good is of ({entry.codes})"
             raise TracediffError("CMD", reason, "name its series by --configuration, or accept it by --allow")
         self.on_line(f"{good.commit[:SHORT]} now against its entry: {change_text(entry.comparison)}; not used")
 
@@ -241,7 +240,7 @@ class Bisection:
 def _no_difference(start: Difference) -> str:
     """Why nothing tells the bad commit from the good one; empty if something does."""
     if start.stopping:
-        return f"bad is not comparable with good ({codes_of(start.stopping)}): accept it by --allow"
+        return f"bad is not comparable with good ({start.stopping}): accept it by --allow"
     if start.slower or (start.slower is None and start.other_counts):
         return ""
     if start.comparison.verdict.result == "same":

@@ -15,7 +15,6 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.config import Settings
 from tracediff.diff.gate.judge import PASS, REGRESSION, SINGLE_RUN, Gate, check
 from tracediff.diff.ops import GPU_WORK, Op
-from tracediff.diff.preflight import Reason
 from tracediff.explain.compare import compare_sets
 from tracediff.formatting import counts, percent, plural, signed_percent
 from tracediff.history.series import pooled
@@ -66,7 +65,7 @@ class Difference:
         comparison: of all rounds. other_counts: see `other_counts`.
         slower: whether the second is slower, None if step times do not tell. why: what that rests on, in words.
         share: part of the step's change that the operators with other counts take; None if step times do not tell.
-        stopping: why the two are not comparable.
+        stopping: codes of why the two are not comparable; may be empty.
     """
 
     comparison: Comparison
@@ -74,7 +73,7 @@ class Difference:
     slower: bool | None
     why: str
     share: float | None
-    stopping: tuple[Reason, ...]
+    stopping: str
 
     @property
     def counts_decide(self) -> bool:
@@ -94,19 +93,20 @@ class Difference:
 
 def difference(rounds: Sequence[Round], criterion: Criterion) -> Difference:
     """How the two sides of ``rounds`` differ. Below `LEAST_ROUNDS` undisturbed ones, step times do not tell."""
+    limit, undisturbed = criterion.max_regression or 0.0, quiet(rounds)
     control, test = sides(rounds)
-    gate = criterion.check(control, test, criterion.max_regression or 0.0)
+    gate = criterion.check(control, test, limit)
     comparison, slower, share = gate.comparison, None, None
     changed = other_counts(comparison)
     why = disturbed_text(rounds)
-    if len(quiet(rounds)) >= LEAST_ROUNDS:
-        if len(quiet(rounds)) < len(rounds):
-            control, test = sides(quiet(rounds))
-            gate = criterion.check(control, test, criterion.max_regression or 0.0)
+    if len(undisturbed) >= LEAST_ROUNDS:
+        if len(undisturbed) < len(rounds):
+            control, test = sides(undisturbed)
+            gate = criterion.check(control, test, limit)
         slower, why = {REGRESSION: True, PASS: False}.get(gate.result), change_text(gate.comparison)
         share = _share(gate.comparison, changed) if slower else None
     return Difference(
-        comparison=comparison, other_counts=changed, slower=slower, why=why, share=share, stopping=gate.stopping
+        comparison=comparison, other_counts=changed, slower=slower, why=why, share=share, stopping=gate.codes
     )
 
 
@@ -133,7 +133,7 @@ def by_times(rounds: Sequence[Round], criterion: Criterion) -> Decision:
     from_good = criterion.check(good, commit, limit)
     to_bad = criterion.check(commit, bad, whole / (1 + limit) - 1)
     if from_good.stopping:
-        return Decision(SKIPPED, f"not comparable with good ({codes_of(from_good.stopping)})")
+        return Decision(SKIPPED, f"not comparable with good ({from_good.codes})")
     why = (
         f"{change_text(from_good.comparison)} from good to it, {change_text(to_bad.comparison)} from it to bad; "
         f"limit {signed_percent(limit)}; {plural(len(commit.runs), 'run')} each"
@@ -199,8 +199,3 @@ def _share(comparison: Comparison, changed: Sequence[Op]) -> float:
     of_gpu = sum(op.delta for op in changed if op.category in GPU_WORK)
     of_host = sum(op.delta for op in changed if op.category not in GPU_WORK)
     return max(of_gpu, of_host) / max(comparison.step_time.delta, 1)
-
-
-def codes_of(reasons: Sequence[Reason]) -> str:
-    """``gpu, shapes``."""
-    return ", ".join(dict.fromkeys(reason.code for reason in reasons))

@@ -13,6 +13,7 @@ from msgspec.structs import replace as replaced
 
 from tracediff.aggregate.samples import family_samples
 from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff.diff.gate.figures import peak_memory
 from tracediff.diff.statistics.runs import LEVEL
 from tracediff.diff.statistics.student_t import quantile_t
 from tracediff.errors import TracediffError, did_you_mean, quoted
@@ -158,14 +159,5 @@ def _point(commit: str, entries: list[Entry], subject: str) -> Point:
         traces=traces,
         runs_us=medians_us(traces),
         families={str(name): float(median(values)) for name, values in families.items()},
-        memory=_memory(traces),
+        memory=peak_memory(traces.manifest)[0],
     )
-
-
-def _memory(traces: TraceSet) -> float | None:
-    runs = traces.manifest.runs if traces.manifest else []
-    for place in ("device", "host"):
-        peaks = [peak for run in runs if (peak := getattr(run.peak_memory_bytes, place)) is not None]
-        if peaks:
-            return float(median(peaks))
-    return None

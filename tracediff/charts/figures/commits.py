@@ -7,8 +7,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import label
+from tracediff.charts.marks import data_array, hovers
+from tracediff.charts.rows import panels
 from tracediff.charts.theme import finish, palette
 from tracediff.formatting import byte_unit, plural, signed_percent, size, time, time_unit
 
@@ -31,12 +32,10 @@ SUBTITLE = (
 
 def commits(series: Series, *, theme: str = "light") -> go.Figure:
     """Panels above each other, by commit: step time, time of the families, peak memory where it is recorded."""
-    from plotly.subplots import make_subplots
-
     colours = palette(theme)
     has_memory = any(point.memory is not None for point in series.points)
     titles = ["step", "families", *(["peak memory"] if has_memory else [])]
-    figure = make_subplots(len(titles), 1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=titles)
+    figure = panels(titles, 0.09)
     _steps(figure, series, colours)
     _families(figure, series, colours)
     if has_memory:
@@ -51,7 +50,6 @@ def commits(series: Series, *, theme: str = "light") -> go.Figure:
         showgrid=False,
         zeroline=False,
     )
-    figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     return finish(figure, theme, _title(series), SUBTITLE, 60 + PANEL * len(titles))
 
 
@@ -86,8 +84,7 @@ def _steps(figure: go.Figure, series: Series, colours: Palette) -> None:
         },
         mode="markers",
         marker={"size": 7, "color": [_colour(k, series, colours) for k in range(len(points))]},
-        customdata=data_array([_hover(point, interval) for point, interval in zip(points, intervals, strict=True)]),
-        hovertemplate="%{customdata}<extra></extra>",
+        **hovers([_hover(point, interval) for point, interval in zip(points, intervals, strict=True)]),
         showlegend=False,
         row=1,
         col=1,
@@ -154,8 +151,7 @@ def _line(
         mode="lines+markers",
         line={"color": colour, "width": 2},
         marker={"size": 5, "color": colour},
-        customdata=data_array(texts),
-        hovertemplate="%{customdata}<extra></extra>",
+        **hovers(texts),
         row=row,
         col=1,
     )

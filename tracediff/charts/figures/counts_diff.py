@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.op_bars import TOP, Bar, draw_op_bars, op_hover, ops_of, which_device
-from tracediff.charts.theme import palette
+from tracediff.charts.op_bars import TOP, Bar, draw_op_bars, ops_of, which_device
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -19,17 +18,6 @@ def counts_diff(
     """Occurrences of each operation per step on both sides, and the difference. Arguments as `duration_diff`."""
     device = which_device(comparison, device)
     number = comparison.number
-    bars = [
-        Bar(op, number(op.control_count), number(op.test_count), op_hover(comparison, op))
-        for op in ops_of(comparison, device)
-    ]
-    theme_colours = palette(theme)
+    bars = [Bar(op, number(op.control_count), number(op.test_count)) for op in ops_of(comparison, device)]
     what = f"Count of {'GPU events' if device == 'gpu' else 'operators and runtime calls'}"
-    return draw_op_bars(
-        comparison,
-        bars,
-        order=(top, sort, theme),
-        words=(what, "changed"),
-        unit=None,
-        colours=[theme_colours.neutral, theme_colours.neutral],
-    )
+    return draw_op_bars(comparison, bars, what, None, top=top, sort=sort, theme=theme)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import label, side_names, sides_of
+from tracediff.charts.marks import hovers, step_dots
 from tracediff.charts.theme import empty, faint, finish, palette
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import plural, signed_time, time, time_unit
@@ -47,22 +47,14 @@ def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go
             showlegend=which not in shown,
             x=[place] * len(drawn),
             y=[unit.scaled(step.period_ns / 1000) for step in drawn],
-            boxpoints="all",
-            jitter=0.5,
-            pointpos=0,
             width=0.55,
-            marker={
-                "color": (colours.control, colours.test)[which],
-                "size": 6,
-                "line": {"color": colours.text, "width": 0.5},
-            },
+            **step_dots(colours, which),
             line={"color": colours.text, "width": 1.2},
-            fillcolor=faint((colours.control, colours.test)[which], 0.3),
-            customdata=data_array(
+            fillcolor=faint(colours.sides[which], 0.3),
+            **hovers(
                 f"{label(name, 80)}<br>step {step.number}, rank {step.rank}<br>{time(step.period_ns / 1000)}"
                 for step in drawn
             ),
-            hovertemplate="%{customdata}<extra></extra>",
         )
         shown.add(which)
     ticks = [f"{label(name, 16)}<br>{plural(len(steps), 'step')}" for _, name, steps in runs]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracediff.charts.labels import choice
-from tracediff.charts.op_bars import TOP, Bar, draw_op_bars, op_hover, ops_of, which_device
-from tracediff.charts.theme import palette
+from tracediff.charts.op_bars import TOP, Bar, draw_op_bars, ops_of, which_device
 from tracediff.formatting import time_unit
 
 if TYPE_CHECKING:
@@ -33,23 +32,11 @@ def duration_diff(
     """
     device = which_device(comparison, device)
     choice("time", time, ("self", "total"))
-    us = comparison.us
+    us, is_self = comparison.us, time == "self"
     bars = [
-        Bar(
-            op,
-            *((us(op.control_self), us(op.test_self)) if time == "self" else (us(op.control_total), us(op.test_total))),
-            op_hover(comparison, op),
-        )
+        Bar(op, us(op.control_self if is_self else op.control_total), us(op.test_self if is_self else op.test_total))
         for op in ops_of(comparison, device)
     ]
-    theme_colours = palette(theme)
-    unit = time_unit(v for b in bars for v in (b.control, b.test))
     what = "GPU time" if device == "gpu" else f"{time} time on the host"
-    return draw_op_bars(
-        comparison,
-        bars,
-        order=(top, sort, theme),
-        words=(what, "changed"),
-        unit=unit,
-        colours=[theme_colours.change(1), theme_colours.change(-1)],
-    )
+    unit = time_unit(v for b in bars for v in (b.control, b.test))
+    return draw_op_bars(comparison, bars, what, unit, top=top, sort=sort, theme=theme)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, label, not_compared
+from tracediff.charts.marks import hovers
 from tracediff.charts.theme import empty, finish, palette, readable
 from tracediff.diff.views import Sum, summed
 from tracediff.formatting import change, signed_time, time, time_unit
@@ -53,8 +53,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
             insidetextanchor="middle",
             textangle=0,
             insidetextfont={"color": readable(colour)},
-            customdata=data_array([hover] * 2),
-            hovertemplate="%{customdata}<extra></extra>",
+            **hovers([hover] * 2),
         )
     labels = [label(side.label, 24) for side in (comparison.control, comparison.test)]
     ticks = [f"<b>{which}</b><br>{name}<br>{time(v)}" for which, name, v in zip(SIDES, labels, whole, strict=True)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import both_names, full_name, label, not_compared, side_names
+from tracediff.charts.marks import hovers
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import Unit, change, counts, signed_time, time_unit
 from tracediff.runtimes import CALL_CATEGORIES
@@ -43,7 +43,7 @@ def launches(comparison: Comparison, top: int = TOP, *, theme: str = "light") ->
     unit = time_unit(v for row in rows for v in row.us)
     figure = make_subplots(2, 1, vertical_spacing=70 / (110 + 60 * len(rows)))
     colours = palette(theme)
-    for side, (name, colour) in enumerate(zip(side_names(comparison), (colours.control, colours.test), strict=True)):
+    for side, (name, colour) in enumerate(zip(side_names(comparison), colours.sides, strict=True)):
         _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
     ticks = [label(row.name) for row in rows]
     figure.update_yaxes(
@@ -84,7 +84,7 @@ def _rows(comparison: Comparison, ops: list[Op], top: int) -> list[Calls]:
 
 
 def _side(figure: go.Figure, rows: list[Calls], *, side: int, name: str, colour: str, unit: Unit) -> None:
-    hovers = [
+    texts = [
         f"{row.full}<br>{counts(row.counts[0], row.counts[1])} calls"
         f"<br>{change(row.us[0], row.us[1])} ({signed_time(row.us[1] - row.us[0])}) per step"
         for row in rows
@@ -99,8 +99,7 @@ def _side(figure: go.Figure, rows: list[Calls], *, side: int, name: str, colour:
             y=list(range(len(rows))),
             x=values,
             marker_color=colour,
-            customdata=data_array(hovers),
-            hovertemplate="%{customdata}<extra></extra>",
+            **hovers(texts),
             row=panel,
             col=1,
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import in_which, label, side_names, sides_of
+from tracediff.charts.marks import hovers
+from tracediff.charts.rows import panels
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import byte_unit, size, time, time_unit
 
@@ -25,8 +26,6 @@ MOST_DEVICES = 8
 
 def memory(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     """Bytes allocated on each device over the typical step of both sides (or of one set), beginning at 0."""
-    from plotly.subplots import make_subplots
-
     shown = [
         (which, side.typical)
         for which, side in enumerate(sides_of(subject))
@@ -38,13 +37,7 @@ def memory(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure
     sides = sides_of(subject)
     devices = _devices([step for _, step in shown])
     unit = time_unit((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
-    figure = make_subplots(
-        len(devices),
-        1,
-        shared_xaxes=True,
-        vertical_spacing=0.3 / len(devices),
-        subplot_titles=[label(d) for d in devices],
-    )
+    figure = panels([label(device) for device in devices], 0.3 / len(devices))
     length = max((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
     for row, device in enumerate(devices, start=1):
         _panel(
@@ -55,7 +48,6 @@ def memory(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure
             theme_colours=colours,
             names=side_names(subject),
         )
-    figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.scaled(length)])
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(devices), col=1)
     return finish(
@@ -88,11 +80,10 @@ def _panel(
             x=[unit.scaled(t) for t in times],
             y=[byte.scaled(a) for a in amounts],
             mode="lines",
-            line={"shape": "hv", "width": 2, "color": (theme_colours.control, theme_colours.test)[which]},
-            customdata=data_array(
+            line={"shape": "hv", "width": 2, "color": theme_colours.sides[which]},
+            **hovers(
                 f"{size(a)}{in_which(which, len(names))} at {time(t)}" for a, t in zip(amounts, times, strict=True)
             ),
-            hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,
         )

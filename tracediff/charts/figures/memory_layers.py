@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, full_name, label
+from tracediff.charts.marks import hovers
+from tracediff.charts.rows import panels
 from tracediff.charts.theme import finish, palette
 from tracediff.formatting import byte_unit, size, sizes, time
 from tracediff.memory.timeline import BEFORE_RECORDING, MOST_SITES, OTHER_SITES, MemoryTimeline, largest_sites, timeline
@@ -25,24 +26,19 @@ PANEL = 240
 
 def memory_layers(accounts: Sequence[SnapshotAccount], *, theme: str = "light") -> go.Figure:
     """One panel per device and snapshot (control above test), with the same axes and colours; a mark at the peak."""
-    from plotly.subplots import make_subplots
-
-    panels = _panels(accounts)
-    colours = _colours([account for _, account in panels], palette(theme))
-    unit = byte_unit(account.peak for _, account in panels)
-    figure = make_subplots(
-        len(panels), 1, shared_xaxes=True, vertical_spacing=0.3 / len(panels), subplot_titles=[t for t, _ in panels]
-    )
+    shown = _panels(accounts)
+    colours = _colours([account for _, account in shown], palette(theme))
+    unit = byte_unit(account.peak for _, account in shown)
+    figure = panels([title for title, _ in shown], 0.3 / len(shown))
     named: set[str] = set()
-    for row, (_, account) in enumerate(panels, start=1):
+    for row, (_, account) in enumerate(shown, start=1):
         found = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
         _layers(figure, row, found, account, unit=unit, colours=colours, named=named)
         _peak(figure, row, account, unit, palette(theme))
-    figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
-    figure.update_yaxes(title_text=unit.name, range=[0, 1.08 * unit.scaled(max(a.peak for _, a in panels))])
-    figure.update_xaxes(range=[0, max(len(account.levels) for _, account in panels) - 1])
-    figure.update_xaxes(title_text="events of the allocator", row=len(panels), col=1)
-    return finish(figure, theme, _title(accounts), SUBTITLE, 60 + PANEL * len(panels))
+    figure.update_yaxes(title_text=unit.name, range=[0, 1.08 * unit.scaled(max(a.peak for _, a in shown))])
+    figure.update_xaxes(range=[0, max(len(account.levels) for _, account in shown) - 1])
+    figure.update_xaxes(title_text="events of the allocator", row=len(shown), col=1)
+    return finish(figure, theme, _title(accounts), SUBTITLE, 60 + PANEL * len(shown))
 
 
 SUBTITLE = "Memory of torch's caching allocator by the line that allocated it; dots mark the peaks."
@@ -95,11 +91,10 @@ def _layers(
             mode="lines",
             line={"shape": "hv", "width": 0, "color": colour},
             fillcolor=colour,
-            customdata=data_array(
+            **hovers(
                 f"{full_name(name)}: {size(amount)}{_when(account, level)}"
                 for level, amount in zip(found.levels, amounts, strict=True)
             ),
-            hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,
         )
@@ -113,8 +108,7 @@ def _peak(figure: go.Figure, row: int, account: Account, unit: Unit, theme_colou
         mode="markers",
         showlegend=False,
         marker={"size": 8, "color": theme_colours.text},
-        customdata=data_array([f"peak: {size(account.peak)}{_when(account, account.peak_level)}"]),
-        hovertemplate="%{customdata}<extra></extra>",
+        **hovers([f"peak: {size(account.peak)}{_when(account, account.peak_level)}"]),
         row=row,
         col=1,
     )

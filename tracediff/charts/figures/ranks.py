@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import in_which, label, side_names, sides_of
+from tracediff.charts.marks import data_array, hovers
+from tracediff.charts.rows import panels
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import plural, time, time_unit
 from tracediff.profile.step_states import state_label
@@ -29,8 +30,6 @@ Cells = dict[int, dict[str, float]]
 
 def ranks(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     """Heat maps of rank × state, control above test: µs per step of each rank, and of its communication kernels."""
-    from plotly.subplots import make_subplots
-
     sides = sides_of(subject)
     if max(len(side.ranks) for side in sides) < 2:
         return empty(theme, "Only one rank: there are no ranks to compare.")
@@ -40,15 +39,7 @@ def ranks(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
         return empty(theme, "No step of any rank has a state or a communication kernel.")
     unit = time_unit(v for side in cells for row in side.values() for v in row.values())
     rows = [max(len(side), 1) for side in cells]
-    gap = min(0.15, 1.2 / (1 + min(sum(rows), 60)))
-    figure = make_subplots(
-        len(sides),
-        1,
-        shared_xaxes=True,
-        vertical_spacing=gap,
-        row_heights=[float(n) for n in rows],
-        subplot_titles=list(side_names(subject)),
-    )
+    figure = panels(side_names(subject), min(0.15, 1.2 / (1 + min(sum(rows), 60))), rows)
     gpu = any(side.has_gpu for side in sides)
     names = [column if column == COMMUNICATION else state_label(column, gpu) for column in columns]
     for k, side in enumerate(sides):
@@ -56,7 +47,6 @@ def ranks(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     colours = palette(theme)
     colorbar = {"ticksuffix": f" {unit.name}", "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
     figure.update_layout(coloraxis={"colorscale": colours.amount, "cmin": 0, "colorbar": colorbar})
-    figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(
         tickmode="array", tickvals=list(range(len(names))), ticktext=[label(n) for n in names], tickangle=-40
     )
@@ -107,14 +97,13 @@ def _map(
         xgap=1,
         ygap=1,
         hoverongaps=False,
-        customdata=data_array(
+        **hovers(
             [
                 f"<b>{ticks[i]}</b><br>{label(name, 80)}<br>{time(cells[r].get(c, 0.0))} per step"
                 for c, name in zip(columns, names, strict=True)
             ]
             for i, r in enumerate(order)
         ),
-        hovertemplate="%{customdata}<extra></extra>",
         row=row,
         col=1,
     )

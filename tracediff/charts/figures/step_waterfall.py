@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import has_gpu, label, not_compared, side_names
+from tracediff.charts.marks import data_array, hovers
+from tracediff.charts.rows import name_rows
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
 from tracediff.profile.step_states import state_label
@@ -56,19 +57,12 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         last=len(changes) + 1,
         unit=unit,
         names=side_names(comparison),
-        colours=(colours.control, colours.test),
+        colours=colours.sides,
     )
     _bars(figure, changes, totals, unit, (colours.faster, colours.slower))
     _connect(figure, [*totals, ends[1]], unit, colours.muted)
     names = ["<b>control</b>", *(label(c.name) for c in changes), "<b>test</b>"]
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=list(range(len(names))),
-        ticktext=names,
-        range=[len(names) - 0.4, -0.6],
-        showgrid=False,
-        zeroline=False,
-    )
+    name_rows(figure, names)
     low = _start(totals, ends)
     high = max(*totals, *ends)
     note = f" The axis starts at {time(low)}." if low else ""
@@ -133,8 +127,7 @@ def _totals(
             cliponaxis=False,
             text=[unit.text(value)],
             textposition="outside",
-            customdata=data_array([f"{name}<br>{time(value)} per step"]),
-            hovertemplate="%{customdata}<extra></extra>",
+            **hovers([f"{name}<br>{time(value)} per step"]),
         )
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracediff.charts.data_array import data_array
 from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of
+from tracediff.charts.marks import hovers
+from tracediff.charts.rows import name_rows, panels
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import plural, time, time_unit
 from tracediff.profile.step_states import state_label
@@ -33,8 +34,6 @@ def timeline(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figu
     """The typical step of both sides (or of one set) from completion to completion, beginning at 0: state, streams,
     threads. Short events are put together.
     """
-    from plotly.subplots import make_subplots
-
     shown = [(which, side.typical) for which, side in enumerate(sides_of(subject)) if side.typical is not None]
     if not shown:
         return empty(theme, NO_EVENTS)
@@ -43,15 +42,7 @@ def timeline(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figu
     unit = time_unit(lengths)
     heights = [len(step.timeline.rows) + 1 for _, step in shown]
     titles = [side_names(subject)[which] for which, _ in shown]
-    gap = 46 / (ROW * sum(heights) + 46)
-    figure = make_subplots(
-        len(shown),
-        1,
-        shared_xaxes=True,
-        vertical_spacing=gap,
-        row_heights=[float(n) for n in heights],
-        subplot_titles=titles,
-    )
+    figure = panels(titles, 46 / (ROW * sum(heights) + 46), heights)
     in_legend: set[str] = set()
     for k, (which, step) in enumerate(shown):
         _step(
@@ -65,7 +56,6 @@ def timeline(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figu
             in_legend=in_legend,
         )
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
-    figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(shown), col=1)
     return finish(
@@ -102,25 +92,15 @@ def _step(
             y=[int(marks.row[i]) for i in which],
             width=0.86,
             marker={"color": colours[kind], "line": {"width": 0}},
-            customdata=data_array(_hover(of_step, i, gpu) for i in which),
+            **hovers(_hover(of_step, i, gpu) for i in which),
             ids=[
                 f"{side}:{marks.event[i] if marks.event[i] >= 0 else f'state {i}'}" for i in which
             ],  # equal ids would be drawn once
-            hovertemplate="%{customdata}<extra></extra>",
             row=row,
             col=1,
         )
         in_legend.add(kind)
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=list(range(len(of_step.rows))),
-        ticktext=[label(name, 30) for name in of_step.rows],
-        range=[len(of_step.rows) - 0.4, -0.6],
-        showgrid=False,
-        zeroline=False,
-        row=row,
-        col=1,
-    )
+    name_rows(figure, [label(name, 30) for name in of_step.rows], row=row, col=1)
 
 
 def _hover(of_step: Timeline, i: int, gpu: bool) -> str:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.vit import Attention, Mlp
+from tracediff.collect.workloads.harness import inference, sizes, training
+from tracediff.collect.workloads.transformer import Attention, Mlp
 
 TITLE = "training step of BERT as a masked language model (AdamW), or inference of a short sentence"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"vocabulary": 1000, "width": 64, "depth": 2, "heads": 2, "tokens": 32, "batch": 4},
-    "small": {"vocabulary": 30522, "width": 256, "depth": 4, "heads": 4, "tokens": 128, "batch": 8},
-    "full": {"vocabulary": 30522, "width": 768, "depth": 12, "heads": 12, "tokens": 512, "batch": 16},
-}
+SIZES = sizes(
+    "vocabulary width depth heads tokens batch",
+    tiny=(1000, 64, 2, 2, 32, 4),
+    small=(30522, 256, 4, 4, 128, 8),
+    full=(30522, 768, 12, 12, 512, 16),
+)
 OWN = ("training", "inference")
 VARIANTS = ("eager", "compile", "eager+amp", "compile+amp")
 MASK, IGNORED = 103, -100
@@ -43,11 +47,8 @@ class Bert(nn.Module):
 
     def __init__(self, vocabulary: int, width: int, depth: int, heads: int, tokens: int, dropout: float = 0.1) -> None:
         super().__init__()
-        self.words, self.positions, self.segments = (
-            nn.Embedding(vocabulary, width),
-            nn.Embedding(tokens, width),
-            nn.Embedding(2, width),
-        )
+        self.words, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(tokens, width)
+        self.segments = nn.Embedding(2, width)
         self.norm, self.dropout = nn.LayerNorm(width, eps=1e-12), nn.Dropout(dropout)
         self.layers = nn.Sequential(*(Layer(width, heads, dropout) for _ in range(depth)))
         self.transform = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.LayerNorm(width, eps=1e-12))
@@ -64,38 +65,17 @@ class Bert(nn.Module):
 
 def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
     """The step."""
-    model = Bert(**size).to(device)
+    model, vocabulary = Bert(**size).to(device), size["vocabulary"]
     if variant.choice(*OWN) == "inference":
-        return inference(variant, device, model.eval(), size["vocabulary"])
-    return training(variant, device, model, batch, **size)
-
-
-def inference(variant: Variant, device: str, model: Bert, vocabulary: int) -> Task:
-    """The logits of one short sentence."""
-    ids = torch.randint(0, vocabulary, (1, SENTENCE), device=device)
-    forward = variant(model, ids)
-
-    def step() -> Tensor:
-        with torch.no_grad(), variant.autocast(device):
-            return forward(ids)
-
-    return Task(step, model, 1)
-
-
-def training(variant: Variant, device: str, model: Bert, batch: int, **size: Any) -> Task:
-    """The training step."""
-    ids = torch.randint(0, size["vocabulary"], (batch, size["tokens"]), device=device)
+        ids = torch.randint(0, vocabulary, (1, SENTENCE), device=device)
+        return inference(variant, device, model.eval(), ids, items=1)
+    ids = torch.randint(0, vocabulary, (batch, size["tokens"]), device=device)
     masked = torch.rand(ids.shape, device=device) < 0.15
     labels, ids = ids.masked_fill(~masked, IGNORED), ids.masked_fill(masked, MASK)
     forward = variant(model, ids)
+
+    def loss(ids: Tensor, labels: Tensor) -> Tensor:
+        return cross_entropy(forward(ids).flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
+
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    update = variant.update(optimizer, device)
-
-    def step() -> Tensor:
-        optimizer.zero_grad(set_to_none=True)
-        with variant.autocast(device):
-            loss = nn.functional.cross_entropy(forward(ids).flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
-        update(loss)
-        return loss
-
-    return Task(step, model, batch)
+    return training(variant, device, model, optimizer, loss, repeat((ids, labels)), batch)

@@ -8,15 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.vit import Block
+from tracediff.collect.workloads.harness import sizes
+from tracediff.collect.workloads.transformer import Block
 
 TITLE = "inference of a transformer; the sequence length changes every step, in a cycle of four"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"width": 96, "depth": 2, "heads": 3, "batch": 8, "longest": 64},
-    "small": {"width": 384, "depth": 6, "heads": 6, "batch": 16, "longest": 256},
-    "full": {"width": 768, "depth": 12, "heads": 12, "batch": 32, "longest": 512},
-}
-OWN: tuple[str, ...] = ()
+SIZES = sizes(
+    "width depth heads batch longest", tiny=(96, 2, 3, 8, 64), small=(384, 6, 6, 16, 256), full=(768, 12, 12, 32, 512)
+)
+OWN = ()
 VARIANTS = ("eager", "compile", "compile:dynamic", "compile:dynamic=false")
 FRACTIONS = (1.0, 0.5, 0.75, 0.875)
 """Sequence lengths as fractions of the longest; any four consecutive steps use each once."""
@@ -39,8 +38,7 @@ def make(variant: Variant, device: str, width: int, depth: int, heads: int, batc
     """The inference step."""
     model = Encoder(width, depth, heads).to(device).eval()
     sequences = [torch.randn(batch, int(fraction * longest), width, device=device) for fraction in FRACTIONS]
-    forward = variant(model, sequences[0])
-    batches = cycle(sequences)
+    forward, batches = variant(model, sequences[0]), cycle(sequences)
 
     def step() -> Tensor:
         x = next(batches)

@@ -10,14 +10,16 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.harness import sizes
 from tracediff.collect.workloads.mlp import perceptron
 
 TITLE = "inference of an ensemble of perceptrons"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"models": 40, "inputs": 64, "width": 64, "depth": 2, "classes": 10, "batch": 8},
-    "small": {"models": 10, "inputs": 784, "width": 128, "depth": 2, "classes": 10, "batch": 64},
-    "full": {"models": 64, "inputs": 784, "width": 512, "depth": 2, "classes": 10, "batch": 64},
-}
+SIZES = sizes(
+    "models inputs width depth classes batch",
+    tiny=(40, 64, 64, 2, 10, 8),
+    small=(10, 784, 128, 2, 10, 64),
+    full=(64, 784, 512, 2, 10, 64),
+)
 OWN = ("loop", "vmap", "different", "same")
 VARIANTS = ("loop", "vmap", "vmap+compile")
 
@@ -38,9 +40,8 @@ def make(variant: Variant, device: str, models: int, batch: int, **size: Any) ->
         return vmap(predict, in_dims=(0, None if same else 0))(state, x)
 
     def by_loop(x: Tensor) -> Tensor:
-        return torch.stack(
-            [member(minibatch) for member, minibatch in zip(members, models * [x] if same else x, strict=True)]
-        )
+        each = models * [x] if same else x
+        return torch.stack([member(minibatch) for member, minibatch in zip(members, each, strict=True)])
 
     predictions = variant(by_vmap if variant.choice("loop", "vmap") == "vmap" else by_loop)
 

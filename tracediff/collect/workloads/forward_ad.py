@@ -6,18 +6,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
+from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from torch.func import functional_call, jvp
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.harness import calling, sizes
 from tracediff.collect.workloads.mlp import perceptron
 
 TITLE = "a directional derivative of a net in forward mode"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"width": 256, "depth": 4, "batch": 32},
-    "small": {"width": 1024, "depth": 6, "batch": 128},
-    "full": {"width": 4096, "depth": 8, "batch": 512},
-}
+SIZES = sizes("width depth batch", tiny=(256, 4, 32), small=(1024, 6, 128), full=(4096, 8, 512))
 OWN = ("dual", "jvp", "custom", "dual_parameters", "jvp_parameters")
 VARIANTS = ("dual", "jvp", "custom")
 
@@ -36,10 +33,7 @@ class Tanh(torch.autograd.Function):
         """The tangent of the result: (1 − tanh²) times that of the argument."""
         return (1 - ctx.y.square()) * tangent
 
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        """The gradient of the argument, by the same rule."""
-        return (1 - ctx.y.square()) * gradient
+    backward = jvp  # the derivative is symmetric
 
 
 class OwnTanh(nn.Module):
@@ -58,37 +52,23 @@ def make(variant: Variant, device: str, width: int, depth: int, batch: int) -> T
     parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
     directions = {name: torch.randn_like(parameter) for name, parameter in parameters.items()}
 
-    def by_dual_numbers(x: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-        with forward_ad.dual_level():
-            value, tangent = forward_ad.unpack_dual(model(forward_ad.make_dual(x, direction)))
-            return value, tangent
+    def of_parameters(parameters: Any) -> Tensor:
+        return functional_call(model, parameters, (x,))
 
-    def by_dual_parameters(x: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
-        with forward_ad.dual_level():
-            duals = {name: forward_ad.make_dual(parameters[name], directions[name]) for name in parameters}
-            value, tangent = forward_ad.unpack_dual(functional_call(model, duals, (x,)))
-            return value, tangent
+    def dual(x: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+        with dual_level():
+            return tuple(unpack_dual(model(make_dual(x, direction))))
 
-    def by_jvp(x: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-        value, tangent = jvp(model, (x,), (direction,))
-        return value, tangent
-
-    def by_jvp_of_parameters(x: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
-        value, tangent = jvp(lambda p: functional_call(model, p, (x,)), (parameters,), (directions,))
-        return value, tangent
+    def dual_parameters(_: Tensor, __: Tensor) -> tuple[Tensor, Tensor]:
+        with dual_level():
+            duals = {name: make_dual(parameters[name], directions[name]) for name in parameters}
+            return tuple(unpack_dual(of_parameters(duals)))
 
     ways = {
-        "dual": by_dual_numbers,
-        "jvp": by_jvp,
-        "custom": by_dual_numbers,
-        "dual_parameters": by_dual_parameters,
-        "jvp_parameters": by_jvp_of_parameters,
+        "dual": dual,
+        "custom": dual,
+        "jvp": lambda x, direction: jvp(model, (x,), (direction,)),
+        "dual_parameters": dual_parameters,
+        "jvp_parameters": lambda *_: jvp(of_parameters, (parameters,), (directions,)),
     }
-    derivative = variant(ways[way])
-
-    def step() -> tuple[Tensor, Tensor]:
-        with variant.autocast(device):
-            value, tangent = derivative(x, direction)
-        return value, tangent
-
-    return Task(step, model)
+    return calling(variant, device, variant(ways[way]), x, direction, model=model)

@@ -5,6 +5,7 @@ with an f-string.
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.harness import inference, sizes, training
 
 TITLE = "training or inference step of a net with four graph breaks (SGD)"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"width": 192, "batch": 64},
-    "small": {"width": 1024, "batch": 256},
-    "full": {"width": 4096, "batch": 1024},
-}
+SIZES = sizes("width batch", tiny=(192, 64), small=(1024, 256), full=(4096, 1024))
 BREAKS = ("item", "print", "numpy", "assert")
 OWN = ("breaks", "fixed", *(f"fixed_{name}" for name in BREAKS), "training", "inference")
 VARIANTS = ("eager", "compile", "compile+fixed")
@@ -99,23 +97,12 @@ def net(variant: Variant, width: int) -> nn.Module:
 def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int) -> Task:
     """A training step of ``model``, or an inference step."""
     x = torch.randn(batch, width, device=device)
-    model.to(device).train(variant.choice("training", "inference") == "training")
+    model.to(device)
+    if variant.choice("training", "inference") == "inference":
+        return inference(variant, device, model.eval(), x)
     forward = variant(model, x)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    update = variant.update(optimizer, device)
-
-    def infer() -> Tensor:
-        with torch.no_grad(), variant.autocast(device):
-            return forward(x)
-
-    def train() -> Tensor:
-        optimizer.zero_grad(set_to_none=True)
-        with variant.autocast(device):
-            loss = forward(x).square().mean()
-        update(loss)
-        return loss
-
-    return Task(train if model.training else infer, model)
+    return training(variant, device, model, optimizer, lambda x: forward(x).square().mean(), repeat((x,)))
 
 
 def make(variant: Variant, device: str, batch: int, width: int) -> Task:

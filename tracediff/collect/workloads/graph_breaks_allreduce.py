@@ -13,9 +13,7 @@ from tracediff.collect.variant import Task, Variant
 from tracediff.collect.workloads import graph_breaks
 
 TITLE = "training or inference step of a net with an all-reduce and four graph breaks (SGD)"
-SIZES: dict[str, dict[str, int]] = graph_breaks.SIZES
-OWN = graph_breaks.OWN
-VARIANTS = graph_breaks.VARIANTS
+SIZES, OWN, VARIANTS = graph_breaks.SIZES, graph_breaks.OWN, graph_breaks.VARIANTS
 
 
 class Centred(nn.Module):
@@ -37,8 +35,6 @@ def make(variant: Variant, device: str, batch: int, width: int) -> Task:
     """The step; makes a process group where there is none."""
     if not dist.is_initialized():
         backend = "nccl" if device.startswith("cuda") else "gloo"
-        if "WORLD_SIZE" in os.environ:
-            dist.init_process_group(backend)
-        else:
-            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+        dist.init_process_group(backend, **alone)
     return graph_breaks.task(variant, device, Centred(width, graph_breaks.net(variant, width)), batch, width)

@@ -7,17 +7,14 @@ from torch import Tensor, nn
 from torch.func import grad, jacfwd, jacrev, vjp, vmap
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.harness import calling, sizes
 from tracediff.collect.workloads.mlp import perceptron
 
 TITLE = "the Hessian of a small net's squared output"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"inputs": 32, "width": 96},
-    "small": {"inputs": 256, "width": 512},
-    "full": {"inputs": 1024, "width": 1024},
-}
+SIZES = sizes("inputs width", tiny=(32, 96), small=(256, 512), full=(1024, 1024))
 OWN = ("loop", "jacfwd_jacrev", "jacrev_jacrev", "jacfwd_jacfwd", "one", "batched")
-BATCH = 4
 VARIANTS = ("loop", "jacfwd_jacrev", "jacrev_jacrev")
+BATCH = 4
 
 
 def make(variant: Variant, device: str, inputs: int, width: int) -> Task:
@@ -37,18 +34,13 @@ def make(variant: Variant, device: str, inputs: int, width: int) -> Task:
         return torch.stack([by_rows(sample) for sample in x])
 
     ways = {
+        "loop": by_rows,
         "jacfwd_jacrev": jacfwd(jacrev(energy)),
         "jacrev_jacrev": jacrev(jacrev(energy)),
         "jacfwd_jacfwd": jacfwd(jacfwd(energy)),
     }
-    way = variant.choice("loop", *ways)
-    if way == "loop":
-        hessian = variant(by_samples if is_batched else by_rows)
-    else:
-        hessian = variant(vmap(ways[way]) if is_batched else ways[way])
-
-    def step() -> Tensor:
-        with variant.autocast(device):
-            return hessian(x)
-
-    return Task(step, model)
+    way = variant.choice(*ways)
+    hessian = ways[way]
+    if is_batched:
+        hessian = by_samples if way == "loop" else vmap(hessian)
+    return calling(variant, device, variant(hessian), x, model=model)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import functional
 from torch.func import grad, jvp, vjp
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.harness import calling, sizes
 from tracediff.collect.workloads.mlp import perceptron
 
 TITLE = "a Hessian-vector product of a net's squared output"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"width": 256, "depth": 4, "batch": 32},
-    "small": {"width": 1024, "depth": 6, "batch": 128},
-    "full": {"width": 4096, "depth": 8, "batch": 512},
-}
+SIZES = sizes("width depth batch", tiny=(256, 4, 32), small=(1024, 6, 128), full=(4096, 8, 512))
 OWN = ("revrev", "fwdrev", "vhp")
 VARIANTS = ("revrev", "fwdrev", "vhp")
 
@@ -27,20 +25,9 @@ def make(variant: Variant, device: str, width: int, depth: int, batch: int) -> T
     def energy(x: Tensor) -> Tensor:
         return model(x).square().sum()
 
-    def revrev(x: Tensor, direction: Tensor) -> Tensor:
-        return vjp(grad(energy), x)[1](direction)[0]
-
-    def fwdrev(x: Tensor, direction: Tensor) -> Tensor:
-        return jvp(grad(energy), (x,), (direction,))[1]
-
-    def vhp(x: Tensor, direction: Tensor) -> Tensor:
-        product: Tensor = torch.autograd.functional.vhp(energy, x, direction)[1]  # the Hessian is symmetric
-        return product
-
-    product = variant({"revrev": revrev, "fwdrev": fwdrev, "vhp": vhp}[variant.choice(*OWN)])
-
-    def step() -> Tensor:
-        with variant.autocast(device):
-            return product(x, direction)
-
-    return Task(step, model)
+    ways = {
+        "revrev": lambda x, direction: vjp(grad(energy), x)[1](direction)[0],
+        "fwdrev": lambda x, direction: jvp(grad(energy), (x,), (direction,))[1],
+        "vhp": lambda x, direction: functional.vhp(energy, x, direction)[1],  # the Hessian is symmetric
+    }
+    return calling(variant, device, variant(ways[variant.choice(*OWN)]), x, direction, model=model)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch import nn
+from torch.utils.data import TensorDataset
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.classification import training_step
+from tracediff.collect.workloads.harness import classification, inference, loaded, sizes
 
 TITLE = "inference or training step of a multi-layer perceptron (linear layers and ReLU; SGD)"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"inputs": 64, "width": 512, "depth": 4, "classes": 10, "batch": 128},
-    "small": {"inputs": 784, "width": 1024, "depth": 6, "classes": 10, "batch": 256},
-    "full": {"inputs": 784, "width": 4096, "depth": 8, "classes": 1000, "batch": 1024},
-}
+SIZES = sizes(
+    "inputs width depth classes batch",
+    tiny=(64, 512, 4, 10, 128),
+    small=(784, 1024, 6, 10, 256),
+    full=(784, 4096, 8, 1000, 1024),
+)
 OWN = ("inference", "training")
 VARIANTS = ("eager", "script", "trace", "export")
 
@@ -32,25 +33,12 @@ def perceptron(
 
 
 def make(variant: Variant, device: str, batch: int, **size: Any) -> Task:
-    """The step."""
-    model = perceptron(**size).to(device)
-    if variant.choice(*OWN) == "training":
-        return training(variant, device, model, batch, size["inputs"], size["classes"])
-    model.eval()
-    x = torch.randn(batch, size["inputs"], device=device)
-    forward = variant(model, x)
-
-    def step() -> Tensor:
-        with torch.no_grad(), variant.autocast(device):
-            return forward(x)
-
-    return Task(step, model, batch)
-
-
-def training(variant: Variant, device: str, model: nn.Module, batch: int, inputs: int, classes: int) -> Task:
-    """A training step, including the fetch of a batch from a dataset in memory; all batches are the same."""
-    samples = TensorDataset(torch.randn(batch, inputs), torch.randint(0, classes, (batch,)))
-    batches = chain.from_iterable(repeat(DataLoader(samples, batch)))
-    forward = variant(model, torch.randn(batch, inputs, device=device))
+    """The step; a training step fetches its batch from a dataset in memory, and all batches are the same."""
+    model, inputs = perceptron(**size).to(device), size["inputs"]
+    if variant.choice(*OWN) == "inference":
+        return inference(variant, device, model.eval(), torch.randn(batch, inputs, device=device), batch)
+    samples = TensorDataset(torch.randn(batch, inputs), torch.randint(0, size["classes"], (batch,)))
+    batches = loaded(samples, batch, device, pin_memory=False)
+    example = torch.randn(batch, inputs, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    return Task(training_step(variant, device, forward, optimizer, batches), model, batch)
+    return classification(variant, device, model, optimizer, batches, example)

@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.harness import sizes
 
 TITLE = "a NumPy function (normalise, outer product, clip, exp; or batched outer products), between tensors"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"rows": 1000, "columns": 1000, "batch": 64, "width": 64},
-    "small": {"rows": 2000, "columns": 2000, "batch": 1024, "width": 64},
-    "full": {"rows": 8192, "columns": 8192, "batch": 1024, "width": 640},
-}
+SIZES = sizes(
+    "rows columns batch width", tiny=(1000, 1000, 64, 64), small=(2000, 2000, 1024, 64), full=(8192, 8192, 1024, 640)
+)
 OWN = ("vectors", "batched")
 VARIANTS = ("eager", "compile")
 
@@ -35,18 +34,13 @@ def outer_sums(x: Any, y: Any) -> Any:
 
 def make(variant: Variant, device: str, rows: int, columns: int, batch: int, width: int) -> Task:
     """The step. Eager, NumPy runs on the CPU; compiled, the same code runs on the device."""
-    function: Any = row_sums
-    shapes: tuple[tuple[int, ...], ...] = ((rows,), (columns,))
-    if variant.choice(*OWN) == "batched":
-        function, shapes = outer_sums, ((batch, width), (batch, width))
+    is_batched = variant.choice(*OWN) == "batched"
+    function = outer_sums if is_batched else row_sums
+    shapes = 2 * [(batch, width)] if is_batched else [(rows,), (columns,)]
     x, y = (torch.randn(shape, device=device) for shape in shapes)
 
     def in_numpy(x: Tensor, y: Tensor) -> Tensor:
         return torch.from_numpy(function(x.cpu().numpy(), y.cpu().numpy())).to(device)
 
     sums = variant(torch.compiler.wrap_numpy(function)) if variant.compiles else in_numpy
-
-    def step() -> Tensor:
-        return sums(x, y).abs().log()
-
-    return Task(step)
+    return Task(lambda: sums(x, y).abs().log())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,13 +10,10 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.harness import calling, sizes
 
 TITLE = "per-sample gradients of a small convolutional net"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"image": 16, "width": 8, "batch": 8},
-    "small": {"image": 28, "width": 32, "batch": 32},
-    "full": {"image": 28, "width": 32, "batch": 256},
-}
+SIZES = sizes("image width batch", tiny=(16, 8, 8), small=(28, 32, 32), full=(28, 32, 256))
 OWN = ("loop", "vmap")
 VARIANTS = ("loop", "vmap", "vmap+compile")
 
@@ -44,21 +40,13 @@ def make(variant: Variant, device: str, image: int, width: int, batch: int) -> T
     def by_vmap(images: Tensor, labels: Tensor) -> list[Tensor]:
         return list(vmap(grad(loss), in_dims=(None, 0, 0))(parameters, images, labels).values())
 
-    gradients: Callable[[Tensor, Tensor], list[Tensor]]
-    if variant.choice("loop", "vmap") == "vmap":
-        gradients = variant(by_vmap)
-    else:
-        forward = variant(model, images[:1])
+    if variant.choice(*OWN) == "vmap":
+        return calling(variant, device, variant(by_vmap), images, labels, model=model)
+    forward = variant(model, images[:1])
 
-        def gradients(images: Tensor, labels: Tensor) -> list[Tensor]:
-            losses = [
-                cross_entropy(forward(image[None]), label[None]) for image, label in zip(images, labels, strict=True)
-            ]
-            samples = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
-            return [torch.stack(sample_gradients) for sample_gradients in zip(*samples, strict=True)]
+    def by_loop(images: Tensor, labels: Tensor) -> list[Tensor]:
+        losses = [cross_entropy(forward(x[None]), label[None]) for x, label in zip(images, labels, strict=True)]
+        samples = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
+        return [torch.stack(gradients) for gradients in zip(*samples, strict=True)]
 
-    def step() -> list[Tensor]:
-        with variant.autocast(device):
-            return gradients(images, labels)
-
-    return Task(step, model)
+    return calling(variant, device, by_loop, images, labels, model=model)

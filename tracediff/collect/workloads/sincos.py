@@ -6,13 +6,10 @@ import torch
 from torch import Tensor
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.harness import sizes
 
 TITLE = "the mean of sin(x)**2 + cos(x)**2 of a large tensor, or of many scalars one after another"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"side": 1000, "calls": 100},
-    "small": {"side": 2000, "calls": 1000},
-    "full": {"side": 10000, "calls": 100_000},
-}
+SIZES = sizes("side calls", tiny=(1000, 100), small=(2000, 1000), full=(10000, 100_000))
 OWN = ("large", "scalar")
 VARIANTS = ("eager", "compile")
 
@@ -25,7 +22,7 @@ def sum_of_squares(x: Tensor) -> Tensor:
 def make(variant: Variant, device: str, side: int, calls: int) -> Task:
     """The step; the mean is outside the compiled function. With ``scalar`` it is what a call costs, ``calls`` times."""
     is_scalar = variant.choice(*OWN) == "scalar"
-    x = torch.randn((), device=device) if is_scalar else torch.randn(side, side, device=device)
+    x = torch.randn(() if is_scalar else (side, side), device=device)
     function = variant(sum_of_squares, x)
 
     def step() -> Tensor:

@@ -4,7 +4,7 @@ temperatures, or the distance to a larger transformer, the expert.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -12,38 +12,20 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax, mse_loss, softmax
 
 from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.harness import sizes, training
 from tracediff.collect.workloads.vit import Vit
 from tracediff.errors import TracediffError
 
 TITLE = "training step of a vision transformer with an expensive loss: distillation, or a larger expert (Adam)"
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"image": 32, "patch": 8, "width": 96, "depth": 2, "heads": 3, "classes": 4096, "batch": 8, "expert": 6},
-    "small": {
-        "image": 224,
-        "patch": 16,
-        "width": 384,
-        "depth": 12,
-        "heads": 6,
-        "classes": 21841,
-        "batch": 32,
-        "expert": 24,
-    },
-    "full": {
-        "image": 224,
-        "patch": 16,
-        "width": 768,
-        "depth": 12,
-        "heads": 12,
-        "classes": 21841,
-        "batch": 64,
-        "expert": 24,
-    },
-}
+SIZES = sizes(
+    "image patch width depth heads classes batch expert",
+    tiny=(32, 8, 96, 2, 3, 4096, 8, 6),
+    small=(224, 16, 384, 12, 6, 21841, 32, 24),
+    full=(224, 16, 768, 12, 12, 21841, 64, 24),
+)
 OWN = ("loss_eager", "loss_compiled", "one_graph", "distilled", "expert")
 VARIANTS = ("eager", "compile+loss_eager", "compile+loss_compiled", "compile+one_graph")
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0)
-Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""The student's logits, what they are compared with, and labels → the loss."""
 
 
 def distillation(student: Tensor, teacher: Tensor, labels: Tensor) -> Tensor:
@@ -77,9 +59,13 @@ class Expert(nn.Module):
 
 
 class WithLoss(nn.Module):
-    """A model and its loss as one module."""
+    """A model and its loss as one module.
 
-    def __init__(self, model: nn.Module, loss: Loss) -> None:
+    Args:
+        loss: of the model's logits, what they are compared with, and labels.
+    """
+
+    def __init__(self, model: Any, loss: Any) -> None:
         super().__init__()
         self.model, self.loss = model, loss
 
@@ -95,28 +81,19 @@ def make(variant: Variant, device: str, batch: int, expert: int, **size: Any) ->
         raise TracediffError(f"--variant {variant.text}", "loss_compiled needs compile", "write compile+loss_compiled")
     model = Vit(**size).to(device)
     images = torch.randn(batch, 3, size["image"], size["image"], device=device)
-    teacher = 4 * torch.randn(batch, size["classes"], device=device)
+    reference = 4 * torch.randn(batch, size["classes"], device=device)
     labels = torch.randint(0, size["classes"], (batch,), device=device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    update = variant.update(optimizer, device)
-    loss: Loss = distillation
-    reference = teacher
+    loss: Any = distillation
     if variant.choice("distilled", "expert") == "expert":
         loss, reference = Expert(expert, **size).to(device), images
     if compiled_part == "one_graph":
         forward = variant(WithLoss(model, loss), images, reference, labels)
     else:
         logits = variant(model, images)
-        loss_function = variant(loss) if compiled_part == "loss_compiled" else loss
+        loss = variant(loss) if compiled_part == "loss_compiled" else loss
 
         def forward(images: Tensor, reference: Tensor, labels: Tensor) -> Tensor:
-            return loss_function(logits(images), reference, labels)
+            return loss(logits(images), reference, labels)
 
-    def step() -> Tensor:
-        optimizer.zero_grad(set_to_none=True)
-        with variant.autocast(device):
-            loss = forward(images, reference, labels)
-        update(loss)
-        return loss
-
-    return Task(step, model, batch)
+    return training(variant, device, model, optimizer, forward, repeat((images, reference, labels)), batch)

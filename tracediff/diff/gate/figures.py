@@ -69,14 +69,8 @@ def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
         return [_kernels(comparison)]
     manifests = comparison.control.manifest, comparison.test.manifest
     if limit.kind == "memory":
-        return [
-            Figure(
-                "memory",
-                *_peak_memory(*manifests),
-                exact=True,
-                why="a side has no manifest with the peak memory",
-            )
-        ]
+        control, test = peak_memory(*manifests)
+        return [Figure("memory", control, test, exact=True, why="a side has no manifest with the peak memory")]
     control, test = map(_graph_breaks, manifests)
     return [Figure("graph-breaks", control, test, exact=True, why="a side has no manifest of a compiled run")]
 
@@ -174,21 +168,18 @@ def _kernels(comparison: Comparison) -> Figure:
     return Figure("kernels", comparison.number(control), comparison.number(test), exact=True)
 
 
-def _peak_memory(control: Manifest | None, test: Manifest | None) -> tuple[float | None, float | None]:
-    """Peak bytes of the median run: of the device if both sides recorded it, else of the host."""
+def peak_memory(*manifests: Manifest | None) -> tuple[float | None, ...]:
+    """Peak bytes of the median run of each side: of the device if all sides recorded it, else of the host."""
     for place in ("device", "host"):
-        found = _median_peak(control, place), _median_peak(test, place)
+        found = tuple(_median_peak(manifest, place) for manifest in manifests)
         if None not in found:
             return found
-    return None, None
+    return (None,) * len(manifests)
 
 
 def _median_peak(manifest: Manifest | None, place: str) -> float | None:
-    peaks: list[int] = (
-        [peak for run in manifest.runs if (peak := getattr(run.peak_memory_bytes, place)) is not None]
-        if manifest
-        else []
-    )
+    runs = manifest.runs if manifest else []
+    peaks: list[int] = [peak for run in runs if (peak := getattr(run.peak_memory_bytes, place)) is not None]
     return float(median(peaks)) if peaks else None
 
 

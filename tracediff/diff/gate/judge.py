@@ -79,6 +79,11 @@ class Gate:
     judged: tuple[Judged, ...]
 
     @property
+    def codes(self) -> str:
+        """The codes of `stopping`, such as ``gpu, shapes``."""
+        return _codes(self.stopping)
+
+    @property
     def exit_code(self) -> int:
         """0 pass, 1 regression, 3 inconclusive or not comparable."""
         return EXIT_CODES[self.result]
@@ -101,13 +106,16 @@ def check(comparison: Comparison, settings: Settings, today: date) -> Gate:
     judge = _judge_without_test if SINGLE_RUN in settings.allow else _judge
     judged = [judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison)]
     if stopping:
-        codes = ", ".join(dict.fromkeys(r.code for r in stopping))
-        judged = [replace(j, result=INCONCLUSIVE, why=f"not decided: {codes}", settle="") for j in judged]
+        judged = [replace(j, result=INCONCLUSIVE, why=f"not decided: {_codes(stopping)}", settle="") for j in judged]
         few_runs = all(r.code == SINGLE_RUN for r in stopping)
         return Gate(comparison, INCONCLUSIVE if few_runs else NOT_COMPARABLE, stopping, tuple(judged))
     judged = [_waived(j, settings.waivers, today) for j in judged]
     results = {j.result for j in judged}
     return Gate(comparison, next((r for r in (REGRESSION, INCONCLUSIVE) if r in results), PASS), (), tuple(judged))
+
+
+def _codes(reasons: Sequence[Reason]) -> str:
+    return ", ".join(dict.fromkeys(reason.code for reason in reasons))
 
 
 def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ...]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_DATA = 3_000_000
 """Size limit of the page's data as JSON, before it is compressed; tables get what the rest leaves."""
 CHARTS = (
-    *("step_waterfall", "duration_diff", "counts_diff", "families", "treemap", "scatter"),
+    *("step_waterfall", "duration_diff", "counts_diff", "families"),
     *("timeline", "memory", "launches", "distributions", "ranks"),
 )
 """Of a comparison, in reading order."""

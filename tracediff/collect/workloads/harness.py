@@ -1,0 +1,106 @@
+"""What the workloads share: their sizes as a table, steps of inference and training, batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, Dataset
+
+from tracediff.collect.variant import Task, Variant
+
+BATCHES = 10_000
+"""Batches per epoch: more than a measurement needs, so that no step restarts the loader."""
+
+
+def sizes(names: str, **values: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
+    """Size → arguments of the workload's ``make``, called ``names``."""
+    return {size: dict(zip(names.split(), row, strict=True)) for size, row in values.items()}
+
+
+def calling(variant: Variant, device: str, function: Callable[..., Any], *inputs: Any, model: Any = None) -> Task:
+    """A step that calls ``function``, which the variant has transformed."""
+
+    def step() -> Any:
+        with variant.autocast(device):
+            return function(*inputs)
+
+    return Task(step, model)
+
+
+def inference(variant: Variant, device: str, model: Any, x: Tensor, items: int | None = None) -> Task:
+    """A step that runs ``model`` on ``x`` without gradients."""
+    forward = variant(model, x)
+
+    def step() -> Any:
+        with torch.no_grad(), variant.autocast(device):
+            return forward(x)
+
+    return Task(step, model, items)
+
+
+def training(
+    variant: Variant,
+    device: str,
+    model: Any,
+    optimizer: Any,
+    loss: Callable[..., Tensor],
+    batches: Iterator[Any],
+    items: int | None = None,
+) -> Task:
+    """A step that fetches a batch and trains ``model`` on its ``loss``."""
+    update = variant.update(optimizer, device)
+
+    def step() -> Tensor:
+        batch = next(batches)
+        optimizer.zero_grad(set_to_none=True)
+        with variant.autocast(device):
+            value = loss(*batch)
+        update(value)
+        return value
+
+    return Task(step, model, items)
+
+
+def classification(
+    variant: Variant, device: str, model: Any, optimizer: Any, batches: Iterator[Any], example: Tensor
+) -> Task:
+    """A step that trains a classifier with cross-entropy; its items are those of a batch, as of the ``example``."""
+    forward = variant(model, example)
+
+    def loss(x: Tensor, labels: Tensor) -> Tensor:
+        return cross_entropy(forward(x), labels)
+
+    return training(variant, device, model, optimizer, loss, batches, len(example))
+
+
+def moved(batches: Iterator[Any], device: str) -> Iterator[Any]:
+    """The batches on the device."""
+    for batch in batches:
+        yield [part.to(device, non_blocking=True) for part in batch]
+
+
+def loaded(samples: Dataset[Any], batch: int, device: str, workers: int = 0, **options: Any) -> Iterator[Any]:
+    """Batches of a DataLoader without end, on the device."""
+    options = {"pin_memory": device.startswith("cuda"), **options}
+    loader = DataLoader(samples, batch, num_workers=workers, persistent_workers=workers > 0, **options)
+    return moved(chain.from_iterable(repeat(loader)), device)
+
+
+class Samples(Dataset[Any]):
+    """Samples that ``make`` makes of their index on access, enough for `BATCHES` batches."""
+
+    def __init__(self, batch: int, make: Callable[[int], Any]) -> None:
+        self.batch, self.make = batch, make
+
+    def __len__(self) -> int:
+        """Number of samples per epoch."""
+        return BATCHES * self.batch
+
+    def __getitem__(self, index: int) -> Any:
+        """The sample."""
+        return self.make(index)
