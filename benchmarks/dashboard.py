@@ -22,8 +22,8 @@ from typing import Any
 import flask
 from playwright.sync_api import Page, sync_playwright
 from tracediff_dashboards.app import make_app
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
 
 TRACES = Path(os.environ.get("TRACEDIFF_TRACES", Path(__file__).resolve().parents[2] / "shared" / "traces"))
 CHROMIUM = "/usr/bin/chromium"

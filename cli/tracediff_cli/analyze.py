@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import INSTEAD, ChartFolder, GroupedCommand, OutputFile, SetInput, Whole, option
+from tracediff_cli.options.groups import INSTEAD, ChartFolder, GroupedCommand, OutputFile, SetInput, Whole, option
+from tracediff_cli.options.loading import LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet

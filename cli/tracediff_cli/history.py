@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from tracediff.errors import TracediffError, quoted
-from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import (
+from tracediff_cli.options.groups import (
     INSTEAD,
     GroupedCommand,
     Input,
@@ -18,6 +17,7 @@ from tracediff_cli.option_groups import (
     Whole,
     option,
 )
+from tracediff_cli.options.loading import LoadArguments, load_options
 
 ENTRY = "What the set is of"
 SERIES = "Series"

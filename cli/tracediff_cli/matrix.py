@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.judging_options import judging_options
-from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import SETS, GroupedCommand, OutputFile, SetInput, option
+from tracediff_cli.options.groups import SETS, GroupedCommand, OutputFile, SetInput, option
+from tracediff_cli.options.judging import judging_options
+from tracediff_cli.options.loading import LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from tracediff_cli.option_groups import ChartFolder, GroupedCommand, Input, OutputFile, Whole, option
+from tracediff_cli.options.groups import ChartFolder, GroupedCommand, Input, OutputFile, Whole, option
 
 
 @click.command(cls=GroupedCommand)

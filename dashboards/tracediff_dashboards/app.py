@@ -16,20 +16,21 @@ from tracediff.diff.verdict import Judging
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
 from tracediff.report.page.html import palettes, resource
-from tracediff_dashboards import components, failures, layout
+from tracediff_dashboards import layout
 from tracediff_dashboards.callbacks import CHOSEN_FROM, register, register_in_browser
-from tracediff_dashboards.comparisons import Comparisons
-from tracediff_dashboards.details import details, spans
-from tracediff_dashboards.filters import View, view_of
-from tracediff_dashboards.loading import Load, Loader
-from tracediff_dashboards.merged_step import merged_step
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.pages import draw, flame, page_at, timeline
-from tracediff_dashboards.rows import TableRow, find_row
-from tracediff_dashboards.security import protect
-from tracediff_dashboards.sets import Sets, is_choosable
-from tracediff_dashboards.step_inspector import StepInspector, has_range, is_kept, window_of
-from tracediff_dashboards.url_state import CONTROLS, OTHERS, changed, changed_controls, row_of, values_of
+from tracediff_dashboards.pages import components, draw, flame, page_at, timeline
+from tracediff_dashboards.pages.details import details, spans
+from tracediff_dashboards.pages.page_context import PageContext
+from tracediff_dashboards.pages.rows import TableRow, find_row
+from tracediff_dashboards.reading.comparisons import Comparisons
+from tracediff_dashboards.reading.loading import Load, Loader
+from tracediff_dashboards.reading.merged_step import merged_step
+from tracediff_dashboards.reading.sets import Sets, is_choosable
+from tracediff_dashboards.reading.step_inspector import StepInspector, has_range, is_kept, window_of
+from tracediff_dashboards.state.controls import CONTROLS, OTHERS, changed, changed_controls, row_of, values_of
+from tracediff_dashboards.state.view import View, view_of
+from tracediff_dashboards.web import failures
+from tracediff_dashboards.web.security import protect
 
 UPLOAD_TYPE = "application/octet-stream"
 INDEX = """<!DOCTYPE html>

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dash import ClientsideFunction, Dash, Input, Output, State
 
-from tracediff_dashboards.url_state import CONTROLS
+from tracediff_dashboards.state.controls import CONTROLS
 
 if TYPE_CHECKING:
     from tracediff_dashboards.app import Dashboard

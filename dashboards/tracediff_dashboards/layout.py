@@ -8,11 +8,10 @@ from typing import Any
 from dash import dcc, html
 
 from tracediff.diff.comparison import Comparison
-from tracediff_dashboards import components
-from tracediff_dashboards.filters import View
-from tracediff_dashboards.pages import PAGES
-from tracediff_dashboards.sets import is_choosable
-from tracediff_dashboards.uploads import MOST_BYTES, PREFIX
+from tracediff_dashboards.pages import PAGES, components
+from tracediff_dashboards.reading.sets import is_choosable
+from tracediff_dashboards.reading.uploads import MOST_BYTES, PREFIX
+from tracediff_dashboards.state.view import View
 
 POLL_MS = 400
 UNFILTERED = (

@@ -8,8 +8,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page
 from tracediff_dashboards.app import make_app
 from tracediff_dashboards.pages import PAGES
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
 
 WIDTHS, THEMES = (1280, 768), ("light", "dark")
 HEIGHT = 1000

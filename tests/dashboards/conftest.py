@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 from dashboard_runs import make_runs
 from tracediff_dashboards.app import make_app
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
 
 QUIET_MS = 200
 LOOK_MS = 50

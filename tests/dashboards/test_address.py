@@ -4,10 +4,18 @@ import json
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tracediff_dashboards.columns import CONDITIONS, HEADS, ORDERS, TableLayout, default_columns, sort_of, where_of
-from tracediff_dashboards.filters import TABS, Filters, View, view_of
-from tracediff_dashboards.flame_view import SIZES, FlameView
-from tracediff_dashboards.url_state import changed, row_of
+from tracediff_dashboards.state.columns import (
+    CONDITIONS,
+    HEADS,
+    ORDERS,
+    TableLayout,
+    default_columns,
+    sort_of,
+    where_of,
+)
+from tracediff_dashboards.state.controls import changed, row_of
+from tracediff_dashboards.state.flame_view import SIZES, FlameView
+from tracediff_dashboards.state.view import TABS, Filters, View, view_of
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 lists = st.lists(names, max_size=4, unique=True).map(tuple)

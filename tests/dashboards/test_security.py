@@ -4,10 +4,10 @@ import threading
 
 import pytest
 from tracediff_dashboards.app import make_app
-from tracediff_dashboards.security import is_loopback
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
-from tracediff_dashboards.tokens import DELAY_SECONDS, MOST_WRONG
+from tracediff_dashboards.web.security import is_loopback
+from tracediff_dashboards.web.tokens import DELAY_SECONDS, MOST_WRONG
 
 TOKEN = "a-token-of-the-tests"
 QUERY = "?control=base&test=faster"
@@ -124,7 +124,7 @@ def test_a_link_with_the_token_works_from_another_site_and_copied_links_for_the_
 
 def test_wrong_tokens_are_slowed_down_and_lock_nobody_out(guarded, monkeypatch):
     slept = []
-    monkeypatch.setattr("tracediff_dashboards.tokens.time.sleep", slept.append)
+    monkeypatch.setattr("tracediff_dashboards.web.tokens.time.sleep", slept.append)
     right = {"Authorization": f"Bearer {TOKEN}"}
     answers = [guarded.get("/?token=wrong").status_code for _ in range(MOST_WRONG + 5)]
     answers += [guarded.get("/", headers={"Authorization": "Bearer wrong"}).status_code]

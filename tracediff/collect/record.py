@@ -18,7 +18,7 @@ from tracediff.collect.measure import waited, waiting_ns
 from tracediff.environment import number_of
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import percent
-from tracediff.temporary import temporary_file
+from tracediff.process.temporary import temporary_file
 from tracediff.write import make_folder
 
 FLAGS = ("record_shapes", "with_stack", "with_modules", "profile_memory")

@@ -9,10 +9,10 @@ from typing import Any
 from dash import dcc, html
 
 from tracediff.report.page.flame import comparison_flame
-from tracediff_dashboards import components
-from tracediff_dashboards.details import details
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import find_row, row_named
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.pages.details import details
+from tracediff_dashboards.pages.page_context import PageContext
+from tracediff_dashboards.pages.rows import find_row, row_named
 
 MOST_LINKS = 6
 MOST_INSTANCES = 60

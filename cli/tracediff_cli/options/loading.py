@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracediff.errors import TracediffError, quoted, whole_number
-from tracediff_cli.option_groups import READING, SETS, Input, Size, Whole, option, show_reading
+from tracediff_cli.options.groups import READING, SETS, Input, Size, Whole, option, show_reading
 from tracediff_cli.progress import reading_progress
 
 if TYPE_CHECKING:
@@ -294,8 +294,8 @@ def _executor(name: str | None) -> Iterator[Any]:
     if name is None:
         yield None
         return
+    from tracediff.process.workers import described, executor_of
     from tracediff.report.escape import log_line
-    from tracediff.workers import described, executor_of
 
     with executor_of(name) as executor:
         click.echo(log_line(f"Reading with {described(executor)}"), err=True)

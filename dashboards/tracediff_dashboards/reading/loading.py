@@ -14,13 +14,12 @@ from typing import Any
 from cachetools import LRUCache
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.child import end_with_parent
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
+from tracediff.process.child import end_with_parent
 from tracediff.progress import Progress
-from tracediff_dashboards.answers import IDLE
-from tracediff_dashboards.sets import Sets
+from tracediff_dashboards.reading.sets import Sets
 
 MOST_SETS = 8
 """Maximum number of loaded sets; each takes some MB."""
@@ -33,6 +32,8 @@ CHECK_SECONDS = 0.5
 CLOSE_SECONDS = 5.0
 """Maximum time in seconds to wait for a load when the dashboard stops."""
 CANCELLED = "reading was cancelled"
+IDLE = "idle"
+"""The table that says what the host does in each idle state, which the overview shows; a snapshot may lack it."""
 
 
 class Load:

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlencode
 
 from tracediff.diff.subset import Part
 from tracediff.profile.selection import Selection
-from tracediff_dashboards.columns import TableLayout, parse_layout
-from tracediff_dashboards.flame_view import FlameView, flame_view
+from tracediff_dashboards.state.columns import TableLayout, parse_layout
+from tracediff_dashboards.state.flame_view import FlameView, flame_view
 
 LONGEST = 8000
 """Maximum length of the query of a URL, in characters."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
-from tracediff_dashboards.columns import PINNED, TableLayout, default_columns, selected_columns, sort_of, where_of
-from tracediff_dashboards.filters import Filters, View, Window
-from tracediff_dashboards.flame_view import flame_view
+from tracediff_dashboards.state.columns import PINNED, TableLayout, default_columns, selected_columns, sort_of, where_of
+from tracediff_dashboards.state.flame_view import flame_view
+from tracediff_dashboards.state.view import Filters, View, Window
 
 CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank", "test-rank")
 """Controls on every page."""

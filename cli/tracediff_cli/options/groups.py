@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
-from tracediff.outputs import Output, check_outputs
+from tracediff_cli.options.outputs import Output, check_outputs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

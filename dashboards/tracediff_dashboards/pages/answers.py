@@ -12,12 +12,10 @@ from tracediff.diff.table_changes import TableRowDiff
 from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import change, signed_time
 from tracediff.profile.step_states import GPU_STATES, state_label
-from tracediff_dashboards import components
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import table_rows
-
-IDLE = "idle"
-"""The table that says what the host does in each state; a snapshot may lack it."""
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.pages.page_context import PageContext
+from tracediff_dashboards.pages.rows import table_rows
+from tracediff_dashboards.reading.loading import IDLE
 
 
 def answers(context: PageContext) -> Any:

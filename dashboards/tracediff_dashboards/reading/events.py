@@ -11,13 +11,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from tracediff.child import end_with_parent
 from tracediff.engine import WORTH_A_PROCESS, read_context
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile, stored_sizes
+from tracediff.process.child import end_with_parent
+from tracediff.process.temporary import make_temporary_folder
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.families import Families
-from tracediff.temporary import make_temporary_folder
 
 ALIGNED = 64
 """Alignment of the arrays in a file, in bytes."""

@@ -21,11 +21,11 @@ from tracediff.formatting import change, count, counts, plural, signed_time, tim
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
-from tracediff_dashboards import components
-from tracediff_dashboards.flame_view import LONGEST, FlameView
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import SUMS, TableRow
-from tracediff_dashboards.step_inspector import StepInspector
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.pages.page_context import PageContext
+from tracediff_dashboards.pages.rows import SUMS, TableRow
+from tracediff_dashboards.reading.step_inspector import StepInspector
+from tracediff_dashboards.state.flame_view import LONGEST, FlameView
 
 MOST_GROUPS = 6
 MOST_MEMBERS = 12

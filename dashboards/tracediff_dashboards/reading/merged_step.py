@@ -11,9 +11,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
 from tracediff.aggregate.representative_step import TypicalStep
-from tracediff.child import end_with_parent
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
+from tracediff.process.child import end_with_parent
 from tracediff.report.to_perfetto import to_perfetto
 
 FASTEST = 1

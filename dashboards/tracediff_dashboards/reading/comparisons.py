@@ -17,8 +17,8 @@ from tracediff.diff.subset import only
 from tracediff.diff.verdict import Judging
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.discover import labels_for
-from tracediff_dashboards.filters import View
-from tracediff_dashboards.loading import Load, Loader
+from tracediff_dashboards.reading.loading import Load, Loader
+from tracediff_dashboards.state.view import View
 
 MOST_PAIRS, MOST_PARTS = 8, 24
 """Maximum numbers of cached comparisons: without and with filters."""

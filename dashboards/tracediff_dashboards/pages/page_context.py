@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
-from tracediff_dashboards.filters import View
+from tracediff_dashboards.state.view import View
 
 
 @dataclass(frozen=True)
