@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.options.groups import GroupedCommand, SetInput, Whole, option
+from tracediff_cli.options.groups import GroupedCommand, Whole, option, two_sets
 from tracediff_cli.options.judging import judging_options
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="CONTROL", type=SetInput())
-@click.argument("test", metavar="TEST", type=SetInput())
+@two_sets
 @click.argument("name", metavar="NAME")
 @option(
     "--events",
