@@ -22,12 +22,12 @@ lists = st.lists(names, max_size=4, unique=True).map(tuple)
 filters = st.builds(
     Filters,
     st.sampled_from([None, "gpu", "cpu"]),
-    phases=lists,
-    families=lists,
-    modules=lists,
+    phase=lists,
+    family=lists,
+    module=lists,
     steps=st.sampled_from(["", "5", "5..10"]),
-    ranks=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
-    test_ranks=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
+    rank=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
+    test_rank=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
 )
 columns = st.lists(st.sampled_from(list(HEADS)), max_size=4, unique=True).map(tuple)
 sorts = columns.map(lambda some: tuple(f"{column}:{ORDERS[len(column) % 2]}" for column in some))
@@ -76,7 +76,7 @@ def test_any_address_is_a_view(search):
     view = view_of(search)
     assert view.tab in TABS
     assert view.filters.device in (None, "gpu", "cpu")
-    assert all(isinstance(rank, int) for rank in view.filters.ranks)
+    assert all(isinstance(rank, int) for rank in view.filters.rank)
     assert set(view.table.order()) | set(view.table.filters()) | {*view.table.visible, *view.table.pinned} <= set(HEADS)
     assert view_of(view.query()) == view
 
@@ -102,7 +102,7 @@ def test_what_the_grid_says_is_kept_as_an_address_says_it():
 
 
 def test_choices_change_what_they_say_and_no_more():
-    view = View("a", "b", Filters("gpu", families=("gemm",)), row="r")
+    view = View("a", "b", Filters("gpu", family=("gemm",)), row="r")
     values = {
         "control": "a",
         "test": "b",
@@ -114,7 +114,7 @@ def test_choices_change_what_they_say_and_no_more():
         "rank": [3, 1],
         "test-rank": None,
     }
-    assert changed(view, {"steps"}, values).filters == Filters("gpu", families=("gemm",), steps="2..3", ranks=(1, 3))
+    assert changed(view, {"steps"}, values).filters == Filters("gpu", family=("gemm",), steps="2..3", rank=(1, 3))
     kept = {**values, "steps": "", "rank": []}
     assert changed(view, {"swap"}, kept) == View("b", "a", view.filters, row="r")
     assert changed(view, {"swap"}, values).filters.steps == "2..3"  # chosen a moment before

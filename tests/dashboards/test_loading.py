@@ -53,7 +53,7 @@ def test_what_is_read_is_what_compare_reads(loader, runs):
     assert comparisons.part(view) is comparison
     assert comparisons.whole(view)[0] is comparison
     assert loader.pair("base", "faster") == sets
-    part = comparisons.part(View("base", "faster", Filters(families=("gemm",))))
+    part = comparisons.part(View("base", "faster", Filters(family=("gemm",))))
     assert {g.family for g in part.work.groups} == {"gemm"}
 
 
@@ -163,7 +163,7 @@ def test_a_snapshot_is_a_set_whose_steps_and_ranks_can_be_chosen(tmp_path, runs)
     loader = Loader(Sets(root=tmp_path))
     loaded(loader, "base.tdprof.gz", "new")
     comparisons = Comparisons(loader)
-    view = View("base.tdprof.gz", "new", Filters(steps="2..3", ranks=(0,)))
+    view = View("base.tdprof.gz", "new", Filters(steps="2..3", rank=(0,)))
     comparison, sets = comparisons.whole(view)
     assert comparison.control.ranks == (0,)
     assert comparison.control.steps_used == comparison.test.steps_used == (2, 3)

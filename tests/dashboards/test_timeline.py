@@ -12,11 +12,11 @@ from build_trace import document, write
 from dash import html
 from dashboard_runs import events
 from tracediff_dashboards.pages.details import spans
-from tracediff_dashboards.pages.page_context import PageContext
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.comparisons import Comparisons
 from tracediff_dashboards.reading.loading import Loader
 from tracediff_dashboards.reading.merged_step import merged_step
+from tracediff_dashboards.reading.page_context import PageContext
 from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.reading.step_inspector import StepInspector, is_used, places, window_of
 from tracediff_dashboards.state.view import TABS, View, view_of

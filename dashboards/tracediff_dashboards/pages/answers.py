@@ -13,9 +13,9 @@ from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import change, signed_time
 from tracediff.profile.step_states import GPU_STATES, state_label
 from tracediff_dashboards.pages import components
-from tracediff_dashboards.pages.page_context import PageContext
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.loading import IDLE
+from tracediff_dashboards.reading.page_context import PageContext
 
 
 def answers(context: PageContext) -> Any:

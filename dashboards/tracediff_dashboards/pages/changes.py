@@ -11,8 +11,8 @@ from dash_ag_grid import AgGrid
 from tracediff.formatting import Unit, time_unit
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import details
-from tracediff_dashboards.pages.page_context import PageContext
 from tracediff_dashboards.pages.rows import MOST, TITLES, TableRow, table_rows
+from tracediff_dashboards.reading.page_context import PageContext
 from tracediff_dashboards.state.columns import COLUMNS, HEADS, PINNED, TIMES, TableLayout, default_columns
 from tracediff_dashboards.state.view import View
 

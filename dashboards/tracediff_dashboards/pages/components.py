@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tracediff.diff.comparison import Comparison
     from tracediff.present.sections import Row
-    from tracediff_dashboards.pages.page_context import PageContext
+    from tracediff_dashboards.reading.page_context import PageContext
 
 LONGEST = 600
 """Maximum length of a name in characters."""

@@ -22,8 +22,8 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
 from tracediff_dashboards.pages import components
-from tracediff_dashboards.pages.page_context import PageContext
 from tracediff_dashboards.pages.rows import SUMS, TableRow
+from tracediff_dashboards.reading.page_context import PageContext
 from tracediff_dashboards.reading.step_inspector import StepInspector
 from tracediff_dashboards.state.flame_view import LONGEST, FlameView
 
@@ -58,14 +58,16 @@ def spans(context: PageContext, row: TableRow, inspector: StepInspector) -> list
     Raises:
         TracediffError: the events can no longer be read.
     """
-    whole, item, at = context.whole, row.item, (context.view.at_control, context.view.at_test)
-    sides = list(zip(context.sets, at, (whole.control.typical, whole.test.typical), strict=True))
+    item, sides = row.item, context.shown_steps
     if isinstance(item, Op):
         name = item.category, table_name(item.raw_name)
         shown = [inspector.spans_named(*side, *name) for side in sides]
     else:
         keys = [{piece.work.key for piece in items} for items in _items(context, item)]
-        shown = [inspector.spans(*side, work, tree) for side, work, tree in zip(sides, keys, whole.trees, strict=True)]
+        shown = [
+            inspector.spans(*side, work, tree)
+            for side, work, tree in zip(sides, keys, context.whole.trees, strict=True)
+        ]
     if shown == [None, None]:
         return [html.P("A snapshot has no events: compare the traces to see them here.", className="missing")]
     link = dcc.Link("Both steps with all their events", href=f"/timeline{context.view.query()}")

@@ -11,8 +11,8 @@ from dash import dcc, html
 from tracediff.report.page.flame import comparison_flame
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import details
-from tracediff_dashboards.pages.page_context import PageContext
 from tracediff_dashboards.pages.rows import find_row, row_named
+from tracediff_dashboards.reading.page_context import PageContext
 
 MOST_LINKS = 6
 MOST_INSTANCES = 60
@@ -62,7 +62,7 @@ def _module(context: PageContext) -> list[Any]:
     paths = _modules(context)
     if not paths:
         return []
-    filters = replace(context.view.filters, modules=paths)
+    filters = replace(context.view.filters, module=paths)
     view = replace(context.view, filters=filters, row="")
     return [html.P(dcc.Link("Show the changes of this module only", href=f"/changes{view.query()}"))]
 
@@ -71,9 +71,8 @@ def _modules(context: PageContext) -> tuple[str, ...]:
     """The paths of modules that the zoomed path names; none where they are too many, or in the inverted graph."""
     if context.view.flame.inverted:
         return ()
-    known = {m.module for group in context.whole.work.groups for side in group.sides for m in side if m.module}
-    prefixes = {"/".join(path.split("/")[:k]) for path in known for k in range(1, path.count("/") + 2)}
-    classes = {INSTANCE.sub("", piece) for path in known for piece in path.split("/")}
+    prefixes = context.module_paths
+    classes = {INSTANCE.sub("", piece) for path in prefixes for piece in path.split("/")}
     labels = [label for label in context.view.flame.zoom if LAST_INSTANCE.sub("", label) in classes]
     pattern = "/".join(re.escape(label).replace(ANY_INSTANCE, r"(\[\d+\])?") for label in labels)
     paths = sorted(path for path in prefixes if re.fullmatch(pattern, path))

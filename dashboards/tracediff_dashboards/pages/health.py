@@ -11,7 +11,7 @@ from tracediff.present import sections
 from tracediff.report.page.html import versions
 from tracediff.report.page.html_sections import set_facts
 from tracediff_dashboards.pages import components
-from tracediff_dashboards.pages.page_context import PageContext
+from tracediff_dashboards.reading.page_context import PageContext
 
 
 def page(context: PageContext) -> list[Any]:

@@ -15,7 +15,7 @@ from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
 from tracediff_dashboards.pages import components, rows
 from tracediff_dashboards.pages.answers import answers
-from tracediff_dashboards.pages.page_context import PageContext
+from tracediff_dashboards.reading.page_context import PageContext
 
 TOP = 10
 

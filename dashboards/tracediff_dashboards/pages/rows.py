@@ -61,7 +61,7 @@ def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
     return sorted(rows, key=lambda row: -row.cells["delta_us"])
 
 
-def find_row(comparison: Comparison, tab: str, key: str) -> TableRow | None:
+def find_row(comparison: Comparison, tab: str, key: str | None) -> TableRow | None:
     """The row with the key of a URL, None if there is no such row."""
     return next((row for row in table_rows(comparison, tab) if row.key == key), None) if key else None
 

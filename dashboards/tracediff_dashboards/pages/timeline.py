@@ -14,7 +14,7 @@ from tracediff.formatting import time, time_unit
 from tracediff.profile.analyses.launch_chain import Linked
 from tracediff.report.page.figures import remove_title
 from tracediff_dashboards.pages import components
-from tracediff_dashboards.pages.page_context import PageContext
+from tracediff_dashboards.reading.page_context import PageContext
 from tracediff_dashboards.reading.step_inspector import Place, places
 from tracediff_dashboards.state.view import Window
 
