@@ -96,7 +96,7 @@ def dashboard(
       tracediff dashboard runs/ --host 0.0.0.0
     """
     try:
-        from tracediff_dashboards.app import make_app
+        from tracediff_dashboards.app import Dashboard
         from tracediff_dashboards.server import address, bound
         from tracediff_dashboards.web.security import is_loopback
     except ModuleNotFoundError as error:
@@ -118,7 +118,7 @@ def dashboard(
         click.echo("warning: without a token, every user of this machine can see the traces", err=True)
     options = _options(wheres, loading)
     sets = _sets(wheres, options)
-    app = make_app(sets, host=host, token=required, theme=theme, options=options, judging=judging, force=force)
+    app = Dashboard(sets, host=host, token=required, theme=theme, options=options, judging=judging, force=force)
     server = bound(app, host, port)
     where = address(server, host, required)
     click.echo(f"tracediff dashboard: {where} (press Ctrl-C to stop)")

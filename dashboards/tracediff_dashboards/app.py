@@ -59,7 +59,14 @@ class Dashboard:
         judging: Judging | None = None,
         force: bool = False,
     ) -> None:
-        """See `make_app`."""
+        """The app for ``sets``.
+
+        Args:
+            host: address it will be bound to. token: token that every request must contain, None for none; see
+                `security.protect`.
+            theme: light, dark or auto. options: how sets are read.
+            judging: options of the statistics. force: compare even if the preflight refuses.
+        """
         self.sets = sets
         self.loader = Loader(sets, options)
         self.comparisons = Comparisons(self.loader, judging, force)
@@ -115,24 +122,3 @@ class Dashboard:
         request.max_content_length = request.content_length  # `Uploads.add` has its own maximum
         name = self.sets.uploads.add(request.args.get("name", ""), request.stream, request.content_length)
         return flask.Response(name, mimetype="text/plain")
-
-
-def make_app(
-    sets: Sets,
-    *,
-    host: str = "127.0.0.1",
-    token: str | None = None,
-    theme: str = "auto",
-    options: LoadOptions | None = None,
-    judging: Judging | None = None,
-    force: bool = False,
-) -> Dashboard:
-    """The app for ``sets``.
-
-    Args:
-        host: address it will be bound to. token: token that every request must contain, None for none; see
-            `security.protect`.
-        theme: light, dark or auto. options: how sets are read.
-        judging: options of the statistics. force: compare even if the preflight refuses.
-    """
-    return Dashboard(sets, host=host, token=token, theme=theme, options=options, judging=judging, force=force)

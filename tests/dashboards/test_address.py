@@ -5,8 +5,8 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tracediff_dashboards.state.columns import (
+    COLUMNS,
     CONDITIONS,
-    HEADS,
     ORDERS,
     TableLayout,
     default_columns,
@@ -29,12 +29,12 @@ filters = st.builds(
     rank=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
     test_rank=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
 )
-columns = st.lists(st.sampled_from(list(HEADS)), max_size=4, unique=True).map(tuple)
+columns = st.lists(st.sampled_from(list(COLUMNS)), max_size=4, unique=True).map(tuple)
 sorts = columns.map(lambda some: tuple(f"{column}:{ORDERS[len(column) % 2]}" for column in some))
 conditions = st.fixed_dictionaries(
     {"filterType": st.just("text"), "type": st.sampled_from(sorted(CONDITIONS)), "filter": names}
 )
-wheres = st.dictionaries(st.sampled_from(list(HEADS)), conditions, max_size=3).map(where_of)
+wheres = st.dictionaries(st.sampled_from(list(COLUMNS)), conditions, max_size=3).map(where_of)
 tables = st.builds(TableLayout, sorts, columns, columns, wheres)
 flames = st.builds(
     FlameView,
@@ -77,7 +77,9 @@ def test_any_address_is_a_view(search):
     assert view.tab in TABS
     assert view.filters.device in (None, "gpu", "cpu")
     assert all(isinstance(rank, int) for rank in view.filters.rank)
-    assert set(view.table.order()) | set(view.table.filters()) | {*view.table.visible, *view.table.pinned} <= set(HEADS)
+    assert set(view.table.order()) | set(view.table.filters()) | {*view.table.visible, *view.table.pinned} <= set(
+        COLUMNS
+    )
     assert view_of(view.query()) == view
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from dash import dcc, html
@@ -66,7 +65,7 @@ def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
 
 
 def _link(context: PageContext, tab: str, row: str, children: Any) -> Any:
-    return dcc.Link(children, href=f"/changes{replace(context.view, tab=tab, row=row).query()}")
+    return dcc.Link(children, href=context.address("changes", tab=tab, row=row))
 
 
 def _times(control: float, test: float) -> str:

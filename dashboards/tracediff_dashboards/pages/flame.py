@@ -48,7 +48,7 @@ def zoomed(context: PageContext, kind: str, name: str) -> list[Any]:
     for each, (tab, key) in found:
         link = dcc.Link(
             ["Open ", components.name(each), " in Changes"],
-            href=f"/changes{replace(context.view, tab=tab, row=key).query()}",
+            href=context.address("changes", tab=tab, row=key),
         )
         links.append(html.P(link))
     tab, key = found[0][1]
@@ -63,8 +63,8 @@ def _module(context: PageContext) -> list[Any]:
     if not paths:
         return []
     filters = replace(context.view.filters, module=paths)
-    view = replace(context.view, filters=filters, row="")
-    return [html.P(dcc.Link("Show the changes of this module only", href=f"/changes{view.query()}"))]
+    address = context.address("changes", filters=filters, row="")
+    return [html.P(dcc.Link("Show the changes of this module only", href=address))]
 
 
 def _modules(context: PageContext) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tracediff.aggregate.representative_step import TypicalStep
 from tracediff.aggregate.traceset import TraceSet
@@ -43,6 +44,10 @@ class PageContext:
         """The paths of all modules with matched work, and of those that contain them."""
         modules = {member.module for member in self.members if member.module}
         return {"/".join(path.split("/")[:k]) for path in modules for k in range(1, path.count("/") + 2)}
+
+    def address(self, page: str, **changes: Any) -> str:
+        """The address of a page, with ``changes`` of the view."""
+        return f"/{page}{replace(self.view, **changes).query()}"
 
     @property
     def is_filtered(self) -> bool:

@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlencode
 
 from tracediff.diff.subset import Part
 from tracediff.profile.selection import Selection
-from tracediff_dashboards.state.columns import TableLayout, parse_layout
+from tracediff_dashboards.state.columns import OF_TABS, TableLayout, parse_layout
 from tracediff_dashboards.state.flame_view import FlameView, flame_view
 
 LONGEST = 8000
 """Maximum length of the query of a URL, in characters."""
-TABS = ("groups", "ops", "kernels", "scopes", "modules", "families")
+TABS = tuple(OF_TABS)
 Window = tuple[int, int]
 LATEST = 1 << 60
 """Upper bound of the time within a step, in ns."""
