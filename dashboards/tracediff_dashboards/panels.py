@@ -92,12 +92,12 @@ class Panels:
 
     def show_zoomed(self, state: Any, search: str | None, theme: str | None) -> list[Any]:
         """The panel of the box that the flame graph is zoomed to, and whether it is hidden."""
-        node = state.get("node") if isinstance(state, dict) else None
-        if not isinstance(node, dict):
+        node = (state or {}).get("node")
+        if not node:
             return [[], True]
         view = changed(view_of(search), {"flame-view"}, {"flame-view": state})
         context = self._comparisons.context(view, theme)
-        panel = flame.zoomed(context, str(node.get("kind")), str(node.get("name"))) if context is not None else []
+        panel = flame.zoomed(context, node.get("kind", ""), node.get("name", "")) if context is not None else []
         return [panel, not panel]
 
     def draw_timeline(

@@ -76,11 +76,11 @@ class LoadArguments:
 
         table_names(self.tables)  # reject unknown names before reading anything
         by_set = zip(
-            self._labels(count),
             self._by_set("--rank", self.ranks, count),
             self._by_set("--step", self.steps, count),
             self._by_set("--skip-first", self.skips, count),
             self._by_set("--capture", self.captures, count),
+            self._labels(count),
             strict=True,
         )
         sets = tuple(
@@ -90,7 +90,7 @@ class LoadArguments:
                 _selection(steps, skips),
                 tuple(captures),
             )
-            for label, ranks, steps, skips, captures in by_set
+            for ranks, steps, skips, captures, label in by_set
         )
         return LoadOptions(
             sets,

@@ -11,7 +11,7 @@ TEXT, TIME, COUNT = "text", "time", "count"
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of the table.
 
     Attributes:
@@ -27,39 +27,39 @@ class Column:
 
 
 COLUMNS = {
-    "name": Column("name", 230, TEXT),
-    "delta_us": Column("change", tooltip="test − control"),
-    "control_us": Column("control"),
-    "test_us": Column("test"),
-    "gpu_delta_us": Column(
+    "name": TableColumn("name", 230, TEXT),
+    "delta_us": TableColumn("change", tooltip="test − control"),
+    "control_us": TableColumn("control"),
+    "test_us": TableColumn("test"),
+    "gpu_delta_us": TableColumn(
         "GPU below, change",
         tooltip="GPU time of what the operator launches, also through the operators below it: test − control",
     ),
-    "gpu_control_us": Column("GPU below, control"),
-    "gpu_test_us": Column("GPU below, test"),
-    "instances": Column("instances", 105, COUNT, "Instances of a module with equal work, which share the row"),
-    "control_count": Column("count, control", kind=COUNT),
-    "test_count": Column("count, test", kind=COUNT),
-    "family": Column("family", 105, TEXT),
-    "level": Column(
+    "gpu_control_us": TableColumn("GPU below, control"),
+    "gpu_test_us": TableColumn("GPU below, test"),
+    "instances": TableColumn("instances", 105, COUNT, "Instances of a module with equal work, which share the row"),
+    "control_count": TableColumn("count, control", kind=COUNT),
+    "test_count": TableColumn("count, test", kind=COUNT),
+    "family": TableColumn("family", 105, TEXT),
+    "level": TableColumn(
         "match level",
         105,
         TEXT,
         "Why the work is considered the same on both sides; confidence decreases from exact to family",
     ),
-    "module": Column("module", 220, TEXT),
-    "word": Column(
+    "module": TableColumn("module", 220, TEXT),
+    "word": TableColumn(
         "significance",
         95,
         TEXT,
         "Whether the change of self time is significant; empty without a test, which needs three runs per side and "
         "a time above the noise floor",
     ),
-    "category": Column("category", 110, TEXT, hidden=True),
-    "phase": Column("phase", 100, TEXT, hidden=True),
-    "call": Column("operator", 220, TEXT, hidden=True),
-    "control_total": Column("total, control", hidden=True),
-    "test_total": Column("total, test", hidden=True),
+    "category": TableColumn("category", 110, TEXT, hidden=True),
+    "phase": TableColumn("phase", 100, TEXT, hidden=True),
+    "call": TableColumn("operator", 220, TEXT, hidden=True),
+    "control_total": TableColumn("total, control", hidden=True),
+    "test_total": TableColumn("total, test", hidden=True),
 }
 """The columns of all tabs, in order; the keys are those of a row's cells."""
 TIMES = ("delta_us", "control_us", "test_us")

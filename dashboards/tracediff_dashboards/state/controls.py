@@ -8,7 +8,7 @@ from typing import Any
 
 from tracediff_dashboards.state.columns import PINNED, TableLayout, default_columns, selected_columns, sort_of, where_of
 from tracediff_dashboards.state.flame_view import flame_view
-from tracediff_dashboards.state.view import Filters, View, Window, filters_of
+from tracediff_dashboards.state.view import Filters, View, filters_of
 
 CONTROLS = ("control", "test", *(field.name.replace("_", "-") for field in fields(Filters)))
 """Controls on every page: the sets and the filters, in the order of `Filters`."""
@@ -79,7 +79,7 @@ def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:
     if "at-test" in controls or at_test:
         view = replace(view, at_test=at_test)
     if "window" in controls:
-        view = replace(view, window=_window(values["window"]))
+        view = replace(view, window=tuple(values["window"]) if values["window"] else None)
     if (view.control, view.test) != (before.control, before.test):
         view = replace(
             view,
@@ -99,14 +99,6 @@ def _of_controls(view: View, values: Mapping[str, Any]) -> View:
     filters = filters_of({key.replace("-", "_"): values[key] for key in CONTROLS})
     forced = view.forced and (control, test) == (view.control, view.test)
     return replace(view, control=control, test=test, filters=filters, forced=forced)
-
-
-def _window(value: Any) -> Window | None:
-    return (
-        (value[0], value[1])
-        if isinstance(value, list) and len(value) == 2 and all(isinstance(end, int) for end in value)
-        else None
-    )
 
 
 def _layout(view: View, values: Mapping[str, Any]) -> TableLayout:
