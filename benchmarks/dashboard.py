@@ -21,9 +21,9 @@ from typing import Any
 
 import flask
 from playwright.sync_api import Page, sync_playwright
-from tracediff_dashboards.app import make_app
+from tracediff_dashboards.app import Dashboard
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
 
 TRACES = Path(os.environ.get("TRACEDIFF_TRACES", Path(__file__).resolve().parents[2] / "shared" / "traces"))
 CHROMIUM = "/usr/bin/chromium"
@@ -55,7 +55,7 @@ class Measured:
 @contextmanager
 def served(control: str, test: str) -> Iterator[tuple[str, Measured]]:
     """A dashboard of two sets: its URL and its measurements."""
-    dashboard, measured = make_app(Sets({"control": control, "test": test})), Measured()
+    dashboard, measured = Dashboard(Sets({"control": control, "test": test})), Measured()
     compare = dashboard.comparisons._compared
 
     def compared(*arguments: Any) -> Any:

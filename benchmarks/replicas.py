@@ -27,8 +27,8 @@ from tracediff.engine import profile_file
 from tracediff.ingest.discover import find_traces
 from tracediff.ingest.health import Notes
 from tracediff.ingest.source import TraceFile
+from tracediff.process.workers import compressed
 from tracediff.profile.model import Profile
-from tracediff.workers import compressed
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 SIZES = (64, 256, 1_024, 4_096)

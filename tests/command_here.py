@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from tracediff_cli.main import main
 
-from tracediff.ending import ENDING
+from tracediff.process.ending import ENDING
 
 
 def run_here(words: Sequence[str], variables: dict[str, str], folder: Path) -> tuple[object, str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 from mcp import Client
+from tracediff_cli.mcp import TOOLS
 from tracediff_cli.mcp_server import run
 from tracediff_cli.mcp_server.server import make_server
 
@@ -23,7 +24,7 @@ def asking(folder, ask, timeout_s=120.0):
     """What ``ask(client)`` returns."""
 
     async def asked():
-        async with Client(make_server(SetFolder(folder), timeout_s)) as client:
+        async with Client(make_server(SetFolder(folder), timeout_s, TOOLS)) as client:
             return await ask(client)
 
     return in_a_loop_of_its_own(asked)

@@ -13,17 +13,17 @@ import pytest
 from build_trace import document, op, step, write
 from interrupts import heed_interrupts, of_session, wait_until
 
-from tracediff.ending import end
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
+from tracediff.process.ending import end
 
 ROOT = Path(__file__).resolve().parents[1]
 ENV = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and PR_SET_PDEATHSIG")
 ENDS = """
 import os, signal, sys
-from tracediff.ending import end
+from tracediff.process.ending import end
 from tracediff.errors import TracediffError
 def ends():
     {body}
@@ -125,7 +125,7 @@ def test_too_little_address_space_is_a_line():
 def test_numpy_starts_no_threads_in_the_commands_that_use_none(tmp_path):
     trace = write(tmp_path / "t.json", document([step(1, 0, 10), op("a", 1, 2)]))
     code = (
-        "import sys, threading; from tracediff_cli import main; import tracediff.ending as e;"
+        "import sys, threading; from tracediff_cli import main; import tracediff.process.ending as e;"
         f"sys.argv = ['t', 'analyze', {str(trace)!r}];"
         "main._run(); import os; print(len(os.listdir('/proc/self/task')))"
     )
@@ -136,7 +136,7 @@ def test_numpy_starts_no_threads_in_the_commands_that_use_none(tmp_path):
 @linux
 def test_processes_end_with_the_one_that_started_them(tmp_path):
     code = (
-        "import subprocess, sys, time; from tracediff.child import child_command\n"
+        "import subprocess, sys, time; from tracediff.process.child import child_command\n"
         "if len(sys.argv) > 1: time.sleep(60)\n"
         "subprocess.run(child_command('sleeps', 'now'))"
     )

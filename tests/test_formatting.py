@@ -6,9 +6,8 @@ from io import StringIO
 import pytest
 from build_trace import annotation, document, op, step, write
 from rich.console import Console
-from tracediff_dashboards import components
-from tracediff_dashboards.filters import View
-from tracediff_dashboards.pages import changes
+from tracediff_dashboards.pages import changes, components
+from tracediff_dashboards.state.view import View
 
 from tracediff import charts
 from tracediff.engine import load_sets

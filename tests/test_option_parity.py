@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 import pytest
-from tracediff_cli.judging_options import judging_options
-from tracediff_cli.load_options import load_options
-from tracediff_cli.mcp_server.tools import TOOLS
+from tracediff_cli.mcp import TOOLS
+from tracediff_cli.options.judging import judging_options
+from tracediff_cli.options.loading import load_options
 
 import tracediff
 from tracediff.api import functions
@@ -161,7 +161,7 @@ def test_a_tool_takes_every_option_but_those_left_out(tool):
     assert offered == (READING | JUDGING) - LEFT_OUT_OF_TOOLS[tool.name].keys()
     needed = dict.fromkeys((*tool.sets, *tool.texts), "x")
     given = [word for word in tool.words(needed)[1] if word not in ("--", tool.always)]
-    assert given == [tool.command, *needed.values()]  # what is not given is left to the command's defaults
+    assert given == [tool.command.name, *needed.values()]  # what is not given is left to the command's defaults
 
 
 def test_functions_and_tools_are_all_there():

@@ -30,11 +30,11 @@ from tracediff.hta.trace_diff import short_name
 from tracediff.ingest.names import LONGEST_NAME
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.source import TraceFile
+from tracediff.process.user_patterns import first_found
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import family_of
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
-from tracediff.user_patterns import first_found
 
 PACKAGES = (tracediff, tracediff_cli, tracediff_dashboards)
 ELSEWHERE = {

@@ -8,8 +8,8 @@ import sys
 import pytest
 from interrupts import wait_until
 
-from tracediff import process_group
-from tracediff.process_group import NOT_STARTED, run_group
+from tracediff.process import group
+from tracediff.process.group import NOT_STARTED, run_group
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -52,10 +52,10 @@ def test_the_command_may_end_other_groups_before_it_is_killed(tmp_path):
     """As launchers of several processes do, which have groups of their own."""
     launcher = "setsid sleep 600 & echo $! >> log; trap 'kill $!; exit' TERM; wait"
     code = (
-        "import os, sys; from pathlib import Path; from tracediff.process_group import run_group\n"
+        "import os, sys; from pathlib import Path; from tracediff.process.group import run_group\n"
         f"run_group(['sh', '-c', {launcher!r}], Path('.'), dict(os.environ), sys.stderr.buffer)"
     )
-    root = os.path.dirname(os.path.dirname(process_group.__file__))
+    root = os.path.dirname(os.path.dirname(os.path.dirname(group.__file__)))
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": root})
     wait_until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text(), "start")
     process.kill()

@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("name", ["a", "b.zip"])
 def test_bytes_are_those_on_disk_and_only_grow(folder, name, jobs, monkeypatch):
     monkeypatch.setattr("tracediff.progress.INTERVAL_S", 0.0)
-    monkeypatch.setattr("tracediff.workers.INTERVAL_S", 0.001)
+    monkeypatch.setattr("tracediff.process.workers.INTERVAL_S", 0.001)
     seen = []
     load_sets([folder / name], LoadOptions(jobs=jobs), progress=seen.append)
     total = sum(path.stat().st_size for path in (folder / "a").iterdir())

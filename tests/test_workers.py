@@ -20,9 +20,9 @@ from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.source import TraceFile
 from tracediff.load_options import LoadOptions
+from tracediff.process.workers import MOST_TRIES, executor_of, in_executor
 from tracediff.profile.selection import Selection
 from tracediff.report.to_json import to_json
-from tracediff.workers import MOST_TRIES, executor_of, in_executor
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 RANKS = 6
@@ -208,6 +208,6 @@ def _squared(victim, number, _):
     ],
 )
 def test_an_executor_that_is_not_there_is_one_line(name, monkeypatch):
-    monkeypatch.setattr("tracediff.workers.CONNECT_S", 1)
+    monkeypatch.setattr("tracediff.process.workers.CONNECT_S", 1)
     with pytest.raises(TracediffError, match=r"^--executor: "), executor_of(name):
         pass

@@ -272,11 +272,11 @@ def _as_they_come(
     """(position, what became of it) of each file."""
     sizes = stored_sizes([wanted[0] for wanted in files])
     if options.executor is not None:
-        from tracediff.workers import in_executor
+        from tracediff.process.workers import in_executor
 
         yield from in_executor(files, sizes, attempt, options.executor, progress)
     elif (jobs := _jobs(files, sizes, options)) > 1:
-        from tracediff.workers import Processes
+        from tracediff.process.workers import Processes
 
         yield from Processes(files, sizes, attempt, progress).run(jobs)
     else:

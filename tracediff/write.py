@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tracediff.errors import TracediffError
-from tracediff.temporary import temporary_file
+from tracediff.process.temporary import temporary_file
 
 DESCRIPTORS = "/dev/fd"
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import INSTEAD, ChartFolder, GroupedCommand, OutputFile, SetInput, Whole, option
+from tracediff_cli.options.groups import (
+    INSTEAD,
+    GroupedCommand,
+    SetInput,
+    Whole,
+    chart_folder,
+    command_line,
+    document,
+    option,
+)
+from tracediff_cli.options.loading import LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet
@@ -28,36 +35,16 @@ if TYPE_CHECKING:
     metavar="N",
     help="Show N rows per table [default: 10 in the summary, 15 with --table].",
 )
-@option(
-    "--html",
-    "html_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the analysis as one HTML file that works offline (- is standard output).",
-)
-@option(
-    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the analysis as JSON (- is standard output)."
-)
-@option(
-    "--markdown",
-    "markdown_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the tables as Markdown (- is standard output).",
-)
+@document("html", "the analysis as one HTML file that works offline")
+@document("json", "the analysis as JSON")
+@document("markdown", "the tables as Markdown")
 @option(
     "--hta",
     "hta_names",
     metavar="NAME,…",
     help='Add analyses of Holistic Trace Analysis, such as breakdowns or idle ("all" for every analysis).',
 )
-@option(
-    "--charts",
-    "chart_folder",
-    type=ChartFolder(),
-    metavar="DIR",
-    help="Write each chart as HTML that works offline, and as JSON.",
-)
+@chart_folder
 def analyze(
     where: str,
     loading: LoadArguments,
@@ -96,7 +83,7 @@ def analyze(
     if html_file:
         from tracediff.report.page.analysis import to_html
 
-        write_text(html_file, to_html(analysis, command=shlex.join(["tracediff", *sys.argv[1:]]), more=hta_tables))
+        write_text(html_file, to_html(analysis, command=command_line(), more=hta_tables))
     if chart_folder:
         from tracediff.charts import OF_SET
         from tracediff.report.charts_files import write_charts

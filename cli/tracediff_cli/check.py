@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -13,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.judging_options import judging_options
-from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import GroupedCommand, Input, OutputFile, SetInput, option
+from tracediff_cli.options.groups import GroupedCommand, Input, command_line, document, option, two_sets
+from tracediff_cli.options.judging import judging_options
+from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.diff.gate.config import Settings
@@ -34,8 +32,7 @@ def _config_here() -> str | None:
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="CONTROL", type=SetInput())
-@click.argument("test", metavar="TEST", type=SetInput())
+@two_sets
 @option(
     "--max-regression",
     group=LIMITS,
@@ -75,30 +72,10 @@ def _config_here() -> str | None:
     sides=SIDES, table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).'
 )
 @judging_options
-@option(
-    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the check as JSON (- is standard output)."
-)
-@option(
-    "--markdown",
-    "markdown_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the check as Markdown for a pull-request comment (- is standard output).",
-)
-@option(
-    "--html",
-    "html_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the comparison as one HTML report that works offline (- is standard output).",
-)
-@option(
-    "--junit",
-    "junit_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the check as JUnit XML (- is standard output).",
-)
+@document("json", "the check as JSON")
+@document("markdown", "the check as Markdown for a pull-request comment")
+@document("html", "the comparison as one HTML report that works offline")
+@document("junit", "the check as JUnit XML")
 @option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
     control: str,
@@ -161,7 +138,7 @@ def check(
     if html_file:
         from tracediff.report.page.html import to_html
 
-        write_text(html_file, to_html(gate.comparison, command=shlex.join(["tracediff", *sys.argv[1:]])))
+        write_text(html_file, to_html(gate.comparison, command=command_line()))
     prints = "-" not in (json_file, markdown_file, html_file, junit_file)
     if prints:
         from tracediff.report.check_terminal import show

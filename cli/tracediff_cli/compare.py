@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.judging_options import judging_options
-from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import INSTEAD, GroupedCommand, OutputFile, SetInput, Whole, former, option
+from tracediff_cli.options.groups import (
+    INSTEAD,
+    GroupedCommand,
+    Whole,
+    command_line,
+    document,
+    former,
+    option,
+    two_sets,
+)
+from tracediff_cli.options.judging import judging_options
+from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -24,8 +33,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="CONTROL", type=SetInput())
-@click.argument("test", metavar="TEST", type=SetInput())
+@two_sets
 @option(
     "--by",
     group=INSTEAD,
@@ -74,27 +82,9 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     help="Show matched work (gpu; operators where there is no GPU), self time on the host (cpu), or both.",
 )
 @option("-v", "--verbose", is_flag=True, help="Show every caution and health note in full, and the host's operators.")
-@option(
-    "--html",
-    "html_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the report as one HTML file that works offline (- is standard output).",
-)
-@option(
-    "--json",
-    "json_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the comparison as JSON (- is standard output).",
-)
-@option(
-    "--markdown",
-    "markdown_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write a summary as Markdown (- is standard output).",
-)
+@document("html", "the report as one HTML file that works offline")
+@document("json", "the comparison as JSON")
+@document("markdown", "a summary as Markdown")
 @option(
     "--images",
     "image_format",
@@ -174,7 +164,7 @@ def compare(
         from tracediff.report.page.html import to_html
         from tracediff.write import write_text
 
-        write_text(html_file, to_html(comparison, command=shlex.join(["tracediff", *sys.argv[1:]])))
+        write_text(html_file, to_html(comparison, command=command_line()))
     if "-" not in (html_file, json_file, markdown_file):
         from tracediff.diff.views import Modules
         from tracediff.report.table_terminal import screen_console

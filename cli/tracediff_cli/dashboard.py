@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import click
 
 from tracediff.errors import TracediffError
-from tracediff_cli.judging_options import judging_options
-from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import GroupedCommand, Whole, option
+from tracediff_cli.options.groups import GroupedCommand, Whole, option
+from tracediff_cli.options.judging import judging_options
+from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 from tracediff_cli.private_page import page_that_opens
 
 if TYPE_CHECKING:
-    from tracediff_dashboards.sets import Sets
+    from tracediff_dashboards.reading.sets import Sets
 
     from tracediff.diff.verdict import Judging
     from tracediff.load_options import LoadOptions
@@ -96,9 +96,9 @@ def dashboard(
       tracediff dashboard runs/ --host 0.0.0.0
     """
     try:
-        from tracediff_dashboards.app import make_app
-        from tracediff_dashboards.security import is_loopback
+        from tracediff_dashboards.app import Dashboard
         from tracediff_dashboards.server import address, bound
+        from tracediff_dashboards.web.security import is_loopback
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("cachetools", "dash", "dash_ag_grid", "flask", "werkzeug"):
             raise
@@ -118,7 +118,7 @@ def dashboard(
         click.echo("warning: without a token, every user of this machine can see the traces", err=True)
     options = _options(wheres, loading)
     sets = _sets(wheres, options)
-    app = make_app(sets, host=host, token=required, theme=theme, options=options, judging=judging, force=force)
+    app = Dashboard(sets, host=host, token=required, theme=theme, options=options, judging=judging, force=force)
     server = bound(app, host, port)
     where = address(server, host, required)
     click.echo(f"tracediff dashboard: {where} (press Ctrl-C to stop)")
@@ -183,7 +183,7 @@ def _sets(wheres: tuple[str, ...], options: LoadOptions) -> Sets:
     Raises:
         TracediffError: no trace is found.
     """
-    from tracediff_dashboards.sets import Sets
+    from tracediff_dashboards.reading.sets import Sets
 
     from tracediff.ingest.discover import find_traces, labels_for
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tracediff_cli.option_groups import GroupedCommand
+from tracediff_cli.options.groups import GroupedCommand
 
 
 @click.command(cls=GroupedCommand)
@@ -16,7 +16,7 @@ def doctor() -> int:
       tracediff doctor
     """
     from tracediff.errors import printable
-    from tracediff.installation import installed_parts
+    from tracediff_cli.installation import installed_parts
 
     parts = installed_parts()
     name, purpose = (

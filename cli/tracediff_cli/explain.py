@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.judging_options import judging_options
-from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import GroupedCommand, SetInput, Whole, option
+from tracediff_cli.options.groups import GroupedCommand, Whole, option, two_sets
+from tracediff_cli.options.judging import judging_options
+from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="CONTROL", type=SetInput())
-@click.argument("test", metavar="TEST", type=SetInput())
+@two_sets
 @click.argument("name", metavar="NAME")
 @option(
     "--events",

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.judging_options import judging_options
-from tracediff_cli.load_options import SIDES, LoadArguments, load_options
-from tracediff_cli.option_groups import ChartFolder, GroupedCommand, OutputFile, OutputFolder, SetInput, former, option
+from tracediff_cli.options.groups import (
+    GroupedCommand,
+    OutputFile,
+    OutputFolder,
+    chart_folder,
+    document,
+    former,
+    option,
+    two_sets,
+)
+from tracediff_cli.options.judging import judging_options
+from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -21,8 +30,7 @@ DARK = "dark"
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("control", metavar="CONTROL", type=SetInput())
-@click.argument("test", metavar="TEST", type=SetInput())
+@two_sets
 @load_options(sides=SIDES, table_help='Add this table to --csv, such as launches (repeatable; "all" for every table).')
 @judging_options
 @option(
@@ -32,13 +40,7 @@ DARK = "dark"
     metavar="DIR",
     help="Write CSV files: states, groups and their members, call tree, findings, operators, steps, health.",
 )
-@option(
-    "--folded",
-    "folded_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the call stacks of both sides as folded stacks for flame-graph tools (- is standard output).",
-)
+@document("folded", "the call stacks of both sides as folded stacks for flame-graph tools")
 @option(
     "--perfetto",
     "perfetto_file",
@@ -46,13 +48,7 @@ DARK = "dark"
     metavar="FILE",
     help="Write one step per side as a merged trace for ui.perfetto.dev or chrome://tracing (.gz is compressed).",
 )
-@option(
-    "--charts",
-    "chart_folder",
-    type=ChartFolder(),
-    metavar="DIR",
-    help="Write each chart as HTML that works offline, and as JSON.",
-)
+@chart_folder
 @option(
     "--images",
     multiple=True,

@@ -8,7 +8,7 @@ import click
 
 import tracediff
 from tracediff.errors import did_you_mean, quoted
-from tracediff_cli.project_settings import project_settings
+from tracediff_cli.options.project_settings import project_settings
 
 COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
@@ -76,7 +76,7 @@ def _show_version(context: click.Context, _option: click.Parameter, is_asked: bo
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error (as TRACEDIFF_DEBUG=1 does).")
 @click.pass_context
-def cli(context: click.Context, debug: bool) -> None:  # noqa: ARG001  # tracediff.ending reads it
+def cli(context: click.Context, debug: bool) -> None:  # noqa: ARG001  # tracediff.process.ending reads it
     """Why did a PyTorch step get faster or slower?
 
     tracediff compares two sets of torch.profiler traces and accounts for every

@@ -7,17 +7,18 @@ from pathlib import Path
 import click
 
 from tracediff.errors import TracediffError, quoted
-from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import (
+from tracediff_cli.options.groups import (
     INSTEAD,
     GroupedCommand,
     Input,
-    OutputFile,
     OutputFolder,
     SetInput,
     Whole,
+    command_line,
+    document,
     option,
 )
+from tracediff_cli.options.loading import LoadArguments, load_options
 
 ENTRY = "What the set is of"
 SERIES = "Series"
@@ -107,17 +108,9 @@ def add(
     help="Show the step time, the families of work or the peak memory of each commit [default: step].",
 )
 @option("--last", type=Whole(0), default=30, metavar="N", help="List the last N commits, 0 for all [default: 30].")
-@option(
-    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the history as JSON (- is standard output)."
-)
-@option(
-    "--markdown",
-    "markdown_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the tables as Markdown (- is standard output).",
-)
-@option("--html", "html_file", type=OutputFile(), metavar="FILE", help="Write a page with charts that works offline.")
+@document("json", "the history as JSON")
+@document("markdown", "the tables as Markdown")
+@document("html", "a page with charts that works offline", can_print=False)
 def show(
     place: str,
     configuration: str | None,
@@ -137,9 +130,6 @@ def show(
       tracediff history show perf/history
       tracediff history show perf/history --by family --html history.html
     """
-    import shlex
-    import sys
-
     from tracediff.git import Repository
     from tracediff.history.explain import explain_all
     from tracediff.history.series import all_series, selected
@@ -161,7 +151,7 @@ def show(
     if html_file:
         from tracediff.report.page.history import to_html
 
-        write_text(html_file, to_html(explained, found.unread, shlex.join(["tracediff", *sys.argv[1:]])))
+        write_text(html_file, to_html(explained, found.unread, command_line()))
     if "-" not in (json_file, markdown_file, html_file):
         from tracediff.report.history_terminal import show as show_terminal
         from tracediff.report.table_terminal import screen_console

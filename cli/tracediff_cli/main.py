@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from tracediff.ending import end
+from tracediff.process.ending import end
 
 if TYPE_CHECKING:  # click is imported while errors and signals are handled
     import click
@@ -16,7 +16,7 @@ COMPLETION = "_TRACEDIFF_COMPLETE"
 
 
 def main() -> None:
-    """Run the command line and end the process; see `tracediff.ending.end`."""
+    """Run the command line and end the process; see `tracediff.process.ending.end`."""
     end(_run)
 
 

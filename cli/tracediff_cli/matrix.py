@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.judging_options import judging_options
-from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import SETS, GroupedCommand, OutputFile, SetInput, option
+from tracediff_cli.options.groups import SETS, GroupedCommand, SetInput, document, option
+from tracediff_cli.options.judging import judging_options
+from tracediff_cli.options.loading import LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging
@@ -20,16 +20,8 @@ if TYPE_CHECKING:
 @load_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')
 @judging_options
 @option("--pairwise", group=SETS, is_flag=True, help="Compare each pair of sets.")
-@option(
-    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the matrix as JSON (- is standard output)."
-)
-@option(
-    "--markdown",
-    "markdown_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the table as Markdown (- is standard output).",
-)
+@document("json", "the matrix as JSON")
+@document("markdown", "the table as Markdown")
 def matrix(
     control: str,
     others: tuple[str, ...],

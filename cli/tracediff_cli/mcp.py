@@ -11,9 +11,28 @@ from typing import NoReturn
 import click
 
 from tracediff.errors import TracediffError
-from tracediff_cli.option_groups import GroupedCommand, Whole, option
+from tracediff_cli.analyze import analyze
+from tracediff_cli.compare import compare
+from tracediff_cli.explain import explain
+from tracediff_cli.group import COMMANDS
+from tracediff_cli.mcp_server.tools import Tool
+from tracediff_cli.options.groups import GroupedCommand, Whole, option
 
 PACKAGES = ("anyio", "cachetools", "mcp")
+LOADING = ("--rank", "--step", "--skip-first", "--step-marker", "--keep-going")
+"""Options of loading that read no files and run nothing."""
+COMPARING = (*LOADING, "--paired", "--assume-run-cv", "--force")
+TOOLS = (
+    Tool(
+        "compare",
+        compare,
+        COMMANDS["compare"],
+        ("--by", "--depth", "--instances", "--table", "--top", "--sort", "--device", "--verbose", *COMPARING),
+    ),
+    Tool("analyze", analyze, COMMANDS["analyze"], ("--table", "--top", *LOADING)),
+    Tool("explain", explain, COMMANDS["explain"], ("--top", *COMPARING)),
+    Tool("find_events", explain, "", ("--top",), always="--events"),
+)
 
 
 @click.command(cls=GroupedCommand)
@@ -65,7 +84,7 @@ def mcp(folder: str, lists: bool, timeout: int) -> int:
     for ending in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(ending) != signal.SIG_IGN:
             signal.signal(ending, _end)
-    anyio.run(serve, sets, timeout * 60.0)
+    anyio.run(serve, sets, timeout * 60.0, TOOLS)
     return 0
 
 

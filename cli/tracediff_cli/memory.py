@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-
 import click
 
-from tracediff_cli.option_groups import ChartFolder, GroupedCommand, Input, OutputFile, Whole, option
+from tracediff_cli.options.groups import GroupedCommand, Input, Whole, chart_folder, command_line, document, option
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("control", metavar="SNAPSHOT", type=Input())
 @click.argument("test", metavar="[SNAPSHOT]", required=False, type=Input())
 @option("--top", type=Whole(0), default=10, metavar="N", help="Show N rows per table [default: 10].")
-@option(
-    "--json", "json_file", type=OutputFile(), metavar="FILE", help="Write the result as JSON (- is standard output)."
-)
-@option(
-    "--markdown",
-    "markdown_file",
-    type=OutputFile(),
-    metavar="FILE",
-    help="Write the tables as Markdown (- is standard output).",
-)
-@option(
-    "--html", "html_file", type=OutputFile(), metavar="FILE", help="Write everything as one page that works offline."
-)
-@option(
-    "--charts",
-    "chart_folder",
-    type=ChartFolder(),
-    metavar="DIR",
-    help="Write each chart as HTML that works offline, and as JSON.",
-)
+@document("json", "the result as JSON")
+@document("markdown", "the tables as Markdown")
+@document("html", "everything as one page that works offline", can_print=False)
+@chart_folder
 def memory(
     control: str,
     test: str | None,
@@ -72,7 +53,7 @@ def memory(
     if html_file:
         from tracediff.report.page.memory import to_html
 
-        write_text(html_file, to_html(text, accounts, shlex.join(["tracediff", *sys.argv[1:]])))
+        write_text(html_file, to_html(text, accounts, command_line()))
     if chart_folder:
         from tracediff.charts.figures.memory_layers import memory_layers
         from tracediff.report.charts_files import write_figures

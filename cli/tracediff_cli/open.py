@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import click
 
-from tracediff_cli.option_groups import GroupedCommand, Whole, option
+from tracediff_cli.options.groups import GroupedCommand, Whole, option
 from tracediff_cli.private_page import page_that_opens
 
 
@@ -27,7 +27,7 @@ def open(file: str, port: int | None, no_browser: bool) -> int:  # the command's
       tracediff open run1/rank0.pt.trace.json.gz
       tracediff export before/ after/ --perfetto both.json.gz && tracediff open both.json.gz
     """
-    from tracediff.serve_file import PORT, serving
+    from tracediff_cli.serve_file import PORT, serving
 
     with serving(file, port or PORT) as server:
         click.echo(f"{server.url}\nThe file is served until the page has read it; Ctrl-C ends this.")

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tracediff.temporary import temporary_folder
+from tracediff.process.temporary import temporary_folder
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracediff.outputs import Output, check_outputs
+from tracediff_cli.options.outputs import Output, check_outputs
 
 
 def show_collection(out: Path, json_file: str | None = None, markdown_file: str | None = None) -> int:

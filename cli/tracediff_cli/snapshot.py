@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from tracediff.errors import TracediffError
-from tracediff_cli.load_options import LoadArguments, load_options
-from tracediff_cli.option_groups import GroupedCommand, OutputFile, SetInput, option
+from tracediff_cli.options.groups import GroupedCommand, OutputFile, SetInput, option
+from tracediff_cli.options.loading import LoadArguments, load_options
 
 
 @click.command(cls=GroupedCommand)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dash import dcc, html
 
-from tracediff.diff.comparison import Comparison
-from tracediff_dashboards import components
-from tracediff_dashboards.filters import View
-from tracediff_dashboards.pages import PAGES
-from tracediff_dashboards.sets import is_choosable
-from tracediff_dashboards.uploads import MOST_BYTES, PREFIX
+from tracediff_dashboards.pages import PAGES, components
+from tracediff_dashboards.reading.page_context import PageContext
+from tracediff_dashboards.reading.sets import is_choosable
+from tracediff_dashboards.reading.uploads import MOST_BYTES, PREFIX
+from tracediff_dashboards.state.view import View
 
 POLL_MS = 400
+FILTERED_BY = ("phase", "family", "module", "rank", "test-rank")
+"""Filters whose options depend on the sets."""
 UNFILTERED = (
     "Device, phase, family and module filter the changes and the tree. The verdict, why, the step time, timeline, "
     "ranks, memory and health always cover all work."
@@ -142,22 +143,19 @@ def _set_label(name: str) -> str:
 
 
 def filter_options(
-    whole: Comparison, ranks: tuple[Sequence[int], Sequence[int]], view: View
-) -> dict[str, list[dict[str, str | int]]]:
-    """Filter → its options: the values that occur in the comparison, ``ranks`` of the sides, and what the URL names."""
-    members = [m for g in whole.work.groups for side in g.sides for m in side]
-    modules = {m.module for m in members if m.module}
-    parent_modules = {
-        "/".join(parts[:k]) for module in modules for parts in [module.split("/")] for k in range(1, len(parts))
-    }
+    view: View, context: PageContext | None = None, ranks: tuple[Sequence[int], Sequence[int]] = ((), ())
+) -> list[Any]:
+    """The options of FILTERED_BY: the values that occur in the comparison, ``ranks`` of the sides, and what the URL
+    names.
+    """
     filters = view.filters
-    found: dict[str, list[str]] = {
-        "phase": sorted({m.phase for m in members} | set(filters.phases)),
-        "family": sorted({m.family for m in members} | {op.family for op in whole.ops} | set(filters.families)),
-        "module": sorted(modules | parent_modules | set(filters.modules)),
-    }
-    chosen: dict[str, list[dict[str, str | int]]] = {
-        key: [{"label": v[:200], "value": v} for v in values if is_choosable(v)] for key, values in found.items()
-    }
-    every = {"rank": {*ranks[0], *filters.ranks}, "test-rank": {*ranks[1], *filters.test_ranks}}
-    return {**chosen, **{key: [{"label": str(r), "value": r} for r in sorted(of)] for key, of in every.items()}}
+    members = context.members if context is not None else []
+    operators = context.whole.ops if context is not None else ()
+    found: list[Iterable[Any]] = [
+        {m.phase for m in members} | set(filters.phase),
+        {m.family for m in members} | {op.family for op in operators} | set(filters.family),
+        {*(context.module_paths if context is not None else ()), *filters.module},
+        {*ranks[0], *filters.rank},
+        {*ranks[1], *filters.test_rank},
+    ]
+    return [[{"label": str(v)[:200], "value": v} for v in sorted(values) if is_choosable(str(v))] for values in found]

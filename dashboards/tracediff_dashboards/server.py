@@ -16,8 +16,8 @@ from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHand
 
 from tracediff.errors import TracediffError
 from tracediff_dashboards.app import Dashboard
-from tracediff_dashboards.security import security_headers
-from tracediff_dashboards.uploads import MOST_BYTES
+from tracediff_dashboards.reading.uploads import MOST_BYTES
+from tracediff_dashboards.web.security import security_headers
 
 HEAD_SECONDS = 10.0
 """Maximum time until a request has been received, without its content."""

@@ -6,10 +6,10 @@ import threading
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page
-from tracediff_dashboards.app import make_app
+from tracediff_dashboards.app import Dashboard
 from tracediff_dashboards.pages import PAGES
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
 
 WIDTHS, THEMES = (1280, 768), ("light", "dark")
 HEIGHT = 1000
@@ -18,7 +18,7 @@ HEIGHT = 1000
 def shoot_dashboard(browser: Browser, folders: tuple[Path, Path], out: Path) -> None:
     """dashboard-PAGE-WIDTH-THEME.png: the first screen of each page; of the changes with a row chosen."""
     control, test = folders
-    dashboard = make_app(Sets({control.name: str(control), test.name: str(test)}))
+    dashboard = Dashboard(Sets({control.name: str(control), test.name: str(test)}))
     server = bound(dashboard, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -8,7 +8,7 @@ from html import escape
 import click
 from mkdocs.structure.pages import Page
 from tracediff_cli.group import COMMANDS, cli
-from tracediff_cli.option_groups import OTHER
+from tracediff_cli.options.groups import OTHER
 
 from tracediff.collect.options import parser
 

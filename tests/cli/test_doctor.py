@@ -5,9 +5,9 @@ import sys
 from importlib.metadata import PackageNotFoundError
 
 import pytest
+from tracediff_cli import installation
+from tracediff_cli.installation import EXTRAS, installed_parts
 
-from tracediff import installation
-from tracediff.installation import EXTRAS, installed_parts
 from tracediff.version import VERSION
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from mcp.server.stdio import stdio_server
 from mcp_questions import PAIR, answer, asking, refused
 from properties import examples
+from tracediff_cli.mcp import TOOLS
 from tracediff_cli.mcp_server import answers, run, server
 
 from tracediff.set_folder import SetFolder
@@ -262,7 +263,7 @@ def served(folder, monkeypatch, lines, count):
     ):
         streams = partial(stdio_server, anyio.wrap_file(stdin), anyio.wrap_file(stdout))
         monkeypatch.setattr(server, "stdio_server", streams)
-        ended = thread.submit(anyio.run, server.serve, SetFolder(folder), 60.0)
+        ended = thread.submit(anyio.run, server.serve, SetFolder(folder), 60.0, TOOLS)
         with open(asked, "wb") as questions:
             questions.write(b"\n".join([*lines, b""]))
             questions.flush()

@@ -10,9 +10,9 @@ import pytest
 from build_trace import document, op, write
 from click.testing import CliRunner
 from tracediff_cli.group import cli
+from tracediff_cli.serve_file import VIEWER, FileServer, serving
 
 from tracediff.errors import TracediffError
-from tracediff.serve_file import VIEWER, FileServer, serving
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
 from tracediff_cli.group import COMMANDS, cli
-from tracediff_cli.judging_options import judging_options
-from tracediff_cli.load_options import load_options
+from tracediff_cli.options.judging import judging_options
+from tracediff_cli.options.loading import load_options
 
 import tracediff
 from tracediff.collect.__main__ import main as collect

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 from dashboard_runs import make_runs
-from tracediff_dashboards.app import make_app
+from tracediff_dashboards.app import Dashboard
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
 
 QUIET_MS = 200
 LOOK_MS = 50
@@ -21,7 +21,7 @@ def runs(tmp_path_factory):
 @pytest.fixture(scope="session")
 def dashboard(runs):
     """A dashboard over the folder, behind a server on a free port; ``url`` is where."""
-    made = make_app(Sets(root=runs))
+    made = Dashboard(Sets(root=runs))
     server = bound(made, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     made.url = f"http://127.0.0.1:{server.server_port}"

@@ -4,29 +4,37 @@ import json
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tracediff_dashboards.columns import CONDITIONS, HEADS, ORDERS, TableLayout, default_columns, sort_of, where_of
-from tracediff_dashboards.filters import TABS, Filters, View, view_of
-from tracediff_dashboards.flame_view import SIZES, FlameView
-from tracediff_dashboards.url_state import changed, row_of
+from tracediff_dashboards.state.columns import (
+    COLUMNS,
+    CONDITIONS,
+    ORDERS,
+    TableLayout,
+    default_columns,
+    sort_of,
+    where_of,
+)
+from tracediff_dashboards.state.controls import changed, row_of
+from tracediff_dashboards.state.flame_view import SIZES, FlameView
+from tracediff_dashboards.state.view import TABS, Filters, View, view_of
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 lists = st.lists(names, max_size=4, unique=True).map(tuple)
 filters = st.builds(
     Filters,
     st.sampled_from([None, "gpu", "cpu"]),
-    phases=lists,
-    families=lists,
-    modules=lists,
+    phase=lists,
+    family=lists,
+    module=lists,
     steps=st.sampled_from(["", "5", "5..10"]),
-    ranks=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
-    test_ranks=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
+    rank=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
+    test_rank=st.sets(st.integers(0, 99)).map(sorted).map(tuple),
 )
-columns = st.lists(st.sampled_from(list(HEADS)), max_size=4, unique=True).map(tuple)
+columns = st.lists(st.sampled_from(list(COLUMNS)), max_size=4, unique=True).map(tuple)
 sorts = columns.map(lambda some: tuple(f"{column}:{ORDERS[len(column) % 2]}" for column in some))
 conditions = st.fixed_dictionaries(
     {"filterType": st.just("text"), "type": st.sampled_from(sorted(CONDITIONS)), "filter": names}
 )
-wheres = st.dictionaries(st.sampled_from(list(HEADS)), conditions, max_size=3).map(where_of)
+wheres = st.dictionaries(st.sampled_from(list(COLUMNS)), conditions, max_size=3).map(where_of)
 tables = st.builds(TableLayout, sorts, columns, columns, wheres)
 flames = st.builds(
     FlameView,
@@ -68,8 +76,10 @@ def test_any_address_is_a_view(search):
     view = view_of(search)
     assert view.tab in TABS
     assert view.filters.device in (None, "gpu", "cpu")
-    assert all(isinstance(rank, int) for rank in view.filters.ranks)
-    assert set(view.table.order()) | set(view.table.filters()) | {*view.table.visible, *view.table.pinned} <= set(HEADS)
+    assert all(isinstance(rank, int) for rank in view.filters.rank)
+    assert set(view.table.order()) | set(view.table.filters()) | {*view.table.visible, *view.table.pinned} <= set(
+        COLUMNS
+    )
     assert view_of(view.query()) == view
 
 
@@ -94,7 +104,7 @@ def test_what_the_grid_says_is_kept_as_an_address_says_it():
 
 
 def test_choices_change_what_they_say_and_no_more():
-    view = View("a", "b", Filters("gpu", families=("gemm",)), row="r")
+    view = View("a", "b", Filters("gpu", family=("gemm",)), row="r")
     values = {
         "control": "a",
         "test": "b",
@@ -106,7 +116,7 @@ def test_choices_change_what_they_say_and_no_more():
         "rank": [3, 1],
         "test-rank": None,
     }
-    assert changed(view, {"steps"}, values).filters == Filters("gpu", families=("gemm",), steps="2..3", ranks=(1, 3))
+    assert changed(view, {"steps"}, values).filters == Filters("gpu", family=("gemm",), steps="2..3", rank=(1, 3))
     kept = {**values, "steps": "", "rank": []}
     assert changed(view, {"swap"}, kept) == View("b", "a", view.filters, row="r")
     assert changed(view, {"swap"}, values).filters.steps == "2..3"  # chosen a moment before

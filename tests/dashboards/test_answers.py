@@ -4,10 +4,10 @@ import threading
 
 import pytest
 from build_trace import annotation, call, document, kernel, op, python, step, write
-from tracediff_dashboards.app import make_app
-from tracediff_dashboards.rows import table_rows
+from tracediff_dashboards.app import Dashboard
+from tracediff_dashboards.pages.rows import table_rows
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
@@ -93,7 +93,7 @@ def test_the_largest_added_time_is_first(comparison, tab):
 
 @pytest.fixture(scope="module")
 def url(pair):
-    made = make_app(Sets(root=pair))
+    made = Dashboard(Sets(root=pair))
     server = bound(made, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from build_trace import document, write
 from dashboard_runs import events
-from tracediff_dashboards.comparisons import Comparisons
-from tracediff_dashboards.filters import Filters, View
-from tracediff_dashboards.loading import CANCELLED, Load, Loader
-from tracediff_dashboards.sets import Sets
+from tracediff_dashboards.reading.comparisons import Comparisons
+from tracediff_dashboards.reading.loading import CANCELLED, Load, Loader
+from tracediff_dashboards.reading.sets import Sets
+from tracediff_dashboards.state.view import Filters, View
 
 from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.engine import load_sets
@@ -53,7 +53,7 @@ def test_what_is_read_is_what_compare_reads(loader, runs):
     assert comparisons.part(view) is comparison
     assert comparisons.whole(view)[0] is comparison
     assert loader.pair("base", "faster") == sets
-    part = comparisons.part(View("base", "faster", Filters(families=("gemm",))))
+    part = comparisons.part(View("base", "faster", Filters(family=("gemm",))))
     assert {g.family for g in part.work.groups} == {"gemm"}
 
 
@@ -83,8 +83,8 @@ def test_a_fault_is_kept_until_it_is_tried_again(tmp_path):
 
 
 def test_loads_are_bounded(loader, monkeypatch):
-    monkeypatch.setattr("tracediff_dashboards.loading.AT_ONCE", held := threading.Semaphore(0))
-    monkeypatch.setattr("tracediff_dashboards.loading.MOST_LOADS", 2)
+    monkeypatch.setattr("tracediff_dashboards.reading.loading.AT_ONCE", held := threading.Semaphore(0))
+    monkeypatch.setattr("tracediff_dashboards.reading.loading.MOST_LOADS", 2)
     waiting = [loader.pair("base", other) for other in ("faster", "slower")]
     with pytest.raises(TracediffError, match="2 other pairs are being read"):
         loader.pair("base", "ranks")
@@ -101,7 +101,7 @@ def test_loads_are_bounded(loader, monkeypatch):
 
 
 def test_a_load_is_cancelled(loader, monkeypatch):
-    monkeypatch.setattr("tracediff_dashboards.loading.AT_ONCE", held := threading.Semaphore(0))
+    monkeypatch.setattr("tracediff_dashboards.reading.loading.AT_ONCE", held := threading.Semaphore(0))
     load = loader.pair("slower", "faster")
     load.cancel()
     held.release()
@@ -133,7 +133,7 @@ def test_requests_at_the_same_time_make_a_comparison_once(loader, monkeypatch):
         start.wait()
         got.append(comparisons.whole(View("base", "faster"))[0])
 
-    monkeypatch.setattr("tracediff_dashboards.comparisons.compare_sets", compare)
+    monkeypatch.setattr("tracediff_dashboards.reading.comparisons.compare_sets", compare)
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -149,7 +149,7 @@ def test_a_comparison_that_fails_is_tried_again(loader, monkeypatch):
     loaded(loader, "base", "faster")
     comparisons = Comparisons(loader)
     with monkeypatch.context() as broken:
-        broken.setattr("tracediff_dashboards.comparisons.compare_sets", lambda *_: 1 / 0)
+        broken.setattr("tracediff_dashboards.reading.comparisons.compare_sets", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             comparisons.whole(View("base", "faster"))
     assert comparisons.whole(View("base", "faster"))[0].step_time.residual == 0
@@ -163,7 +163,7 @@ def test_a_snapshot_is_a_set_whose_steps_and_ranks_can_be_chosen(tmp_path, runs)
     loader = Loader(Sets(root=tmp_path))
     loaded(loader, "base.tdprof.gz", "new")
     comparisons = Comparisons(loader)
-    view = View("base.tdprof.gz", "new", Filters(steps="2..3", ranks=(0,)))
+    view = View("base.tdprof.gz", "new", Filters(steps="2..3", rank=(0,)))
     comparison, sets = comparisons.whole(view)
     assert comparison.control.ranks == (0,)
     assert comparison.control.steps_used == comparison.test.steps_used == (2, 3)

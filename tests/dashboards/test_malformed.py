@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interrupts import wait_until
 from tracediff_dashboards import server as server_module
-from tracediff_dashboards.callback_requests import MOST_BYTES, PATH, VALUES
-from tracediff_dashboards.security import security_headers
+from tracediff_dashboards.web.callback_requests import MOST_BYTES, PATH, VALUES
+from tracediff_dashboards.web.security import security_headers
 
 QUERY = "?control=base&test=faster"
 JSON = "application/json"

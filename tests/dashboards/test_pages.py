@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from browser import faults
 from dashboard_runs import HOSTILE
-from tracediff_dashboards.app import make_app
+from tracediff_dashboards.app import Dashboard
 from tracediff_dashboards.pages import PAGES
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
 
 PAIR = "?control=base&test=faster"
 
@@ -212,10 +212,10 @@ def test_a_bad_file_is_one_line_and_the_app_lives_on(tab):
 
 
 def test_a_load_shows_its_progress_and_is_cancelled(tab, monkeypatch, runs):
-    made = make_app(Sets(root=runs))
+    made = Dashboard(Sets(root=runs))
     server = bound(made, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr("tracediff_dashboards.loading.AT_ONCE", held := threading.Semaphore(0))
+    monkeypatch.setattr("tracediff_dashboards.reading.loading.AT_ONCE", held := threading.Semaphore(0))
     app = tab(url=f"http://127.0.0.1:{server.server_port}").go(f"/{PAIR}", "#status >> text=Looking for traces")
     app.page.click("#cancel")
     held.release()

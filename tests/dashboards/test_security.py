@@ -3,11 +3,11 @@
 import threading
 
 import pytest
-from tracediff_dashboards.app import make_app
-from tracediff_dashboards.security import is_loopback
+from tracediff_dashboards.app import Dashboard
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.sets import Sets
-from tracediff_dashboards.tokens import DELAY_SECONDS, MOST_WRONG
+from tracediff_dashboards.web.security import is_loopback
+from tracediff_dashboards.web.tokens import DELAY_SECONDS, MOST_WRONG
 
 TOKEN = "a-token-of-the-tests"
 QUERY = "?control=base&test=faster"
@@ -25,14 +25,14 @@ PATHS = [
 
 @pytest.fixture(scope="module")
 def local(runs):
-    made = make_app(Sets(root=runs))
+    made = Dashboard(Sets(root=runs))
     yield made.app.server.test_client()
     made.close()
 
 
 @pytest.fixture
 def guarded(runs):
-    made = make_app(Sets(root=runs), host="0.0.0.0", token=TOKEN)
+    made = Dashboard(Sets(root=runs), host="0.0.0.0", token=TOKEN)
     yield made.app.server.test_client()
     made.close()
 
@@ -91,7 +91,7 @@ def test_a_link_on_another_site_opens_the_page_from_the_dashboard_itself(guarded
 
 
 def test_a_link_with_the_token_works_from_another_site_and_copied_links_for_the_same_user(runs, tab, browser):
-    made = make_app(Sets(root=runs), token=TOKEN)
+    made = Dashboard(Sets(root=runs), token=TOKEN)
     server = bound(made, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
@@ -124,7 +124,7 @@ def test_a_link_with_the_token_works_from_another_site_and_copied_links_for_the_
 
 def test_wrong_tokens_are_slowed_down_and_lock_nobody_out(guarded, monkeypatch):
     slept = []
-    monkeypatch.setattr("tracediff_dashboards.tokens.time.sleep", slept.append)
+    monkeypatch.setattr("tracediff_dashboards.web.tokens.time.sleep", slept.append)
     right = {"Authorization": f"Bearer {TOKEN}"}
     answers = [guarded.get("/?token=wrong").status_code for _ in range(MOST_WRONG + 5)]
     answers += [guarded.get("/", headers={"Authorization": "Bearer wrong"}).status_code]

@@ -8,9 +8,9 @@ import sys
 import pytest
 from build_trace import document, write
 from dashboard_runs import events, make_runs
-from tracediff_dashboards import uploads
-from tracediff_dashboards.sets import Sets
-from tracediff_dashboards.uploads import Uploads
+from tracediff_dashboards.reading import uploads
+from tracediff_dashboards.reading.sets import Sets
+from tracediff_dashboards.reading.uploads import Uploads
 from werkzeug.exceptions import ClientDisconnected
 
 from tracediff.errors import TracediffError

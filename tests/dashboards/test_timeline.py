@@ -11,15 +11,15 @@ from browser import faults, play_perfetto, taken
 from build_trace import document, write
 from dash import html
 from dashboard_runs import events
-from tracediff_dashboards.comparisons import Comparisons
-from tracediff_dashboards.details import spans
-from tracediff_dashboards.filters import TABS, View, view_of
-from tracediff_dashboards.loading import Loader
-from tracediff_dashboards.merged_step import merged_step
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import table_rows
-from tracediff_dashboards.sets import Sets
-from tracediff_dashboards.step_inspector import StepInspector, is_used, places, window_of
+from tracediff_dashboards.pages.details import spans
+from tracediff_dashboards.pages.rows import table_rows
+from tracediff_dashboards.reading.comparisons import Comparisons
+from tracediff_dashboards.reading.loading import Loader
+from tracediff_dashboards.reading.merged_step import merged_step
+from tracediff_dashboards.reading.page_context import PageContext
+from tracediff_dashboards.reading.sets import Sets
+from tracediff_dashboards.reading.step_inspector import StepInspector, is_used, places, window_of
+from tracediff_dashboards.state.view import TABS, View, view_of
 
 from tracediff.aggregate.assemble import narrowed
 from tracediff.engine import load_sets
@@ -103,7 +103,7 @@ def test_a_rank_of_each_side(runs):
 def test_what_a_process_reads_is_the_same_and_leaves_nothing(runs, monkeypatch, tmp_path):
     (control, _), whole = loaded(runs, "base", "slower")
     near = StepInspector().step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
-    monkeypatch.setattr("tracediff_dashboards.events.WORTH_A_PROCESS", 0)
+    monkeypatch.setattr("tracediff_dashboards.reading.events.WORTH_A_PROCESS", 0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     inspector = StepInspector()
     far = inspector.step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
@@ -120,7 +120,7 @@ def test_what_a_process_reads_is_the_same_and_leaves_nothing(runs, monkeypatch, 
 
 def test_without_space_for_events_the_error_says_so(runs, monkeypatch):
     (control, _), whole = loaded(runs, "base", "slower")
-    monkeypatch.setattr("tracediff_dashboards.events.WORTH_A_PROCESS", 0)
+    monkeypatch.setattr("tracediff_dashboards.reading.events.WORTH_A_PROCESS", 0)
     monkeypatch.setattr("tempfile.tempdir", "/nosuch")
     with pytest.raises(TracediffError, match="its events cannot be stored"):
         StepInspector().step(control, "run 1|0|4", whole.control.typical, None)

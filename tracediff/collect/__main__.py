@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 
-from tracediff.child import child_command
 from tracediff.collect.driver import Collection
 from tracediff.collect.options import ShowRequest, request_of
 from tracediff.collect.run_progress import OnRun
-from tracediff.ending import end
+from tracediff.process.child import child_command
+from tracediff.process.ending import end
 
 COMMAND_LINE = "tracediff_cli"
 NEEDED = (COMMAND_LINE, "msgspec", "numpy", "rich")

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tracediff.child import child_command
 from tracediff.collect.run_progress import PHASES, OnRun, RunProgress, RunTimes
 from tracediff.collect.user_code import git_commit
 from tracediff.collect.variant import Variant
 from tracediff.environment import number_of
-from tracediff.temporary import temporary_folder
+from tracediff.process.child import child_command
+from tracediff.process.temporary import temporary_folder
 from tracediff.write import make_folder, write_text
 
 MANIFEST = "tracediff.manifest/1"

@@ -16,7 +16,7 @@ from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
 from tracediff.environment import number_of
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
-from tracediff.temporary import temporary_file
+from tracediff.process.temporary import temporary_file
 from tracediff.write import make_folder
 
 EXAMPLES = """

@@ -17,7 +17,7 @@ from tracediff.collect.loop_manifest import add_run, of_group
 from tracediff.collect.measure import waited, waiting_ns
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import percent
-from tracediff.temporary import temporary_file
+from tracediff.process.temporary import temporary_file
 from tracediff.write import make_folder
 
 FLAGS = ("record_shapes", "with_stack", "with_modules", "profile_memory")

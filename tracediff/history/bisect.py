@@ -34,7 +34,7 @@ from tracediff.history.evidence import (
 from tracediff.history.recording import OUT, CommitRecorder, NotRecordedError
 from tracediff.history.series import Point, Series
 from tracediff.history.worktree import remove_left_worktrees, worktree
-from tracediff.temporary import temporary_folder
+from tracediff.process.temporary import temporary_folder
 
 SHORT = 9
 """Characters of a hash in a line."""

@@ -12,7 +12,7 @@ from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError, printable
 from tracediff.git import environment
-from tracediff.process_group import run_group
+from tracediff.process.group import run_group
 
 OUT = "{out}"
 """In the command: the folder that it writes the set to."""

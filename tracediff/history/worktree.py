@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tracediff.git import Repository
-from tracediff.temporary import is_left
+from tracediff.process.temporary import is_left
 
 
 @contextmanager

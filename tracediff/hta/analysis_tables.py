@@ -18,7 +18,7 @@ from tracediff.engine import Where
 from tracediff.errors import TracediffError, did_you_mean, printable
 from tracediff.hta.from_columns import analysis
 from tracediff.hta.trace_diff import LabeledTrace
-from tracediff.temporary import temporary_folder
+from tracediff.process.temporary import temporary_folder
 
 if TYPE_CHECKING:
     import pandas as pd

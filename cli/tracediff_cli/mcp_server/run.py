@@ -14,9 +14,9 @@ from pathlib import Path
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
-from tracediff.child import child_command
 from tracediff.errors import TracediffError, printable
-from tracediff_cli.project_settings import PROJECT
+from tracediff.process.child import child_command
+from tracediff_cli.options.project_settings import PROJECT
 
 WIDTH = 160
 """Columns of tables."""

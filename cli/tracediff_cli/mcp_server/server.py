@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -32,7 +32,7 @@ from tracediff.version import VERSION
 from tracediff_cli.mcp_server.answers import Answers, Question
 from tracediff_cli.mcp_server.pages import pages
 from tracediff_cli.mcp_server.run import CommandError
-from tracediff_cli.mcp_server.tools import TOOLS
+from tracediff_cli.mcp_server.tools import Tool
 
 INSTRUCTIONS = (
     "tracediff compares two sets of PyTorch profiler traces and says why the step got faster or slower. Start with "
@@ -54,9 +54,9 @@ class ToolServer:
         answers: those given so far.
     """
 
-    def __init__(self, folder: SetFolder, timeout_s: float) -> None:
+    def __init__(self, folder: SetFolder, timeout_s: float, tools: Sequence[Tool]) -> None:
         self.answers = Answers(folder, timeout_s)
-        self._tools = {tool.name: tool for tool in TOOLS}
+        self._tools = {tool.name: tool for tool in tools}
 
     async def list_tools(
         self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
@@ -66,7 +66,7 @@ class ToolServer:
         return ListToolsResult(
             tools=[
                 _entry(LIST_SETS, "List the sets of traces in the folder: GPU, runs, ranks, files, size.", _object({})),
-                *(_entry(tool.name, tool.description, tool.schema) for tool in TOOLS),
+                *(_entry(tool.name, tool.description, tool.schema) for tool in self._tools.values()),
                 _entry(NEXT_PAGE, "The next page of an answer.", _object(cursor)),
             ]
         )
@@ -91,21 +91,21 @@ class ToolServer:
         return await self.answers.first_page(Question(tuple(command), tuple(sets)))
 
 
-def make_server(folder: SetFolder, timeout_s: float) -> Server[Any]:
-    """The server over ``folder``, which answers within ``timeout_s`` or says that it does not."""
-    tools = ToolServer(folder, timeout_s)
+def make_server(folder: SetFolder, timeout_s: float, tools: Sequence[Tool]) -> Server[Any]:
+    """The server over ``folder`` with ``tools``, which answers within ``timeout_s`` or says that it does not."""
+    answering = ToolServer(folder, timeout_s, tools)
     return Server(
         "tracediff",
         version=VERSION,
         instructions=INSTRUCTIONS,
-        on_list_tools=tools.list_tools,
-        on_call_tool=tools.call_tool,
+        on_list_tools=answering.list_tools,
+        on_call_tool=answering.call_tool,
     )
 
 
-async def serve(folder: SetFolder, timeout_s: float) -> None:
+async def serve(folder: SetFolder, timeout_s: float, tools: Sequence[Tool]) -> None:
     """Serve on standard input and output until the input ends."""
-    server = make_server(folder, timeout_s)
+    server = make_server(folder, timeout_s, tools)
     async with stdio_server() as (reading, writing), anyio.create_task_group() as tasks:
         passing, passed = anyio.create_memory_object_stream[Received](0)
         tasks.start_soon(_pass_messages, reading, passing, writing.send)

@@ -9,12 +9,8 @@ from typing import Any
 import click
 
 from tracediff.errors import TracediffError, did_you_mean, quoted
-from tracediff_cli.group import COMMANDS, cli
-from tracediff_cli.option_groups import SetInput
+from tracediff_cli.options.groups import SetInput
 
-LOADING = ("--rank", "--step", "--skip-first", "--step-marker", "--keep-going")
-"""Options of loading that read no files and run nothing."""
-COMPARING = (*LOADING, "--paired", "--assume-run-cv", "--force")
 LONGEST_VALUE, MOST_VALUES = 1_000, 100
 """Characters of a text that an agent may give, and texts of an argument: a command line is limited."""
 
@@ -24,12 +20,13 @@ class Tool:
     """A tool that answers with what a command prints.
 
     Attributes:
-        name: of the tool. command: what it runs.
+        name: of the tool. command: what it runs. summary: what that does.
         options: those of the command that may be given. always: a flag that is always given.
     """
 
     name: str
-    command: str
+    command: click.Command
+    summary: str
     options: tuple[str, ...]
     always: str = ""
 
@@ -45,13 +42,13 @@ class Tool:
 
     @property
     def _arguments(self) -> list[click.Argument]:
-        return [p for p in self._click.params if isinstance(p, click.Argument)]
+        return [p for p in self.command.params if isinstance(p, click.Argument)]
 
     @property
     def description(self) -> str:
         """What it answers: the help of the command, or of the flag that is always given."""
-        flags = (p.help for p in self._click.params if isinstance(p, click.Option) and self.always in p.opts)
-        return next(flags, None) or COMMANDS[self.command]
+        flags = (p.help for p in self.command.params if isinstance(p, click.Option) and self.always in p.opts)
+        return next(flags, None) or self.summary
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -85,7 +82,7 @@ class Tool:
         chosen = [word for name, option in options.items() for word in self._option(name, option, given.get(name))]
         flags = [self.always] if self.always else []
         last = ["--", *texts] if texts else []
-        return sets, [self.command, *map(_positional, sets), *flags, *chosen, *last]
+        return sets, [str(self.command.name), *map(_positional, sets), *flags, *chosen, *last]
 
     def _option(self, name: str, option: click.Option, value: Any) -> list[str]:
         """The words of one option; none if it is not given."""
@@ -111,32 +108,14 @@ class Tool:
         return text
 
     @property
-    def _click(self) -> click.Command:
-        command = cli.get_command(click.Context(cli), self.command)
-        assert command is not None
-        return command
-
-    @property
     def _options(self) -> dict[str, click.Option]:
         """Name of the argument → the option of the command."""
-        by_name = {name: p for p in self._click.params if isinstance(p, click.Option) for name in p.opts}
+        by_name = {name: p for p in self.command.params if isinstance(p, click.Option) for name in p.opts}
         return {_name(name): by_name[name] for name in self.options}
 
     @property
     def _required(self) -> list[str]:
         return [*self.sets, *self.texts]
-
-
-TOOLS = (
-    Tool(
-        "compare",
-        "compare",
-        ("--by", "--depth", "--instances", "--table", "--top", "--sort", "--device", "--verbose", *COMPARING),
-    ),
-    Tool("analyze", "analyze", ("--table", "--top", *LOADING)),
-    Tool("explain", "explain", ("--top", *COMPARING)),
-    Tool("find_events", "explain", ("--top",), always="--events"),
-)
 
 
 def _name(option: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracediff_dashboards.page_context import PageContext
 from tracediff_dashboards.pages import changes, flame, health, memory, overview, ranks, timeline
+from tracediff_dashboards.reading.page_context import PageContext
 
 PAGES = {
     "overview": "Overview",

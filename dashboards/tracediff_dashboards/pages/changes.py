@@ -9,35 +9,15 @@ from dash import dcc, html
 from dash_ag_grid import AgGrid
 
 from tracediff.formatting import Unit, time_unit
-from tracediff_dashboards import components
-from tracediff_dashboards.columns import COLUMNS, HEADS, PINNED, TIMES, TableLayout, default_columns
-from tracediff_dashboards.details import details
-from tracediff_dashboards.filters import View
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import MOST, TITLES, TableRow, table_rows
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.pages.details import details
+from tracediff_dashboards.pages.rows import MOST, TITLES, TableRow, table_rows
+from tracediff_dashboards.reading.page_context import PageContext
+from tracediff_dashboards.state.columns import COLUMNS, COUNT, OF_TABS, PINNED, TEXT, TIME, TableLayout, default_columns
+from tracediff_dashboards.state.view import View
 
-WIDTHS = {
-    "name": 230,
-    "module": 220,
-    "call": 220,
-    "level": 105,
-    "family": 105,
-    "phase": 100,
-    "category": 110,
-    "word": 95,
-}
 PATH_WIDTH, PATH_LENGTH = 340, 44
 """Of a module's path in the table, in pixels and in characters."""
-
-TOOLTIPS = {
-    "word": "Whether the change of self time is significant; empty without a test, which needs three runs per side and "
-    "a time above the noise floor",
-    "level": "Why the work is considered the same on both sides; confidence decreases from exact to family",
-    "delta_us": "test − control",
-    "gpu_delta_us": "GPU time of what the operator launches, also through the operators below it: test − control",
-    "instances": "Instances of a module with equal work, which share the row",
-}
-"""Column → tooltip of its heading."""
 
 
 def page(context: PageContext) -> list[Any]:
@@ -102,7 +82,7 @@ def _empty(context: PageContext) -> Any:
 
 
 def _tools(view: View, rows: list[TableRow]) -> Any:
-    options = [{"label": HEADS[key], "value": key} for key in COLUMNS[view.tab]]
+    options = [{"label": COLUMNS[key].head, "value": key} for key in OF_TABS[view.tab]]
     visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
     times = "host self times" if view.tab in ("ops", "scopes") else "times"
     more = f", the {MOST:,} largest changes" if len(rows) == MOST else ""
@@ -133,10 +113,13 @@ def _grid(context: PageContext, rows: list[TableRow]) -> Any:
     view, unit = context.view, _unit(context, rows)
     return AgGrid(
         id="grid",
-        columnDefs=[column(key, unit, view) for key in COLUMNS[view.tab]],
+        columnDefs=[column(key, unit, view) for key in OF_TABS[view.tab]],
         filterModel=view.table.filters(),
         rowData=[
-            {**row.cells, **{key: round(unit.scaled(row.cells[key]), 6) for key in TIMES if key in row.cells}}
+            {
+                key: round(unit.scaled(cell), 6) if key in COLUMNS and COLUMNS[key].kind == TIME else cell
+                for key, cell in row.cells.items()
+            }
             for row in rows
         ],
         defaultColDef={
@@ -167,12 +150,12 @@ def _grid(context: PageContext, rows: list[TableRow]) -> Any:
 
 def column(key: str, unit: Unit, view: View) -> dict[str, Any]:
     """The definition of a column for the grid; times are in ``unit``."""
-    name = f"{HEADS[key]} ({unit.name})" if key in TIMES else HEADS[key]
+    shown = COLUMNS[key]
     hidden, pinned = key not in (view.table.visible or default_columns(view.tab)), key in (view.table.pinned or PINNED)
     definition: dict[str, Any] = {
         "field": key,
-        "headerName": name,
-        "headerTooltip": TOOLTIPS.get(key),
+        "headerName": f"{shown.head} ({unit.name})" if shown.kind == TIME else shown.head,
+        "headerTooltip": shown.tooltip,
         "hide": hidden,
         "pinned": "left" if pinned else None,
     }
@@ -181,21 +164,19 @@ def column(key: str, unit: Unit, view: View) -> dict[str, Any]:
         definition |= {"initialSort": order, "initialSortIndex": rank}
     if key == "name" and view.tab == "modules":  # paths differ at their ends
         definition |= {"valueFormatter": {"function": f"tail(params.value, {PATH_LENGTH})"}}
-    if key in WIDTHS:
+    if shown.kind == TEXT:
         return {
             **definition,
             "filter": "agTextColumnFilter",
-            "width": PATH_WIDTH if "valueFormatter" in definition else WIDTHS[key],
+            "width": PATH_WIDTH if "valueFormatter" in definition else shown.width,
             "tooltipField": key,
             "cellDataType": "text",
         }
-    formatter = (
-        "count(params.value)" if "count" in key or key == "instances" else f"number(params.value, {unit.decimals})"
-    )
+    formatter = "count(params.value)" if shown.kind == COUNT else f"number(params.value, {unit.decimals})"
     number = {
         "type": "rightAligned",
         "filter": "agNumberColumnFilter",
-        "width": 105 if key == "instances" else 92,
+        "width": shown.width,
         "cellDataType": "number",
         "valueFormatter": {"function": formatter},
     }

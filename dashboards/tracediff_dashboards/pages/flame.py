@@ -9,10 +9,10 @@ from typing import Any
 from dash import dcc, html
 
 from tracediff.report.page.flame import comparison_flame
-from tracediff_dashboards import components
-from tracediff_dashboards.details import details
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import find_row, row_named
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.pages.details import details
+from tracediff_dashboards.pages.rows import find_row, row_named
+from tracediff_dashboards.reading.page_context import PageContext
 
 MOST_LINKS = 6
 MOST_INSTANCES = 60
@@ -48,7 +48,7 @@ def zoomed(context: PageContext, kind: str, name: str) -> list[Any]:
     for each, (tab, key) in found:
         link = dcc.Link(
             ["Open ", components.name(each), " in Changes"],
-            href=f"/changes{replace(context.view, tab=tab, row=key).query()}",
+            href=context.address("changes", tab=tab, row=key),
         )
         links.append(html.P(link))
     tab, key = found[0][1]
@@ -62,18 +62,17 @@ def _module(context: PageContext) -> list[Any]:
     paths = _modules(context)
     if not paths:
         return []
-    filters = replace(context.view.filters, modules=paths)
-    view = replace(context.view, filters=filters, row="")
-    return [html.P(dcc.Link("Show the changes of this module only", href=f"/changes{view.query()}"))]
+    filters = replace(context.view.filters, module=paths)
+    address = context.address("changes", filters=filters, row="")
+    return [html.P(dcc.Link("Show the changes of this module only", href=address))]
 
 
 def _modules(context: PageContext) -> tuple[str, ...]:
     """The paths of modules that the zoomed path names; none where they are too many, or in the inverted graph."""
     if context.view.flame.inverted:
         return ()
-    known = {m.module for group in context.whole.work.groups for side in group.sides for m in side if m.module}
-    prefixes = {"/".join(path.split("/")[:k]) for path in known for k in range(1, path.count("/") + 2)}
-    classes = {INSTANCE.sub("", piece) for path in known for piece in path.split("/")}
+    prefixes = context.module_paths
+    classes = {INSTANCE.sub("", piece) for path in prefixes for piece in path.split("/")}
     labels = [label for label in context.view.flame.zoom if LAST_INSTANCE.sub("", label) in classes]
     pattern = "/".join(re.escape(label).replace(ANY_INSTANCE, r"(\[\d+\])?") for label in labels)
     paths = sorted(path for path in prefixes if re.fullmatch(pattern, path))

@@ -10,8 +10,8 @@ from tracediff.errors import printable
 from tracediff.present import sections
 from tracediff.report.page.html import versions
 from tracediff.report.page.html_sections import set_facts
-from tracediff_dashboards import components
-from tracediff_dashboards.page_context import PageContext
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.reading.page_context import PageContext
 
 
 def page(context: PageContext) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from dash import dcc, html
@@ -13,9 +12,9 @@ from tracediff.formatting import plural
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
-from tracediff_dashboards import components, rows
-from tracediff_dashboards.answers import answers
-from tracediff_dashboards.page_context import PageContext
+from tracediff_dashboards.pages import components, rows
+from tracediff_dashboards.pages.answers import answers
+from tracediff_dashboards.reading.page_context import PageContext
 
 TOP = 10
 
@@ -24,7 +23,7 @@ def page(context: PageContext) -> list[Any]:
     """The components: verdict, explanation, step, and the largest changes of the filtered work."""
     comparison = context.comparison
     if context.whole.was_refused:
-        again = html.P(dcc.Link("Compare anyway", href=f"/{replace(context.view, forced=True).query()}"))
+        again = html.P(dcc.Link("Compare anyway", href=context.address("", forced=True)))
         return [
             *_answer(context),
             again,
@@ -93,7 +92,7 @@ def _linked(context: PageContext, name: str, label: str = "") -> Any:
     if found is None:
         return shown
     tab, row = found
-    return dcc.Link(shown, href=f"/changes{replace(context.view, tab=tab, row=row).query()}")
+    return dcc.Link(shown, href=context.address("changes", tab=tab, row=row))
 
 
 def _changes(context: PageContext) -> list[Any]:
@@ -113,7 +112,7 @@ def _changes(context: PageContext) -> list[Any]:
     matched = [html.P(sections.matched_line(context.comparison), className="facts")]
     return [
         *tables,
-        html.P(dcc.Link("All changes", href=f"/changes{context.view.query()}")),
+        html.P(dcc.Link("All changes", href=context.address("changes"))),
         *matched,
         components.chart(context.comparison, "families", context.theme),
     ]

@@ -6,8 +6,8 @@ from typing import Any
 
 from dash import html
 
-from tracediff_dashboards import components
-from tracediff_dashboards.page_context import PageContext
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.reading.page_context import PageContext
 
 
 def page(context: PageContext) -> list[Any]:

@@ -13,10 +13,10 @@ from tracediff.errors import printable
 from tracediff.formatting import time, time_unit
 from tracediff.profile.analyses.launch_chain import Linked
 from tracediff.report.page.figures import remove_title
-from tracediff_dashboards import components
-from tracediff_dashboards.filters import Window
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.step_inspector import Place, places
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.reading.page_context import PageContext
+from tracediff_dashboards.reading.step_inspector import Place, places
+from tracediff_dashboards.state.view import Window
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

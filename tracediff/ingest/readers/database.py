@@ -20,7 +20,7 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.names import bounded
 from tracediff.ingest.source import TraceFile, Unpacked, stored_sizes
 from tracediff.ingest.times import MISSING, Int64
-from tracediff.temporary import temporary_folder
+from tracediff.process.temporary import temporary_folder
 
 COPIED = 1 << 22
 LONGEST_CELL = 1 << 20

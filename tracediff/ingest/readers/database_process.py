@@ -20,11 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tracediff.child import child_command, leave_interrupts_to_parent
 from tracediff.errors import TracediffError
 from tracediff.ingest.readers.database import REMEDY
 from tracediff.ingest.source import TraceFile
 from tracediff.ingest.trace import Trace
+from tracediff.process.child import child_command, leave_interrupts_to_parent
 
 SECONDS, BYTES_PER_SECOND = 2, 250_000
 """Processor time for a database: the former, and a second more for so many bytes."""

@@ -14,7 +14,6 @@ from tracediff.ingest.documents import read_toml
 from tracediff.patterns import NAMES_KEPT, followed
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_direction, is_communication, is_memset
-from tracediff.user_patterns import check_pattern, first_found
 
 COMMUNICATION, OTHER = "communication", "other"
 ONNX_EVENT = "_(?:kernel_time|fence_(?:before|after))$"
@@ -265,6 +264,8 @@ def _own_rules(subject: str, table: Any, form: str) -> list[tuple[str, str]]:
         raise TracediffError(subject, "the rule has no name", form)
     if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
         raise TracediffError(subject, "the rule has no list of patterns", form)
+    from tracediff.process.user_patterns import check_pattern  # only for a user's patterns
+
     for pattern in patterns:
         check_pattern(pattern, subject, "escape literal characters with a backslash")
     return [(name.strip(), p) for p in patterns]
@@ -274,6 +275,8 @@ def _own_rules(subject: str, table: Any, form: str) -> list[tuple[str, str]]:
 def _family(user_rules: tuple[tuple[str, str], ...], name: str, on_device: bool) -> str:
     communicates = is_communication(name) or (not on_device and bool(collective_of_scope(name)))
     if user_rules:
+        from tracediff.process.user_patterns import first_found
+
         own = first_found(tuple(pattern for _, pattern in user_rules), name, "--families", re.IGNORECASE)
         if own is not None:
             return user_rules[own][0]

@@ -13,7 +13,6 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.ingest.unread import shortened, unread_devices
-from tracediff.user_patterns import check_pattern, first_found
 
 PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(?:(\d{1,18})(?!\d)|\d)")
 """Its group is the step's number, None for one that needs more than 64 bits."""
@@ -99,6 +98,8 @@ def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
 
 
 def _marked(trace: Trace, marker: str) -> Steps:
+    from tracediff.process.user_patterns import check_pattern, first_found  # only for a user's pattern
+
     check_pattern(marker, "--step-marker", "give a name or pattern, such as 'execute_model.*'")
     rows = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0))
     rows = rows[trace.named_among(rows, lambda name: first_found((marker,), name, "--step-marker") is not None)]

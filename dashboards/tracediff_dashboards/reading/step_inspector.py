@@ -28,8 +28,8 @@ from tracediff.profile.kernels.families import Families
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model import Profile
 from tracediff.profile.timeline import build_timeline
-from tracediff_dashboards.events import Events
-from tracediff_dashboards.filters import LATEST, Window
+from tracediff_dashboards.reading.events import Events
+from tracediff_dashboards.state.view import LATEST, Window
 
 FILES = 6
 """Maximum number of traces whose events are cached: one per side, for some browser tabs."""

@@ -11,7 +11,7 @@ from itertools import islice
 from tracediff.errors import TracediffError, quoted
 from tracediff.load_options import SetOptions
 from tracediff.set_folder import REMEDY, SetFolder
-from tracediff_dashboards.uploads import Uploads
+from tracediff_dashboards.reading.uploads import Uploads
 
 MOST_SETS = 1000
 

@@ -11,8 +11,8 @@ import click
 from click.core import ParameterSource
 
 from tracediff.errors import quoted
-from tracediff_cli.option_groups import JUDGING, option
-from tracediff_cli.project_settings import FILE, TABLE
+from tracediff_cli.options.groups import JUDGING, option
+from tracediff_cli.options.project_settings import FILE, TABLE
 
 PERCENT = re.compile(r"(\d{1,6}(?:\.\d{0,15})?|\.\d{1,15})\s*(%?)", re.ASCII)
 

@@ -12,9 +12,9 @@ from dash.exceptions import DependencyException, InvalidResourceError
 from werkzeug.exceptions import HTTPException
 
 from tracediff.errors import TracediffError
-from tracediff_dashboards import callback_requests
-from tracediff_dashboards.failures import explained
-from tracediff_dashboards.tokens import Guard
+from tracediff_dashboards.web import callback_requests
+from tracediff_dashboards.web.failures import explained
+from tracediff_dashboards.web.tokens import Guard
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 OWN = ("same-origin", "none")

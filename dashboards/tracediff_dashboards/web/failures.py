@@ -7,7 +7,7 @@ import logging
 from dash import set_props
 
 from tracediff.errors import TracediffError
-from tracediff_dashboards import components
+from tracediff_dashboards.pages import components
 
 log = logging.getLogger("tracediff_dashboards")
 

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import replace
+from collections.abc import Mapping, Set
+from dataclasses import fields, replace
 from typing import Any
 
-from tracediff_dashboards.columns import PINNED, TableLayout, default_columns, selected_columns, sort_of, where_of
-from tracediff_dashboards.filters import Filters, View, Window
-from tracediff_dashboards.flame_view import flame_view
+from tracediff_dashboards.state.columns import PINNED, TableLayout, default_columns, selected_columns, sort_of, where_of
+from tracediff_dashboards.state.flame_view import flame_view
+from tracediff_dashboards.state.view import Filters, View, filters_of
 
-CONTROLS = ("control", "test", "device", "phase", "family", "module", "steps", "rank", "test-rank")
-"""Controls on every page."""
-OTHERS = (
-    "flame-view",
-    "grid",
-    "at-control",
-    "at-test",
-    "window",
-    "columns",
-    "pinned",
-    "grid.columnState",
-    "grid.filterModel",
-    "swap",
-    "clear",
-    "dropped",
-)
+CONTROLS = ("control", "test", *(field.name.replace("_", "-") for field in fields(Filters)))
+"""Controls on every page: the sets and the filters, in the order of `Filters`."""
+OTHERS = {
+    "flame-view": "flame-view.data",
+    "grid": "grid.selectedRows",
+    "at-control": "at-control.value",
+    "at-test": "at-test.value",
+    "window": "window.data",
+    "columns": "columns.value",
+    "pinned": "pinned.value",
+    "grid.columnState": "grid.columnState",
+    "grid.filterModel": "grid.filterModel",
+    "swap": "swap.n_clicks",
+    "clear": "clear.n_clicks",
+    "dropped": "dropped.data",
+}
 """Controls of single pages, and buttons; ``grid`` is its selected row, order and filters are separate."""
+PROPERTIES = {key: f"{key}.value" for key in CONTROLS} | OTHERS
+"""Control → the property of a component that has its value."""
 
 
 def values_of(view: View) -> list[Any]:
     """The values of CONTROLS for a view."""
-    filters = view.filters
-    return [
-        view.control or None,
-        view.test or None,
-        filters.device,
-        list(filters.phases),
-        list(filters.families),
-        list(filters.modules),
-        filters.steps,
-        list(filters.ranks),
-        list(filters.test_ranks),
-    ]
+    filters = [list(value) if isinstance(value, tuple) else value for value in vars(view.filters).values()]
+    return [view.control or None, view.test or None, *filters]
 
 
 def row_of(selected: Any) -> str | None:
@@ -55,20 +47,15 @@ def row_of(selected: Any) -> str | None:
     return None
 
 
-def changed_controls(triggered: Iterable[str]) -> set[str]:
-    """The changed controls (and ``url``), from the properties that triggered a callback of Dash."""
-    return {name if name in OTHERS else name.split(".")[0] for name in triggered} - {""}
-
-
 def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:
     """The view after changes of ``controls``.
 
     All values are read, not only the changed ones: after quick changes, the URL lags behind the page.
 
     Args:
-        values: control of CONTROLS or OTHERS → value; None if it is not on the page.
+        values: control of PROPERTIES → value; None if it is not on the page.
     """
-    if not controls & {*CONTROLS, *OTHERS}:
+    if not controls & PROPERTIES.keys():
         return view
     before, view = view, _of_controls(view, values)
     if "clear" in controls:
@@ -92,13 +79,14 @@ def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:
     if "at-test" in controls or at_test:
         view = replace(view, at_test=at_test)
     if "window" in controls:
-        view = replace(view, window=_window(values["window"]))
+        view = replace(view, window=tuple(values["window"]) if values["window"] else None)
     if (view.control, view.test) != (before.control, before.test):
-        at_control, at_test = (
-            view.at_control if view.control == before.control else "",
-            view.at_test if view.test == before.test else "",
+        view = replace(
+            view,
+            at_control=view.at_control if view.control == before.control else "",
+            at_test=view.at_test if view.test == before.test else "",
+            window=None,
         )
-        view = replace(view, at_control=at_control, at_test=at_test, window=None)
     row = row_of(values.get("grid"))
     return replace(view, table=_layout(view, values), row=view.row if row is None else row)
 
@@ -107,33 +95,10 @@ def _of_controls(view: View, values: Mapping[str, Any]) -> View:
     """The view with the sets and filters of the controls."""
     if not values.keys() >= set(CONTROLS):
         return view
-    phases, families, modules = (tuple(map(str, values[key] or ())) for key in ("phase", "family", "module"))
-    ranks, test_ranks = (tuple(sorted(int(rank) for rank in values[key] or ())) for key in ("rank", "test-rank"))
-    filters = Filters(
-        values["device"] or None,
-        phases=phases,
-        families=families,
-        modules=modules,
-        steps=str(values["steps"] or "").strip(),
-        ranks=ranks,
-        test_ranks=test_ranks,
-    )
     control, test = (str(values[key] or "") for key in ("control", "test"))
-    return replace(
-        view,
-        control=control,
-        test=test,
-        filters=filters,
-        forced=view.forced and (control, test) == (view.control, view.test),
-    )
-
-
-def _window(value: Any) -> Window | None:
-    return (
-        (value[0], value[1])
-        if isinstance(value, list) and len(value) == 2 and all(isinstance(end, int) for end in value)
-        else None
-    )
+    filters = filters_of({key.replace("-", "_"): values[key] for key in CONTROLS})
+    forced = view.forced and (control, test) == (view.control, view.test)
+    return replace(view, control=control, test=test, filters=filters, forced=forced)
 
 
 def _layout(view: View, values: Mapping[str, Any]) -> TableLayout:

@@ -20,9 +20,9 @@ from multiprocessing.process import BaseProcess
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from tracediff.child import end_with_parent, leave_interrupts_to_parent, signals_held
 from tracediff.errors import TracediffError, quoted
 from tracediff.formatting import plural
+from tracediff.process.child import end_with_parent, leave_interrupts_to_parent, signals_held
 from tracediff.progress import INTERVAL_S, Meter, OnProgress
 
 Item = TypeVar("Item")

@@ -7,41 +7,71 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-HEADS = {
-    "name": "name",
-    "delta_us": "change",
-    "control_us": "control",
-    "test_us": "test",
-    "gpu_delta_us": "GPU below, change",
-    "gpu_control_us": "GPU below, control",
-    "gpu_test_us": "GPU below, test",
-    "instances": "instances",
-    "control_count": "count, control",
-    "test_count": "count, test",
-    "family": "family",
-    "level": "match level",
-    "module": "module",
-    "word": "significance",
-    "category": "category",
-    "phase": "phase",
-    "call": "operator",
-    "control_total": "total, control",
-    "test_total": "total, test",
-}
-"""Column → its heading, in order."""
-HIDDEN = ("control_total", "test_total", "category", "call", "phase")
-"""Columns that are hidden by default."""
-ON_GPU = ("gpu_delta_us", "gpu_control_us", "gpu_test_us")
-TIMES = ("control_us", "test_us", "delta_us", *ON_GPU, "control_total", "test_total")
-NUMBERS = ("delta_us", "control_us", "test_us", "control_count", "test_count")
-OF_OPS = ("name", *NUMBERS, "family", "word", "category", "control_total", "test_total")
+TEXT, TIME, COUNT = "text", "time", "count"
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of the table.
+
+    Attributes:
+        head: its heading. width: in pixels. kind: TEXT, TIME or COUNT. tooltip: of the heading.
+        hidden: whether it is by default.
+    """
+
+    head: str
+    width: int = 92
+    kind: str = TIME
+    tooltip: str | None = None
+    hidden: bool = False
+
+
 COLUMNS = {
-    "ops": ("name", *NUMBERS[:3], *ON_GPU, *NUMBERS[3:], *OF_OPS[len(NUMBERS) + 1 :]),
-    "kernels": OF_OPS,
-    "scopes": OF_OPS,
-    "modules": ("name", *NUMBERS, "instances"),
-    "families": ("name", *NUMBERS),
-    "groups": ("name", *NUMBERS, "instances", "family", "level", "module", "phase", "call"),
+    "name": TableColumn("name", 230, TEXT),
+    "delta_us": TableColumn("change", tooltip="test − control"),
+    "control_us": TableColumn("control"),
+    "test_us": TableColumn("test"),
+    "gpu_delta_us": TableColumn(
+        "GPU below, change",
+        tooltip="GPU time of what the operator launches, also through the operators below it: test − control",
+    ),
+    "gpu_control_us": TableColumn("GPU below, control"),
+    "gpu_test_us": TableColumn("GPU below, test"),
+    "instances": TableColumn("instances", 105, COUNT, "Instances of a module with equal work, which share the row"),
+    "control_count": TableColumn("count, control", kind=COUNT),
+    "test_count": TableColumn("count, test", kind=COUNT),
+    "family": TableColumn("family", 105, TEXT),
+    "level": TableColumn(
+        "match level",
+        105,
+        TEXT,
+        "Why the work is considered the same on both sides; confidence decreases from exact to family",
+    ),
+    "module": TableColumn("module", 220, TEXT),
+    "word": TableColumn(
+        "significance",
+        95,
+        TEXT,
+        "Whether the change of self time is significant; empty without a test, which needs three runs per side and "
+        "a time above the noise floor",
+    ),
+    "category": TableColumn("category", 110, TEXT, hidden=True),
+    "phase": TableColumn("phase", 100, TEXT, hidden=True),
+    "call": TableColumn("operator", 220, TEXT, hidden=True),
+    "control_total": TableColumn("total, control", hidden=True),
+    "test_total": TableColumn("total, test", hidden=True),
+}
+"""The columns of all tabs, in order; the keys are those of a row's cells."""
+TIMES = ("delta_us", "control_us", "test_us")
+COUNTS = ("control_count", "test_count")
+OF_OPS = ("family", "word", "category", "control_total", "test_total")
+OF_TABS = {
+    "groups": ("name", *TIMES, *COUNTS, "instances", "family", "level", "module", "phase", "call"),
+    "ops": ("name", *TIMES, "gpu_delta_us", "gpu_control_us", "gpu_test_us", *COUNTS, *OF_OPS),
+    "kernels": ("name", *TIMES, *COUNTS, *OF_OPS),
+    "scopes": ("name", *TIMES, *COUNTS, *OF_OPS),
+    "modules": ("name", *TIMES, *COUNTS, "instances"),
+    "families": ("name", *TIMES, *COUNTS),
 }
 """Tab → its columns, in order."""
 PINNED = ("name",)
@@ -57,7 +87,7 @@ LONGEST = 200
 
 def default_columns(tab: str) -> tuple[str, ...]:
     """The columns that a tab shows by default."""
-    return tuple(column for column in COLUMNS[tab] if column not in HIDDEN)
+    return tuple(column for column in OF_TABS[tab] if not COLUMNS[column].hidden)
 
 
 @dataclass(frozen=True)
@@ -86,8 +116,8 @@ class TableLayout:
 
 def parse_layout(sort: Sequence[str], visible: Sequence[str], pinned: Sequence[str], where: str) -> TableLayout:
     """The layout in a URL; unknown columns and invalid filters are ignored."""
-    sorts = [entry for entry in sort if entry.partition(":")[0] in HEADS and entry.partition(":")[2] in ORDERS]
-    columns = [tuple(name for name in dict.fromkeys(names) if name in HEADS) for names in (visible, pinned)]
+    sorts = [entry for entry in sort if entry.partition(":")[0] in COLUMNS and entry.partition(":")[2] in ORDERS]
+    columns = [tuple(name for name in dict.fromkeys(names) if name in COLUMNS) for names in (visible, pinned)]
     try:
         model = json.loads(where) if where else None
     except (ValueError, RecursionError):
@@ -99,13 +129,15 @@ def parse_layout(sort: Sequence[str], visible: Sequence[str], pinned: Sequence[s
 
 def sort_of(state: Any) -> tuple[str, ...]:
     """The sort order in the grid's ``columnState``, as `TableLayout.sort`."""
-    sorted_by = [c for c in state or () if isinstance(c, dict) and c.get("sort") in ORDERS and c.get("colId") in HEADS]
+    sorted_by = [
+        c for c in state or () if isinstance(c, dict) and c.get("sort") in ORDERS and c.get("colId") in COLUMNS
+    ]
     return tuple(f"{c['colId']}:{c['sort']}" for c in sorted(sorted_by, key=lambda c: c.get("sortIndex") or 0))
 
 
 def selected_columns(value: Any, default: Sequence[str]) -> tuple[str, ...]:
     """The columns selected in a dropdown, empty if they are the default."""
-    selected = tuple(column for column in HEADS if column in (value or ()))
+    selected = tuple(column for column in COLUMNS if column in (value or ()))
     return selected if set(selected) != set(default) else ()
 
 
@@ -113,7 +145,7 @@ def where_of(model: Any) -> str:
     """The grid's ``filterModel`` as JSON, empty without filters; unknown conditions are left out."""
     if not isinstance(model, dict):
         return ""
-    conditions = {column: condition for column in HEADS if (condition := _condition(model.get(column)))}
+    conditions = {column: condition for column in COLUMNS if (condition := _condition(model.get(column)))}
     return json.dumps(conditions, separators=(",", ":"), sort_keys=True) if conditions else ""
 
 

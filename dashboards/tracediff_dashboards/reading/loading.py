@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from multiprocessing.connection import Connection
-from typing import Any
 
 from cachetools import LRUCache
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.child import end_with_parent
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.load_options import LoadOptions
 from tracediff.progress import Progress
-from tracediff_dashboards.answers import IDLE
-from tracediff_dashboards.sets import Sets
+from tracediff_dashboards.reading.sets import Sets
+from tracediff_dashboards.reading.spawned import Report, Spawned
 
 MOST_SETS = 8
 """Maximum number of loaded sets; each takes some MB."""
@@ -28,11 +22,11 @@ MOST_LOADS = 16
 """Maximum number of loads that run or wait, and of failed ones whose errors are kept."""
 AT_ONCE = threading.BoundedSemaphore(2)
 """Limits the loads that run at the same time; each uses all cores."""
-CHECK_SECONDS = 0.5
-"""Interval in seconds at which to check whether the process is alive."""
 CLOSE_SECONDS = 5.0
 """Maximum time in seconds to wait for a load when the dashboard stops."""
 CANCELLED = "reading was cancelled"
+IDLE = "idle"
+"""The table that says what the host does in each idle state, which the overview shows; a snapshot may lack it."""
 
 
 class Load:
@@ -50,7 +44,7 @@ class Load:
         self.error: str | None = None
         self.finished = threading.Event()
         self._cancelled = threading.Event()
-        self._process: Any = None
+        self._process: Spawned | None = None
 
     def read(self, wheres: Sequence[str], options: LoadOptions) -> list[TraceSet]:
         """Load the sets at the paths ``wheres``; returns when they are loaded.
@@ -58,84 +52,35 @@ class Load:
         Raises:
             TracediffError: a file cannot be read, or the load was cancelled.
         """
+        sets = " and ".join(self.names)
         with AT_ONCE:
-            context = multiprocessing.get_context("spawn")  # a fork would copy locks held by other threads
-            receiver, sender = context.Pipe(duplex=False)
-            self._process = context.Process(target=_read, args=(sender, list(wheres), options))
-            if not self._cancelled.is_set():
-                self._process.start()
+            self._process = Spawned(_read, list(wheres), options)
             if self._cancelled.is_set():
-                self.cancel()
-            sender.close()
+                self._process.stop()
             try:
-                return self._received(receiver)
-            finally:
-                receiver.close()
-                self._end()
-
-    def _received(self, receiver: Connection) -> list[TraceSet]:
-        while True:
-            try:
-                while not receiver.poll(
-                    CHECK_SECONDS
-                ):  # the pipe stays open after the process exits, because its children have it open
-                    if self._process.pid is None or (not self._process.is_alive() and not receiver.poll()):
-                        raise EOFError
-                kind, value = receiver.recv()
-            except (EOFError, OSError):
+                return list(self._process.result(self._take))
+            except EOFError:
                 if self._cancelled.is_set():
-                    raise TracediffError(
-                        " and ".join(self.names), CANCELLED, "select the set again to restart"
-                    ) from None
-                raise TracediffError(
-                    " and ".join(self.names),
-                    "the process that read it exited",
-                    "free some memory or select fewer ranks: it may have run out",
-                ) from None
-            if kind == "progress":
-                self.progress = value
-            elif kind == "error":
-                raise value
-            else:
-                return list(value)
+                    raise TracediffError(sets, CANCELLED, "select the set again to restart") from None
+                remedy = "free some memory or select fewer ranks: it may have run out"
+                raise TracediffError(sets, "the process that read it exited", remedy) from None
+
+    def _take(self, progress: Progress) -> None:
+        self.progress = progress
 
     def cancel(self) -> None:
         """Stop reading."""
         self._cancelled.set()
-        if self._process is not None and self._process.pid is not None:
-            self._kill()
-
-    def _end(self) -> None:
-        """Make sure that the process and its children have exited."""
-        if self._process.pid is not None:
-            self._kill()
-            self._process.join()
-
-    def _kill(self) -> None:
-        """Kill the process and its children; they have nothing to clean up."""
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except (
-            AttributeError,
-            ProcessLookupError,
-            PermissionError,
-        ):  # no process groups on this system, or not yet in its own
-            self._process.kill()
+        if self._process is not None:
+            self._process.stop()
 
 
-def _read(sender: Connection, wheres: list[str], options: LoadOptions) -> None:
-    """Run in the process: send the progress, then the sets or the error."""
-    end_with_parent()
-    if hasattr(os, "setpgid"):
-        os.setpgid(0, 0)  # a group with its children, so that all can be killed at once
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _read(report: Report, wheres: list[str], options: LoadOptions) -> list[TraceSet]:
+    """Run in the process."""
     try:
-        sets = load_sets(wheres, options, progress=lambda progress: sender.send(("progress", progress)))
-        sender.send(("sets", sets))
-    except TracediffError as error:
-        sender.send(("error", error))
+        return load_sets(wheres, options, progress=report)
     except MemoryError:
-        sender.send(("error", TracediffError(wheres[0], "not enough memory to read it", "give fewer files")))
+        raise TracediffError(wheres[0], "not enough memory to read it", "give fewer files") from None
 
 
 class Loader:

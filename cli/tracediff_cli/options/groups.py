@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
-from tracediff.outputs import Output, check_outputs
+from tracediff_cli.options.outputs import Output, check_outputs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -186,6 +188,29 @@ def show_reading(context: click.Context, _option: click.Parameter, is_asked: boo
 def option(*names: str, group: str = OUTPUT, **attributes: Any) -> Callable[[Command], Command]:
     """`click.option` in a group."""
     return click.option(*names, cls=GroupedOption, group=group, **attributes)
+
+
+def document(kind: str, what: str, *, can_print: bool = True) -> Callable[[Command], Command]:
+    """The option ``--KIND FILE`` of a command that writes ``what``; it gets the file as ``KIND_file``."""
+    to_output = " (- is standard output)" if can_print else ""
+    return option(f"--{kind}", f"{kind}_file", type=OutputFile(), metavar="FILE", help=f"Write {what}{to_output}.")
+
+
+def two_sets(command: Command) -> Command:
+    """The arguments CONTROL and TEST; the command gets their paths as ``control`` and ``test``."""
+    test = click.argument("test", metavar="TEST", type=SetInput())(command)
+    return click.argument("control", metavar="CONTROL", type=SetInput())(test)
+
+
+def chart_folder(command: Command) -> Command:
+    """The option ``--charts DIR``; the command gets the folder as ``chart_folder``."""
+    text = "Write each chart as HTML that works offline, and as JSON."
+    return option("--charts", "chart_folder", type=ChartFolder(), metavar="DIR", help=text)(command)
+
+
+def command_line() -> str:
+    """The command as it was called, for pages that name it."""
+    return shlex.join(["tracediff", *sys.argv[1:]])
 
 
 def former(name: str, now: str, **attributes: Any) -> Callable[[Command], Command]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracediff.errors import TracediffError, quoted, whole_number
-from tracediff_cli.option_groups import READING, SETS, Input, Size, Whole, option, show_reading
+from tracediff_cli.options.groups import READING, SETS, Input, Size, Whole, option, show_reading
 from tracediff_cli.progress import reading_progress
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ class LoadArguments:
     captures: tuple[str, ...]
     step_marker: str | None
     families: str | None
-    tables: tuple[str, ...]
     jobs: int | None
     max_memory: int | None
     executor: str | None
     keep_going: bool
+    tables: tuple[str, ...] = ()
 
     def load(self, wheres: Sequence[str]) -> list[TraceSet]:
         """Load the sets at the paths ``wheres``, with progress on a terminal.
@@ -75,31 +75,27 @@ class LoadArguments:
         from tracediff.profile.tables import table_names
 
         table_names(self.tables)  # reject unknown names before reading anything
-        ranks, steps, skips, captures = (
-            self._by_set(name, values, count)
-            for name, values in (
-                ("--rank", self.ranks),
-                ("--step", self.steps),
-                ("--skip-first", self.skips),
-                ("--capture", self.captures),
-            )
+        by_set = zip(
+            self._by_set("--rank", self.ranks, count),
+            self._by_set("--step", self.steps, count),
+            self._by_set("--skip-first", self.skips, count),
+            self._by_set("--capture", self.captures, count),
+            self._labels(count),
+            strict=True,
         )
         sets = tuple(
             SetOptions(
                 label,
-                frozenset(_number("--rank", rank) for rank in set_ranks) or None,
-                _selection(step, skip),
-                tuple(of_set),
+                frozenset(_number("--rank", rank) for rank in ranks) or None,
+                _selection(steps, skips),
+                tuple(captures),
             )
-            for label, set_ranks, step, skip, of_set in zip(
-                self._labels(count), ranks, steps, skips, captures, strict=True
-            )
+            for ranks, steps, skips, captures, label in by_set
         )
-        rules = read_rules(self.families) if self.families is not None else DEFAULT
         return LoadOptions(
             sets,
             self.step_marker,
-            rules,
+            read_rules(self.families) if self.families is not None else DEFAULT,
             self.tables,
             self.jobs,
             keep_going=self.keep_going,
@@ -245,37 +241,9 @@ def load_options(
             help="Leave out files that cannot be read, and count them in the health of the traces.",
         )
         @wraps(command)
-        def with_loading(
-            labels: tuple[str, ...],
-            ranks: tuple[str, ...],
-            steps: tuple[str, ...],
-            skips: tuple[str, ...],
-            captures: tuple[str, ...],
-            step_marker: str | None,
-            families: str | None,
-            jobs: int | None,
-            max_memory: int | None,
-            executor: str | None,
-            keep_going: bool,
-            tables: tuple[str, ...] = (),
-            **others: Any,
-        ) -> Any:
-            loading = LoadArguments(
-                sides,
-                labels,
-                ranks,
-                steps,
-                skips,
-                captures,
-                step_marker,
-                families,
-                tables,
-                jobs,
-                max_memory,
-                executor,
-                keep_going,
-            )
-            return command(loading=loading, **others)
+        def with_loading(**given: Any) -> Any:
+            names = [each.name for each in fields(LoadArguments) if each.name in given]
+            return command(loading=LoadArguments(sides, **{name: given.pop(name) for name in names}), **given)
 
         return with_loading
 
@@ -294,8 +262,8 @@ def _executor(name: str | None) -> Iterator[Any]:
     if name is None:
         yield None
         return
+    from tracediff.process.workers import described, executor_of
     from tracediff.report.escape import log_line
-    from tracediff.workers import described, executor_of
 
     with executor_of(name) as executor:
         click.echo(log_line(f"Reading with {described(executor)}"), err=True)

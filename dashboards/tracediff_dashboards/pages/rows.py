@@ -61,7 +61,7 @@ def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
     return sorted(rows, key=lambda row: -row.cells["delta_us"])
 
 
-def find_row(comparison: Comparison, tab: str, key: str) -> TableRow | None:
+def find_row(comparison: Comparison, tab: str, key: str | None) -> TableRow | None:
     """The row with the key of a URL, None if there is no such row."""
     return next((row for row in table_rows(comparison, tab) if row.key == key), None) if key else None
 
@@ -109,7 +109,7 @@ RowData = Iterator[tuple[tuple[object, ...], Any, dict[str, Any]]]
 
 def _ops(tab: str) -> Callable[[Comparison], RowData]:
     def rows(comparison: Comparison) -> RowData:
-        us, number = comparison.us, comparison.number
+        us = comparison.us
         below = _gpu_below(comparison) if tab == "ops" else {}
         for op in sorted(comparison.ops, key=lambda o: (-abs(o.delta), -(o.control_self + o.test_self), o.raw_name)):
             if _tab(op) == tab:
@@ -117,13 +117,7 @@ def _ops(tab: str) -> Callable[[Comparison], RowData]:
                     "name": op.name,
                     "family": op.family,
                     "category": op.category,
-                    **_numbers(
-                        number(op.control_count),
-                        number(op.test_count),
-                        us(op.control_self),
-                        us(op.test_self),
-                        us(op.delta),
-                    ),
+                    **_numbers(comparison, op, op.control_self, op.test_self),
                     "control_total": us(op.control_total),
                     "test_total": us(op.test_total),
                     "word": "" if op.time_change == "untested" else op.time_change,
@@ -161,26 +155,18 @@ def _gpu_below(comparison: Comparison) -> dict[str, tuple[int, int]]:
 
 def _sums(tab: str) -> Callable[[Comparison], RowData]:
     def rows(comparison: Comparison) -> RowData:
-        us, number = comparison.us, comparison.number
         instances: dict[str, set[str]] = defaultdict(set)
         for group in comparison.work.groups:
             for member in (*group.control, *group.test):
                 instances[SUMS[tab](member)].add(INSTANCES[tab](member))
         for total in summed_by(comparison.work, SUMS[tab]):
-            numbers = _numbers(
-                number(total.control_count),
-                number(total.test_count),
-                us(total.control),
-                us(total.test),
-                us(total.delta),
-            )
+            numbers = _numbers(comparison, total, total.control, total.test)
             yield (tab, total.name), total, {"name": total.name, "instances": len(instances[total.name]), **numbers}
 
     return rows
 
 
 def _groups(comparison: Comparison) -> RowData:
-    us, number = comparison.us, comparison.number
     for change in comparison.work_changes:
         groups = [comparison.work.groups[k] for k in change.groups]
         group = one_group(groups)
@@ -192,13 +178,7 @@ def _groups(comparison: Comparison) -> RowData:
             "phase": group.phase,
             "module": change.module,
             "call": f"{change.operator}{change.shapes}",
-            **_numbers(
-                number(change.control_count),
-                number(change.test_count),
-                us(change.control_ns),
-                us(change.test_ns),
-                us(change.delta),
-            ),
+            **_numbers(comparison, change, change.control_ns, change.test_ns),
         }
         yield _identity(change), group, cells
 
@@ -208,15 +188,14 @@ def _identity(change: WorkChange) -> tuple[object, ...]:
     return change.operator, change.shapes, change.module, change.control_kernels, change.test_kernels
 
 
-def _numbers(
-    control_count: float, test_count: float, control_us: float, test_us: float, delta_us: float
-) -> dict[str, float]:
+def _numbers(comparison: Comparison, item: Op | Sum | WorkChange, control: int, test: int) -> dict[str, float]:
+    """The cells that every row has, of an item with these times."""
     return {
-        "control_count": control_count,
-        "test_count": test_count,
-        "control_us": control_us,
-        "test_us": test_us,
-        "delta_us": delta_us,
+        "control_count": comparison.number(item.control_count),
+        "test_count": comparison.number(item.test_count),
+        "control_us": comparison.us(control),
+        "test_us": comparison.us(test),
+        "delta_us": comparison.us(item.delta),
     }
 
 

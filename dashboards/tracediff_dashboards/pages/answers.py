@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from dash import dcc, html
@@ -12,12 +11,10 @@ from tracediff.diff.table_changes import TableRowDiff
 from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import change, signed_time
 from tracediff.profile.step_states import GPU_STATES, state_label
-from tracediff_dashboards import components
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import table_rows
-
-IDLE = "idle"
-"""The table that says what the host does in each state; a snapshot may lack it."""
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.pages.rows import table_rows
+from tracediff_dashboards.reading.loading import IDLE
+from tracediff_dashboards.reading.page_context import PageContext
 
 
 def answers(context: PageContext) -> Any:
@@ -68,7 +65,7 @@ def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
 
 
 def _link(context: PageContext, tab: str, row: str, children: Any) -> Any:
-    return dcc.Link(children, href=f"/changes{replace(context.view, tab=tab, row=row).query()}")
+    return dcc.Link(children, href=context.address("changes", tab=tab, row=row))
 
 
 def _times(control: float, test: float) -> str:

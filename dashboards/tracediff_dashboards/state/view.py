@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from tracediff.diff.subset import Part
 from tracediff.profile.selection import Selection
-from tracediff_dashboards.columns import TableLayout, parse_layout
-from tracediff_dashboards.flame_view import FlameView, flame_view
+from tracediff_dashboards.state.columns import OF_TABS, TableLayout, parse_layout
+from tracediff_dashboards.state.flame_view import FlameView, flame_view
 
 LONGEST = 8000
 """Maximum length of the query of a URL, in characters."""
-TABS = ("groups", "ops", "kernels", "scopes", "modules", "families")
+TABS = tuple(OF_TABS)
 Window = tuple[int, int]
 LATEST = 1 << 60
 """Upper bound of the time within a step, in ns."""
@@ -21,27 +22,27 @@ LATEST = 1 << 60
 
 @dataclass(frozen=True)
 class Filters:
-    """The filters of a comparison.
+    """The filters of a comparison, under the names that they have in the URL and as controls.
 
     Attributes:
-        device: gpu or cpu, None for both. phases, families, modules: those of the work to show, empty for all.
-        steps: ``A..B``, empty for the default steps. ranks: ranks to use, empty for all; test_ranks: those of the test,
-            empty for the same.
+        device: gpu or cpu, None for both. phase, family, module: those of the work to show, empty for all.
+        steps: ``A..B``, empty for the default steps. rank: the ranks to use, empty for all; test_rank: those of the
+            test, empty for the same.
     """
 
     device: str | None = None
     _: KW_ONLY
-    phases: tuple[str, ...] = ()
-    families: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()
+    phase: tuple[str, ...] = ()
+    family: tuple[str, ...] = ()
+    module: tuple[str, ...] = ()
     steps: str = ""
-    ranks: tuple[int, ...] = ()
-    test_ranks: tuple[int, ...] = ()
+    rank: tuple[int, ...] = ()
+    test_rank: tuple[int, ...] = ()
 
     @property
     def part(self) -> Part:
         """The work that the filters select."""
-        return Part(self.device, frozenset(self.phases), frozenset(self.families), frozenset(self.modules))
+        return Part(self.device, frozenset(self.phase), frozenset(self.family), frozenset(self.module))
 
     @property
     def selection(self) -> Selection | None:
@@ -87,17 +88,10 @@ class View:
 
     def query(self) -> str:
         """The query of the URL, from ``?`` on, without defaults; `view_of` reads it."""
-        filters = self.filters
         fields: dict[str, str | Sequence[object]] = {
             "control": self.control,
             "test": self.test,
-            "device": filters.device or "",
-            "phase": filters.phases,
-            "family": filters.families,
-            "module": filters.modules,
-            "steps": filters.steps,
-            "rank": filters.ranks,
-            "test_rank": filters.test_ranks,
+            **vars(self.filters),
             "forced": "1" if self.forced else "",
             "tab": self.tab if self.tab != TABS[0] else "",
             "row": self.row,
@@ -120,23 +114,11 @@ def view_of(search: str | None) -> View:
         found = parse_qs((search or "")[:LONGEST].removeprefix("?"), max_num_fields=300)
     except ValueError:
         return View()
-    device = _first(found, "device")
-    phases, families, modules = (tuple(dict.fromkeys(found.get(key, ()))) for key in ("phase", "family", "module"))
-    steps = _first(found, "steps").strip()
-    filters = Filters(
-        device if device in ("gpu", "cpu") else None,
-        phases=phases,
-        families=families,
-        modules=modules,
-        steps=steps,
-        ranks=_ranks(found.get("rank", ())),
-        test_ranks=_ranks(found.get("test_rank", ())),
-    )
     tab = _first(found, "tab")
     return View(
         _first(found, "control"),
         _first(found, "test"),
-        filters,
+        filters_of({**found, "device": _first(found, "device"), "steps": _first(found, "steps")}),
         forced=_first(found, "forced") == "1",
         tab=tab if tab in TABS else TABS[0],
         row=_first(found, "row"),
@@ -150,7 +132,23 @@ def view_of(search: str | None) -> View:
     )
 
 
-def _ranks(texts: Sequence[str]) -> tuple[int, ...]:
+def filters_of(values: Mapping[str, Any]) -> Filters:
+    """The filters with the ``values`` of the URL or of the controls; what is missing or invalid is the default."""
+    phase, family, module = (tuple(dict.fromkeys(values.get(key) or ())) for key in ("phase", "family", "module"))
+    rank, test_rank = (_ranks(values.get(key) or ()) for key in ("rank", "test_rank"))
+    return Filters(
+        device if (device := values.get("device")) in ("gpu", "cpu") else None,
+        phase=phase,
+        family=family,
+        module=module,
+        steps=(values.get("steps") or "").strip(),
+        rank=rank,
+        test_rank=test_rank,
+    )
+
+
+def _ranks(values: Iterable[str | int]) -> tuple[int, ...]:
+    texts = map(str, values)
     return tuple(sorted({int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 10}))
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import multiprocessing
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
 from tracediff.aggregate.representative_step import TypicalStep
-from tracediff.child import end_with_parent
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.report.to_perfetto import to_perfetto
+from tracediff_dashboards.reading.spawned import Report, Spawned
 
 FASTEST = 1
 """Level of gzip."""
@@ -29,13 +26,13 @@ def merged_step(whole: Comparison, steps: Sequence[TypicalStep | None]) -> bytes
     """
     control, test = (replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True))
     shown = replace(whole, control=control, test=test)
-    spawned = multiprocessing.get_context("spawn")  # a fork would copy locks held by other threads
-    with _one_at_a_time, ProcessPoolExecutor(1, spawned, initializer=end_with_parent) as process:
+    with _one_at_a_time:
         try:
-            return process.submit(_written, shown).result()
-        except BrokenProcessPool:
+            found: bytes = Spawned(_written, shown).result()
+        except EOFError:
             raise TracediffError("merged step", "the process that wrote it exited", "free some memory") from None
+    return found
 
 
-def _written(comparison: Comparison) -> bytes:
+def _written(_report: Report, comparison: Comparison) -> bytes:
     return gzip.compress(to_perfetto(comparison).text.encode(), FASTEST, mtime=0)

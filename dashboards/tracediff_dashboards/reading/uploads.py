@@ -12,7 +12,7 @@ from typing import IO
 from tracediff.aggregate.snapshot_file import SUFFIX
 from tracediff.errors import TracediffError
 from tracediff.ingest.readers import trace_suffixes
-from tracediff.temporary import make_temporary_folder
+from tracediff.process.temporary import make_temporary_folder
 
 MOST_BYTES = 64 << 20
 """Maximum size of a file in bytes."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import mmap
-import multiprocessing
 import pickle
 import shutil
 import threading
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
-from tracediff.child import end_with_parent
 from tracediff.engine import WORTH_A_PROCESS, read_context
 from tracediff.errors import TracediffError
 from tracediff.ingest.source import TraceFile, stored_sizes
+from tracediff.process.temporary import make_temporary_folder
 from tracediff.profile.context import Context
 from tracediff.profile.kernels.families import Families
-from tracediff.temporary import make_temporary_folder
+from tracediff_dashboards.reading.spawned import Report, Spawned
 
 ALIGNED = 64
 """Alignment of the arrays in a file, in bytes."""
@@ -29,7 +26,7 @@ class Events:
     """Reads the events of traces; the mapped files are in a private folder while they are read."""
 
     def __init__(self) -> None:
-        self._processes: set[Any] = set()
+        self._processes: set[Spawned] = set()
         self._folders: set[str] = set()
         self._lock = threading.Lock()
         self._turn = threading.BoundedSemaphore(AT_ONCE)
@@ -55,37 +52,24 @@ class Events:
                 self._folders.discard(folder)
 
     def _read(self, arrays: Path, file: TraceFile, step_marker: str | None, families: Families) -> Context:
-        context = multiprocessing.get_context("spawn")  # a fork would copy locks held by other threads
-        receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(
-            target=_write_events, args=(sender, str(arrays), file, step_marker, families), daemon=True
-        )
-        process.start()
+        process = Spawned(_write_events, str(arrays), file, step_marker, families)
         self._processes.add(process)
-        sender.close()
         try:
-            found: Any = receiver.recv()
-        except (EOFError, OSError):
-            raise TracediffError(
-                str(file),
-                "the process that read its events exited",
-                "free some memory, or use shorter traces: it may have run out",
-            ) from None
+            rest, places = process.result()
+        except EOFError:
+            remedy = "free some memory, or use shorter traces: it may have run out"
+            raise TracediffError(str(file), "the process that read its events exited", remedy) from None
         finally:
-            receiver.close()
-            process.join()
             self._processes.discard(process)
-        if isinstance(found, Exception):
-            raise found
         try:
-            return _mapped(arrays, *found)
+            return _mapped(arrays, rest, places)
         except OSError as error:
             raise _no_space(file, error) from None
 
     def close(self) -> None:
         """Stop the reading processes and remove their files."""
         for process in list(self._processes):
-            process.kill()
+            process.stop()
         for folder in list(self._folders):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -99,10 +83,9 @@ def _no_space(file: TraceFile, error: BaseException) -> TracediffError:
 
 
 def _write_events(
-    sender: Connection, arrays: str, file: TraceFile, step_marker: str | None, families: Families
-) -> None:
-    """Run in the process: write the arrays to a file; send the pickled rest and the position of each array."""
-    end_with_parent()
+    _report: Report, arrays: str, file: TraceFile, step_marker: str | None, families: Families
+) -> tuple[bytes, list[tuple[int, int]]]:
+    """Run in the process: write the arrays to a file; returns the pickled rest and the position of each array."""
     try:
         buffers: list[pickle.PickleBuffer] = []
         rest = pickle.dumps(read_context(file, step_marker, families), protocol=5, buffer_callback=buffers.append)
@@ -113,11 +96,9 @@ def _write_events(
                 places.append((out.tell(), buffer.raw().nbytes))
                 out.write(buffer.raw())
             out.write(bytes(ALIGNED))  # an empty file cannot be mapped
-        sender.send((rest, places))
-    except TracediffError as error:
-        sender.send(error)
+        return rest, places
     except (MemoryError, OSError) as error:
-        sender.send(_no_space(file, error))
+        raise _no_space(file, error) from None
 
 
 def _mapped(arrays: Path, rest: bytes, places: list[tuple[int, int]]) -> Context:

@@ -17,8 +17,9 @@ from tracediff.diff.subset import only
 from tracediff.diff.verdict import Judging
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.discover import labels_for
-from tracediff_dashboards.filters import View
-from tracediff_dashboards.loading import Load, Loader
+from tracediff_dashboards.reading.loading import Load, Loader
+from tracediff_dashboards.reading.page_context import PageContext
+from tracediff_dashboards.state.view import View
 
 MOST_PAIRS, MOST_PARTS = 8, 24
 """Maximum numbers of cached comparisons: without and with filters."""
@@ -67,19 +68,31 @@ class Comparisons:
         found = self.whole(view)
         return found if isinstance(found, Load) else self._part(view, found[0])
 
+    def context(self, view: View, theme: str | None) -> PageContext | None:
+        """What a page shows for a view; None while its sets are being read, or if none are chosen.
+
+        Raises:
+            TracediffError: as for `whole`.
+        """
+        found = self.whole(view) if view.control and view.test else None
+        if found is None or isinstance(found, Load):
+            return None
+        known = theme if theme in ("light", "dark") else "light"  # the browser may send anything
+        return PageContext(self._part(view, found[0]), *found, view, known)
+
     @cachedmethod(
         attrgetter("_whole"), key=lambda _self, view, _pair: _pair_key(view), condition=attrgetter("_condition")
     )
     def _compared(self, view: View, pair: tuple[TraceSet, TraceSet]) -> tuple[Comparison, tuple[TraceSet, TraceSet]]:
         sets, filters = _with_distinct_labels(pair, (view.control, view.test)), view.filters
-        if filters.steps or filters.ranks or filters.test_ranks:
-            ranks = filters.ranks, filters.test_ranks or filters.ranks
+        if filters.steps or filters.rank or filters.test_rank:
+            ranks = filters.rank, filters.test_rank or filters.rank
             control, test = (
                 narrowed(traces, filters.selection or traces.selection, frozenset(of) or None)
                 for traces, of in zip(sets, ranks, strict=True)
             )
             sets = control, test
-        if filters.test_ranks:
+        if filters.test_rank:
             control, test = (replace(traces, label=f"{traces.label} rank {ranges(traces.ranks)}") for traces in sets)
             sets = control, test
         return compare_sets(*sets, view.forced or self.force, self.judging), sets
@@ -100,7 +113,7 @@ def _with_distinct_labels(pair: tuple[TraceSet, TraceSet], names: Sequence[str])
 
 
 def _pair_key(view: View) -> Hashable:
-    return view.control, view.test, view.filters.steps, view.filters.ranks, view.filters.test_ranks, view.forced
+    return view.control, view.test, view.filters.steps, view.filters.rank, view.filters.test_rank, view.forced
 
 
 def _part_key(view: View) -> Hashable:

@@ -93,7 +93,7 @@ VALUES: dict[str, Any] = {
     "poll.n_intervals": Clicks,
     **dict.fromkeys(("rank.value", "test-rank.value"), list[int] | None),
     "spans-of.data": Text,
-    "window.data": list[int] | None,
+    "window.data": tuple[int, int] | None,
     "shown.data": list[str | int | None] | None,
     "grid.selectedRows": list[Row] | Rows | None,
     "grid.columnState": list[Column] | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from dash import dcc, html
@@ -21,11 +20,11 @@ from tracediff.formatting import change, count, counts, plural, signed_time, tim
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
-from tracediff_dashboards import components
-from tracediff_dashboards.flame_view import LONGEST, FlameView
-from tracediff_dashboards.page_context import PageContext
-from tracediff_dashboards.rows import SUMS, TableRow
-from tracediff_dashboards.step_inspector import StepInspector
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.pages.rows import SUMS, TableRow
+from tracediff_dashboards.reading.page_context import PageContext
+from tracediff_dashboards.reading.step_inspector import StepInspector
+from tracediff_dashboards.state.flame_view import LONGEST, FlameView
 
 MOST_GROUPS = 6
 MOST_MEMBERS = 12
@@ -58,17 +57,19 @@ def spans(context: PageContext, row: TableRow, inspector: StepInspector) -> list
     Raises:
         TracediffError: the events can no longer be read.
     """
-    whole, item, at = context.whole, row.item, (context.view.at_control, context.view.at_test)
-    sides = list(zip(context.sets, at, (whole.control.typical, whole.test.typical), strict=True))
+    item, sides = row.item, context.shown_steps
     if isinstance(item, Op):
         name = item.category, table_name(item.raw_name)
         shown = [inspector.spans_named(*side, *name) for side in sides]
     else:
         keys = [{piece.work.key for piece in items} for items in _items(context, item)]
-        shown = [inspector.spans(*side, work, tree) for side, work, tree in zip(sides, keys, whole.trees, strict=True)]
+        shown = [
+            inspector.spans(*side, work, tree)
+            for side, work, tree in zip(sides, keys, context.whole.trees, strict=True)
+        ]
     if shown == [None, None]:
         return [html.P("A snapshot has no events: compare the traces to see them here.", className="missing")]
-    link = dcc.Link("Both steps with all their events", href=f"/timeline{context.view.query()}")
+    link = dcc.Link("Both steps with all their events", href=context.address("timeline"))
     return [components.figure(name_spans((shown[0], shown[1]), theme=context.theme), "spans"), html.P(link)]
 
 
@@ -134,8 +135,8 @@ def _in_flame_graph(context: PageContext, op: Op) -> list[Any]:
     """A link to the flame graph that searches for ``op``, if it is part of the call tree."""
     if op.category not in MATCHED:
         return []
-    view = replace(context.view, flame=FlameView(find=op.name[:LONGEST]))
-    return [html.P(dcc.Link("Show in the flame graph", href=f"/flame{view.query()}"))]
+    address = context.address("flame", flame=FlameView(find=op.name[:LONGEST]))
+    return [html.P(dcc.Link("Show in the flame graph", href=address))]
 
 
 def _belongs_to(member: Member, op: Op) -> bool:
@@ -188,12 +189,8 @@ def _call_sites(call_sites: Sequence[Place], context: PageContext) -> list[Any]:
                 times,
             ]
         )
-    more = (
-        [html.P(f"and {len(call_sites) - MOST_CALL_SITES:,} more call sites", className="facts")]
-        if len(call_sites) > MOST_CALL_SITES
-        else []
-    )
-    return [head, components.table(["call stack and shapes", "count", "time"], rows, kind="sums narrow"), *more]
+    table = components.table(["call stack and shapes", "count", "time"], rows, kind="sums narrow")
+    return [head, table, *_more(call_sites, MOST_CALL_SITES, "more call sites")]
 
 
 def _sum(context: PageContext, total: Sum) -> list[Any]:
@@ -236,12 +233,12 @@ def _first_groups(context: PageContext, groups: Sequence[Group]) -> list[Any]:
         html.Details([html.Summary(_title(context, g)), *_group(context, g)], open=k == 0)
         for k, g in enumerate(groups[:MOST_GROUPS])
     ]
-    more = (
-        [html.P(f"and {len(groups) - MOST_GROUPS:,} more groups with smaller changes", className="facts")]
-        if len(groups) > MOST_GROUPS
-        else []
-    )
-    return [*group_details, *more]
+    return [*group_details, *_more(groups, MOST_GROUPS, "more groups with smaller changes")]
+
+
+def _more(found: Sequence[object], most: int, what: str) -> list[Any]:
+    """How many are not shown; nothing if all are."""
+    return [html.P(f"and {len(found) - most:,} {what}", className="facts")] if len(found) > most else []
 
 
 def _title(context: PageContext, group: Group) -> list[Any]:

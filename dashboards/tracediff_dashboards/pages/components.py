@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tracediff.diff.comparison import Comparison
     from tracediff.present.sections import Row
-    from tracediff_dashboards.page_context import PageContext
+    from tracediff_dashboards.reading.page_context import PageContext
 
 LONGEST = 600
 """Maximum length of a name in characters."""
@@ -81,26 +81,15 @@ def figure(drawn: go.Figure, key: str, config: dcc.Graph.Config | None = None) -
 
 def memory_of_other_step(context: PageContext) -> list[Any]:
     """A sentence that the step shown is not one of the selected steps: memory is kept for one step per file."""
-    sides = [
-        (which, side)
-        for which, side in (("control", context.whole.control), ("test", context.whole.test))
-        if side.typical and not side.whole_file
-    ]
     others = [
-        f"step {s.typical.timeline.step} of {which}"
-        for which, s in sides
-        if s.typical and s.typical.timeline.step not in s.steps_used
+        f"step {typical.timeline.step} of {which}"
+        for which, side in (("control", context.whole.control), ("test", context.whole.test))
+        if (typical := side.typical) and not side.whole_file and typical.timeline.step not in side.steps_used
     ]
-    return (
-        [
-            html.P(
-                f"The chart shows {' and '.join(others)}, not a selected step: memory is kept for one step per file.",
-                className="facts",
-            )
-        ]
-        if others
-        else []
-    )
+    if not others:
+        return []
+    sentence = f"The chart shows {' and '.join(others)}, not a selected step: memory is kept for one step per file."
+    return [html.P(sentence, className="facts")]
 
 
 def missing_events(context: PageContext) -> list[Any]:
@@ -125,11 +114,8 @@ def alert(sentence: str, *more: Any) -> Any:
 def items(lines: Sequence[str]) -> Any:
     """A list of plain texts, at most MOST_ITEMS."""
     entries = [html.Li(printable(line)) for line in lines[:MOST_ITEMS]]
-    entries += (
-        [html.Li(f"and {len(lines) - MOST_ITEMS:,} more: `tracediff compare --json` writes all of them")]
-        if len(lines) > MOST_ITEMS
-        else []
-    )
+    if len(lines) > MOST_ITEMS:
+        entries.append(html.Li(f"and {len(lines) - MOST_ITEMS:,} more: `tracediff compare --json` writes all of them"))
     return html.Ul(entries)
 
 

@@ -1,0 +1,1 @@
+"""What several commands share: options and their types, a project's settings, checks of outputs."""
