@@ -4,12 +4,17 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 from click.testing import CliRunner
 from history_repository import MACHINE, RepositoryOfModels, write_set
 from interrupts import heed_interrupts, wait_until
 from tracediff_cli.group import cli
+
+from tracediff.git import Repository
+from tracediff.history.bisect import Bisection, Site
+from tracediff.history.evidence import BAD, GOOD, Decision
 
 FAST, SLOW = (100, 0), (190, 0)
 """Commits: the gemm's time in µs, and the number of added operators."""
@@ -136,6 +141,25 @@ def test_a_commit_between_good_and_bad_is_inconclusive(plant):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("first_bad", range(1, 40))
+@pytest.mark.parametrize(("suspects", "most"), [((), 6), ((17,), 8), ((17, 30), 10), ((17, 2, 30, 5), 10)])
+def test_suspects_are_tried_first_and_mislead_nothing(monkeypatch, tmp_path, first_bad, suspects, most):
+    commits = [f"{k:040x}" for k in range(40)]
+    monkeypatch.setattr(Bisection, "_site", lambda _, commit: nullcontext(Site(commit, tmp_path)))
+    bisection = Bisection(Repository(tmp_path), None, None, lambda _: None)
+    tried = []
+
+    def decide(site):
+        tried.append(commits.index(site.commit))
+        return Decision(BAD if tried[-1] >= first_bad else GOOD, "")
+
+    low, high, reason = bisection._search(commits, suspects, decide)
+    assert (low, high, reason) == (first_bad - 1, first_bad, "")
+    assert len(tried) <= most
+    if first_bad in suspects[:1]:
+        assert tried == [first_bad - 1, first_bad]
+
+
 def test_commits_that_cannot_be_recorded_are_skipped(plant):
     models = plant(FAST, FAST, (-1, 0), (-1, 0), SLOW, SLOW)
     result = bisect(models)

@@ -35,9 +35,12 @@ from tracediff.history.recording import OUT, CommitRecorder, NotRecordedError
 from tracediff.history.series import Point, Series
 from tracediff.history.worktree import remove_left_worktrees, worktree
 from tracediff.process.temporary import temporary_folder
+from tracediff.source.commits import with_changed_code
 
 SHORT = 9
 """Characters of a hash in a line."""
+MOST_SUSPECTS = 2
+"""Suspects that are tried before halving, which then takes so many more probes than needed at most, twice."""
 OnLine = Callable[[str], None]
 
 
@@ -149,17 +152,37 @@ class Bisection:
             self.on_line(f"{commits[0][:SHORT]} (good) to {commits[-1][:SHORT]} (bad): {start.sentence}: {decide}")
             if reason := _no_difference(start):
                 return Bisected(tuple(commits[1:]), reason)
-            low, high, reason = self._search(commits, lambda site: self._decide(site, (first, last), ends, start))
+            suspects = self._suspects(commits, start)
+            low, high, reason = self._search(
+                commits, suspects, lambda site: self._decide(site, (first, last), ends, start)
+            )
         if reason or len(commits[low + 1 : high]):
             return Bisected(tuple(commits[low + 1 : high + 1]), reason)
         return self._confirmed(commits[low], commits[high], start, len(commits) == 2)
 
-    def _search(self, commits: Sequence[str], decide: Callable[[Site], Decision]) -> tuple[int, int, str]:
-        """(the last good one of ``commits``, the first bad one as far as decided, why the search stopped early)."""
+    def _suspects(self, commits: Sequence[str], start: Difference) -> list[int]:
+        """Positions of the commits that changed what the work that changed runs for, the likeliest first."""
+        try:
+            found = with_changed_code(start.comparison, self.repository.folder, (commits[0], commits[-1])).changed_code
+        except TracediffError:  # without unidiff, or of a diff that is too large
+            return []
+        places = [place for place in found.touching if place.commit] if found else []
+        for place in places[:MOST_SUSPECTS]:
+            self.on_line(f"{place.commit} is tried early: it changed {place.name} in {place.file}")
+        return [k for place in places for k, commit in enumerate(commits) if commit.startswith(place.commit)]
+
+    def _search(
+        self, commits: Sequence[str], suspects: Sequence[int], decide: Callable[[Site], Decision]
+    ) -> tuple[int, int, str]:
+        """(the last good one of ``commits``, the first bad one as far as decided, why the search stopped early); a
+        suspect is tried after the commit before it.
+        """
+        first = [k for suspect in suspects[:MOST_SUSPECTS] for k in (suspect - 1, suspect)]
         low, high, skipped = 0, len(commits) - 1, set[int]()
         subjects = self.repository.subjects(commits)
         while untested := [k for k in range(low + 1, high) if k not in skipped]:
-            k = min(untested, key=lambda k: abs(2 * k - low - high))
+            halving = min(untested, key=lambda k: abs(2 * k - low - high))
+            k = next((k for k in first if k in untested), halving)
             try:
                 with self._site(commits[k]) as site:
                     decision = decide(site)

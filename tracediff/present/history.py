@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import change_text
 from tracediff.errors import printable
 from tracediff.explain.explanation import Cause
@@ -21,6 +22,7 @@ from tracediff.formatting import (
 from tracediff.git import HASH
 from tracediff.history.explain import Explanation
 from tracediff.history.series import Point, Series
+from tracediff.present.changed_code import changed_code_sentence
 from tracediff.present.explanation_lines import because
 from tracediff.present.plain_table import Table
 
@@ -38,14 +40,16 @@ class ChangeText:
 
     Attributes:
         title: how much, and where. significance: how sure that is. commits: which it may have come with.
-        cause: the line that explains most of it; empty without one. operators: which work changed.
-        cautions: what else differs between the sides.
+        cause: the line that explains most of it; empty without one.
+        code: the changed lines that the changed work runs for; empty where none is known.
+        operators: which work changed. cautions: what else differs between the sides.
     """
 
     title: str
     significance: str
     commits: str
     cause: str
+    code: str
     operators: tuple[str, ...]
     cautions: str
 
@@ -146,6 +150,7 @@ def _change_text(series: Series, explained: Explanation) -> ChangeText:
         f"{runs[0]} runs before, {runs[1]} after",
         commits=_commits(explained),
         cause=cause_text(explained.cause) if explained.cause else "",
+        code=_code(explained.comparison),
         operators=tuple(
             f"{signed_time(explained.comparison.us(row.delta))}  {row.name or row.family}"
             for row in explained.operators
@@ -157,6 +162,12 @@ def _change_text(series: Series, explained: Explanation) -> ChangeText:
             )
         ),
     )
+
+
+def _code(comparison: Comparison) -> str:
+    """The changed lines, unless no work has a known line, as most recordings have none."""
+    found = comparison.changed_code
+    return changed_code_sentence(comparison) if found and not found.note and found.unplaced < 1 else ""
 
 
 def cause_text(cause: Cause) -> str:

@@ -25,7 +25,7 @@ def to_markdown(
 
 def _change(text: ChangeText) -> list[str]:
     lines = [f"**{escaped(text.title)}** ({escaped(text.significance)})", "", f"- commits: {escaped(text.commits)}"]
-    lines += [f"- {escaped(text.cause)}"] if text.cause else []
+    lines += [f"- {escaped(line)}" for line in (text.cause, text.code) if line]
     lines += [f"- {escaped(operator)}" for operator in text.operators]
     lines += [f"- compare with caution: {escaped(text.cautions)}"] if text.cautions else []
     return [*lines, ""]

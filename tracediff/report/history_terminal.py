@@ -61,7 +61,7 @@ def _change(text: ChangeText) -> list[RenderableType]:
         Padding(Text(printable(text.significance), style="dim"), (0, 2)),
         Padding(Text(printable(f"commits: {text.commits}")), (0, 2)),
     ]
-    lines += [Padding(Text(printable(text.cause)), (0, 2))] if text.cause else []
+    lines += [Padding(Text(printable(line)), (0, 2)) for line in (text.cause, text.code) if line]
     lines += [Padding(Text(printable(operator), style="dim"), (0, 4)) for operator in text.operators]
     if text.cautions:
         lines.append(Padding(Text(printable(f"compare with caution: {text.cautions}"), style="dim"), (0, 2)))
