@@ -14,6 +14,7 @@ import click
 from tracediff_cli.options.groups import GroupedCommand, Input, command_line, document, option, two_sets
 from tracediff_cli.options.judging import judging_options
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
+from tracediff_cli.options.source import Source, source_options
 
 if TYPE_CHECKING:
     from tracediff.diff.gate.config import Settings
@@ -72,6 +73,7 @@ def _config_here() -> str | None:
     sides=SIDES, table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).'
 )
 @judging_options
+@source_options
 @document("json", "the check as JSON")
 @document("markdown", "the check as Markdown for a pull-request comment")
 @document("html", "the comparison as one HTML report that works offline")
@@ -83,6 +85,7 @@ def check(
     loading: LoadArguments,
     judging: Judging,
     force: bool,
+    code: Source,
     max_regression: str | None,
     min_delta: str | None,
     limits: tuple[str, ...],
@@ -119,7 +122,7 @@ def check(
 
     settings = _settings(config, max_regression, min_delta, limits, allow)
     before, after = loading.load([control, test])
-    gate = judge(compare_sets(before, after, force, judging), settings, date.today())
+    gate = judge(code.explain(compare_sets(before, after, force, judging)), settings, date.today())
 
     from tracediff.write import write_text
 

@@ -21,6 +21,7 @@ from tracediff_cli.options.groups import (
 )
 from tracediff_cli.options.judging import judging_options
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
+from tracediff_cli.options.source import Source, source_options
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -59,13 +60,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
 @judging_options
-@option(
-    "--source",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Say which changed lines, between both sides' commits in this repository, the changed work runs for.",
-)
-@option("--commits", nargs=2, metavar="BEFORE AFTER", help="With --source: the commits [default: those recorded].")
+@source_options
 @former("--explain", "tracediff explain CONTROL TEST NAME")
 @former("--where", "tracediff explain CONTROL TEST NAME --events")
 @option("--top", type=Whole(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total].")
@@ -97,8 +92,7 @@ def compare(
     loading: LoadArguments,
     judging: Judging,
     force: bool,
-    source: Path | None,
-    commits: tuple[str, str] | None,
+    code: Source,
     top: int | None,
     sort: str,
     by: str | None,
@@ -130,8 +124,6 @@ def compare(
     """
     if by != "module" and (depth is not None or instances):
         raise click.UsageError("--depth and --instances need --by module")
-    if commits and not source:
-        raise click.UsageError("--commits needs --source DIR, the repository")
     if image_format and markdown_file in (None, "-"):
         raise click.UsageError("--images needs --markdown FILE: the images are written next to that file")
     if image_format:
@@ -141,11 +133,7 @@ def compare(
     from tracediff.explain.compare import compare_sets
 
     before, after = loading.load([control, test])
-    comparison = compare_sets(before, after, force, judging)
-    if source:
-        from tracediff.source.commits import with_changed_code
-
-        comparison = with_changed_code(comparison, source, commits)
+    comparison = code.explain(compare_sets(before, after, force, judging))
     if json_file:
         from tracediff.report.to_json import to_json
         from tracediff.write import write_text

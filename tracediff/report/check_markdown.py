@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tracediff.diff.gate.judge import PASS, Gate, Judged
 from tracediff.formatting import counts, time_unit
 from tracediff.present import sections
+from tracediff.present.answer import answer_of
 from tracediff.present.check import (
     bound,
     change,
@@ -33,11 +34,13 @@ RIGHT = "--:"
 def to_markdown(gate: Gate) -> str:
     """The result, the table of limits, the limits that did not pass; folded, the step and the largest changes."""
     comparison = gate.comparison
+    answer = answer_of(comparison)
     title = escaped(f"{comparison.control.label} → {comparison.test.label}")
     lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
     lines += [
         escaped(comparison.verdict.reason_of_other_work + headline(comparison)),
         "",
+        *(line for text in (answer.why, answer.code) if text for line in (escaped(text), "")),
         escaped(facts(comparison)),
         "",
         *_limits(gate),
