@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tracediff_cli.options.groups import GroupedCommand, Input, command_line, document, option, two_sets
-from tracediff_cli.options.judging import judging_options
-from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
+from tracediff_cli.options.judging import Pair, pair_options
 
 if TYPE_CHECKING:
     from tracediff.diff.gate.config import Settings
-    from tracediff.diff.verdict import Judging
 
 LIMITS = "Limits"
 CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "single-run")
@@ -68,21 +66,14 @@ def _config_here() -> str | None:
     metavar="FILE",
     help="Read limits and waivers from this file [default: tracediff.toml in the current folder, if present].",
 )
-@load_options(
-    sides=SIDES, table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).'
-)
-@judging_options
+@pair_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')
 @document("json", "the check as JSON")
 @document("markdown", "the check as Markdown for a pull-request comment")
 @document("html", "the comparison as one HTML report that works offline")
 @document("junit", "the check as JUnit XML")
 @option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
-    control: str,
-    test: str,
-    loading: LoadArguments,
-    judging: Judging,
-    force: bool,
+    pair: Pair,
     max_regression: str | None,
     min_delta: str | None,
     limits: tuple[str, ...],
@@ -115,11 +106,9 @@ def check(
           --markdown comment.md --junit check.xml --json check.json
     """
     from tracediff.diff.gate.judge import check as judge
-    from tracediff.explain.compare import compare_sets
 
     settings = _settings(config, max_regression, min_delta, limits, allow)
-    before, after = loading.load([control, test])
-    gate = judge(compare_sets(before, after, force, judging), settings, date.today())
+    gate = judge(pair.compared(), settings, date.today())
 
     from tracediff.write import write_text
 

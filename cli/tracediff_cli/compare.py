@@ -19,12 +19,10 @@ from tracediff_cli.options.groups import (
     option,
     two_sets,
 )
-from tracediff_cli.options.judging import judging_options
-from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
+from tracediff_cli.options.judging import Pair, pair_options
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
-    from tracediff.diff.verdict import Judging
 
 VIEWS = ("family", "phase", "module", "op", "kernel", "line", "cause")
 FILES = ("--html", "--json", "--markdown", "--images")
@@ -53,12 +51,10 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     group=INSTEAD,
     help="With --by module: a row for each instance of a module, not Layer[*].",
 )
-@load_options(
-    sides=SIDES,
+@pair_options(
     table_group=INSTEAD,
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
-@judging_options
 @former("--explain", "tracediff explain CONTROL TEST NAME")
 @former("--where", "tracediff explain CONTROL TEST NAME --events")
 @option("--top", type=Whole(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total].")
@@ -85,11 +81,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     help="Write charts next to the --markdown file and link them (needs kaleido).",
 )
 def compare(
-    control: str,
-    test: str,
-    loading: LoadArguments,
-    judging: Judging,
-    force: bool,
+    pair: Pair,
     top: int | None,
     sort: str,
     by: str | None,
@@ -127,10 +119,7 @@ def compare(
         from tracediff.report.charts_files import check_formats
 
         check_formats([image_format])
-    from tracediff.explain.compare import compare_sets
-
-    before, after = loading.load([control, test])
-    comparison = compare_sets(before, after, force, judging)
+    comparison = pair.compared()
     if json_file:
         from tracediff.report.to_json import to_json
         from tracediff.write import write_text
@@ -161,7 +150,7 @@ def compare(
             top=top,
             view=by,
             modules=Modules(depth, instances),
-            tables=bool(loading.tables),
+            tables=bool(pair.loading.tables),
             verbose=verbose,
         )
         show(comparison, screen_console(), screen, shlex.join(["tracediff", *_without_files(sys.argv[1:])]))
