@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from tracediff_cli.options.groups import GroupedCommand, Input, command_line, document, option, two_sets
-from tracediff_cli.options.judging import judging_options
-from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
+from tracediff_cli.options.judging import Pair, pair_options
 from tracediff_cli.options.source import Source, source_options
 
 if TYPE_CHECKING:
     from tracediff.diff.gate.config import Settings
-    from tracediff.diff.verdict import Judging
 
 LIMITS = "Limits"
 CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "single-run")
@@ -69,10 +67,7 @@ def _config_here() -> str | None:
     metavar="FILE",
     help="Read limits and waivers from this file [default: tracediff.toml in the current folder, if present].",
 )
-@load_options(
-    sides=SIDES, table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).'
-)
-@judging_options
+@pair_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')
 @source_options
 @document("json", "the check as JSON")
 @document("markdown", "the check as Markdown for a pull-request comment")
@@ -80,11 +75,7 @@ def _config_here() -> str | None:
 @document("junit", "the check as JUnit XML")
 @option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
-    control: str,
-    test: str,
-    loading: LoadArguments,
-    judging: Judging,
-    force: bool,
+    pair: Pair,
     code: Source,
     max_regression: str | None,
     min_delta: str | None,
@@ -118,11 +109,9 @@ def check(
           --markdown comment.md --junit check.xml --json check.json
     """
     from tracediff.diff.gate.judge import check as judge
-    from tracediff.explain.compare import compare_sets
 
     settings = _settings(config, max_regression, min_delta, limits, allow)
-    before, after = loading.load([control, test])
-    gate = judge(code.explain(compare_sets(before, after, force, judging)), settings, date.today())
+    gate = judge(code.explain(pair.compared()), settings, date.today())
 
     from tracediff.write import write_text
 

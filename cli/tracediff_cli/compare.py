@@ -19,13 +19,11 @@ from tracediff_cli.options.groups import (
     option,
     two_sets,
 )
-from tracediff_cli.options.judging import judging_options
-from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
+from tracediff_cli.options.judging import Pair, pair_options
 from tracediff_cli.options.source import Source, source_options
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
-    from tracediff.diff.verdict import Judging
 
 VIEWS = ("family", "phase", "module", "op", "kernel", "line", "cause")
 FOR_COMPARE = {"--html": 1, "--json": 1, "--markdown": 1, "--images": 1, "--source": 1, "--commits": 2}
@@ -54,12 +52,10 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     group=INSTEAD,
     help="With --by module: a row for each instance of a module, not Layer[*].",
 )
-@load_options(
-    sides=SIDES,
+@pair_options(
     table_group=INSTEAD,
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
-@judging_options
 @source_options
 @former("--explain", "tracediff explain CONTROL TEST NAME")
 @former("--where", "tracediff explain CONTROL TEST NAME --events")
@@ -87,11 +83,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     help="Write charts next to the --markdown file and link them (needs kaleido).",
 )
 def compare(
-    control: str,
-    test: str,
-    loading: LoadArguments,
-    judging: Judging,
-    force: bool,
+    pair: Pair,
     code: Source,
     top: int | None,
     sort: str,
@@ -130,10 +122,7 @@ def compare(
         from tracediff.report.charts_files import check_formats
 
         check_formats([image_format])
-    from tracediff.explain.compare import compare_sets
-
-    before, after = loading.load([control, test])
-    comparison = code.explain(compare_sets(before, after, force, judging))
+    comparison = code.explain(pair.compared())
     if json_file:
         from tracediff.report.to_json import to_json
         from tracediff.write import write_text
@@ -164,7 +153,7 @@ def compare(
             top=top,
             view=by,
             modules=Modules(depth, instances),
-            tables=bool(loading.tables),
+            tables=bool(pair.loading.tables),
             verbose=verbose,
         )
         show(comparison, screen_console(), screen, shlex.join(["tracediff", *_without_files(sys.argv[1:])]))

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from tracediff_cli.options.groups import GroupedCommand, Whole, option, two_sets
-from tracediff_cli.options.judging import judging_options
-from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
-
-if TYPE_CHECKING:
-    from tracediff.diff.verdict import Judging
+from tracediff_cli.options.judging import Pair, pair_options
 
 
 @click.command(cls=GroupedCommand)
@@ -23,17 +17,12 @@ if TYPE_CHECKING:
     help="List the longest events of that name instead, with file, time and stream or thread; nothing is compared.",
 )
 @option("--top", type=Whole(0), default=10, show_default=True, metavar="N", help="Show the N largest.")
-@load_options(sides=SIDES, table_help=None)
-@judging_options
+@pair_options(table_help=None)
 def explain(
-    control: str,
-    test: str,
+    pair: Pair,
     name: str,
     events: bool,
     top: int,
-    loading: LoadArguments,
-    judging: Judging,
-    force: bool,
 ) -> int:
     """Show how and why the work of a kernel or operator was matched, or its events.
 
@@ -47,12 +36,10 @@ def explain(
     if events:
         from tracediff_cli.event_list import list_events
 
-        list_events((control, test), name, top)
+        list_events((pair.control, pair.test), name, top)
         return 0
-    from tracediff.explain.compare import compare_sets
     from tracediff.report.explain import explain as explained
 
-    before, after = loading.load([control, test])
-    comparison = compare_sets(before, after, force, judging)
+    comparison = pair.compared()
     click.echo(explained(comparison, name, top), nl=False)
     return 3 if comparison.was_refused else 0

@@ -17,12 +17,10 @@ from tracediff_cli.options.groups import (
     option,
     two_sets,
 )
-from tracediff_cli.options.judging import judging_options
-from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
+from tracediff_cli.options.judging import Pair, pair_options
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
-    from tracediff.diff.verdict import Judging
 
 
 DARK = "dark"
@@ -31,8 +29,7 @@ DARK = "dark"
 
 @click.command(cls=GroupedCommand)
 @two_sets
-@load_options(sides=SIDES, table_help='Add this table to --csv, such as launches (repeatable; "all" for every table).')
-@judging_options
+@pair_options(table_help='Add this table to --csv, such as launches (repeatable; "all" for every table).')
 @option(
     "--csv",
     "csv_folder",
@@ -59,11 +56,7 @@ DARK = "dark"
 @former("--chart-format", "--images FORMAT")
 @former("--chart-theme", "--images dark")
 def export(
-    control: str,
-    test: str,
-    loading: LoadArguments,
-    judging: Judging,
-    force: bool,
+    pair: Pair,
     csv_folder: str | None,
     folded_file: str | None,
     perfetto_file: str | None,
@@ -81,12 +74,11 @@ def export(
     """
     if csv_folder is folded_file is perfetto_file is chart_folder is None:
         raise click.UsageError("nothing to write: add --csv DIR, --folded FILE, --perfetto FILE or --charts DIR")
-    if loading.tables and csv_folder is None:
+    if pair.loading.tables and csv_folder is None:
         raise click.UsageError("--table needs --csv DIR")
     if images and chart_folder is None:
         raise click.UsageError("--images needs --charts DIR")
     formats, theme = [image for image in images if image != DARK], DARK if DARK in images else "light"
-    from tracediff.explain.compare import compare_sets
     from tracediff.report.to_folded import to_folded
     from tracediff.write import write_text
 
@@ -94,8 +86,7 @@ def export(
         from tracediff.report.charts_files import check_formats
 
         check_formats(formats)
-    before, after = loading.load([control, test])
-    comparison = compare_sets(before, after, force, judging)
+    comparison = pair.compared()
     if folded_file is not None:
         write_text(folded_file, to_folded(comparison))
     if perfetto_file is not None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from tracediff.errors import quoted
-from tracediff_cli.options.groups import JUDGING, option
+from tracediff_cli.options.groups import JUDGING, SETS, option
+from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 from tracediff_cli.options.project_settings import FILE, TABLE
+
+if TYPE_CHECKING:
+    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.verdict import Judging
 
 PERCENT = re.compile(r"(\d{1,6}(?:\.\d{0,15})?|\.\d{1,15})\s*(%?)", re.ASCII)
 
@@ -93,3 +99,44 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(judging=Judging(paired, assume_run_cv, equivalence_band, noise_floor), **others)
 
     return with_judging
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The sets CONTROL and TEST of a command, and how they are read and judged."""
+
+    control: str
+    test: str
+    loading: LoadArguments
+    judging: Judging
+    force: bool
+
+    def compared(self) -> Comparison:
+        """Read and compare them.
+
+        Raises:
+            TracediffError: as for `LoadArguments.load`.
+        """
+        from tracediff.explain.compare import compare_sets
+
+        control, test = self.loading.load([self.control, self.test])
+        return compare_sets(control, test, self.force, self.judging)
+
+
+def pair_options(
+    *, table_help: str | None, table_group: str = SETS
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `load_options` and `judging_options` to a command of `two_sets`, which gets all of them as ``pair``."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @load_options(sides=SIDES, table_help=table_help, table_group=table_group)
+        @judging_options
+        @wraps(command)
+        def with_pair(
+            control: str, test: str, loading: LoadArguments, judging: Judging, force: bool, **others: Any
+        ) -> Any:
+            return command(pair=Pair(control, test, loading, judging, force), **others)
+
+        return with_pair
+
+    return decorate
