@@ -30,7 +30,7 @@ DARK = "dark"
     "csv_folder",
     type=OutputFolder(),
     metavar="DIR",
-    help="Write CSV files: states, groups and their members, call tree, findings, operators, steps, health.",
+    help="Write CSV files: states, groups and their members, call tree, operators, steps, health.",
 )
 @option(
     "--folded",

@@ -80,13 +80,6 @@ COLUMNS = {
         "relative": {JSON},
         "counts_vary": {JSON},
     },
-    "findings": {
-        "code": {JSON, CSV},
-        "title": {JSON, CSV},
-        "detail": {JSON, CSV},
-        "delta_us": {JSON, CSV},
-        "evidence": {JSON},
-    },
     "tree": {  # of which the page has a flame graph
         "parent": {CSV},
         "depth": {CSV},
@@ -155,7 +148,6 @@ def json_rows(document):
         "groups": groups,
         "members": [member for group in groups for member in (*group["control"], *group["test"])],
         "ops": document["ops"],
-        "findings": document["findings"],
     }
 
 

@@ -17,7 +17,6 @@ from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import VIEWS, Modules, Sum, summed, summed_by
 from tracediff.diff.work_changes import WorkChange
-from tracediff.explain.findings import Finding
 from tracediff.present.answer import answer_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report.explain import explain
@@ -214,13 +213,6 @@ class Diff(Charted):
         """
         found = self.comparison.explanation
         return Why(found, self._document["explanation"]) if found is not None else None
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Facts and causes of the explanation as a list: code, title, detail, delta_us (µs per step), evidence. It goes
-        with the next version.
-        """
-        return self.comparison.findings
 
     @property
     def charts(self) -> Charts:

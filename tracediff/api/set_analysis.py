@@ -8,10 +8,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tracediff.analysis.analysis import Analysis
+from tracediff.analysis.finding import Finding
 from tracediff.api.charted import Charted
 from tracediff.api.frames import frame_of, known_view, table_frame, written
 from tracediff.charts.accessor import Charts
-from tracediff.explain.findings import Finding
 from tracediff.formatting import time
 from tracediff.report.analysis.to_json import document as analysis_document
 from tracediff.report.analysis.to_json import to_json as analysis_json
@@ -77,7 +77,7 @@ class SetAnalysis(Charted):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is worth looking at, the most important first: code, title, detail, delta_us (µs per step), evidence."""
+        """What is worth looking at, the most important first: code, title, detail, evidence."""
         return self.analysis.findings
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

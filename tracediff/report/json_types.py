@@ -433,26 +433,6 @@ class Explanation(Struct):
     tree: ExplanationNode
 
 
-class Evidence(Struct):
-    """One item of evidence for a finding; null where it has no count or time."""
-
-    name: str
-    control_count: Annotated[float | None, Meta(description="occurrences per step")]
-    test_count: Annotated[float | None, Meta(description="occurrences per step")]
-    control_us: Annotated[float | None, Meta(description="µs per step")]
-    test_us: Annotated[float | None, Meta(description="µs per step")]
-
-
-class Finding(Struct):
-    """A fact, or a line of the explanation; kept for one version, read explanation instead."""
-
-    code: Annotated[str, Meta(description="of a fact its code, of a line its effect (docs/explanation.md)")]
-    title: Annotated[str, Meta(description="the finding in a line")]
-    detail: Annotated[str, Meta(description="the reasons; may be empty")]
-    delta_us: Annotated[float, Meta(description="what of the step's change it accounts for, µs; 0 of a fact")]
-    evidence: list[Evidence]
-
-
 class HealthNote(Struct):
     """What was dropped, repaired or guessed while the traces were read."""
 
@@ -496,5 +476,4 @@ class DiffDocument(Struct):
         Meta(description="tables that both sets were loaded with (docs/analysis.md), the largest change first"),
     ]
     explanation: Annotated[Explanation | None, Meta(description="why the step changed; null if compare refused")]
-    findings: Annotated[list[Finding], Meta(description="facts and lines of explanation; goes with the next version")]
     health: Health

@@ -67,7 +67,6 @@ TREE_COLUMNS = (
     "delta_us",
 )
 STEP_COLUMNS = ("side", "run", "step", "rank", "period_us")
-FINDING_COLUMNS = ("code", "title", "detail", "delta_us")
 HEALTH_COLUMNS = ("side", "code", "message", "count")
 SIDES = ("control", "test")
 PREFIXES = ("control_", "test_")
@@ -82,7 +81,6 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
         "groups.csv": _csv_text(GROUP_COLUMNS, group_rows(whole)),
         "members.csv": _csv_text(MEMBER_COLUMNS, member_rows(whole)),
         "tree.csv": _csv_text(TREE_COLUMNS, tree_rows(comparison)),
-        "findings.csv": _csv_text(FINDING_COLUMNS, finding_rows(whole)),
         "ops.csv": _csv_text(OP_COLUMNS, whole["ops"]),
         "steps.csv": _csv_text(STEP_COLUMNS, step_rows(comparison)),
         "health.csv": _csv_text(HEALTH_COLUMNS, health_rows(whole)),
@@ -93,21 +91,6 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
             for table_diff in comparison.tables
         },
     }
-
-
-def finding_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:
-    """The findings of the document; with exposure and rest they add up to the step's change."""
-    found = whole["explanation"]
-    if found is None:
-        return []
-    others = {
-        "exposure": ("the same work, now on or off the critical path", found["exposure_us"]),
-        "rest": ("what is in no line", found["rest_us"]),
-    }
-    return [
-        *whole["findings"],
-        *({"code": code, "title": title, "detail": "", "delta_us": us} for code, (title, us) in others.items()),
-    ]
 
 
 def group_rows(whole: dict[str, Any]) -> list[dict[str, Any]]:

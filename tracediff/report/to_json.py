@@ -17,7 +17,6 @@ from tracediff.diff.step_time import State
 from tracediff.diff.table_changes import TableDiff
 from tracediff.diff.unprofiled import Unprofiled
 from tracediff.diff.verdict import Verdict
-from tracediff.explain.findings import Finding
 from tracediff.ingest.health import Note
 from tracediff.present.answer import answer_of
 from tracediff.present.tables import row_object
@@ -48,7 +47,6 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         families=[json_types.FamilyChange(**vars(f)) for f in comparison.families],
         tables=tables_of(comparison),
         explanation=explanation_of(comparison.explanation, (comparison.control, comparison.test)),
-        findings=[_finding(f) for f in comparison.findings],
         health=json_types.Health(notes_of(comparison.control.notes), notes_of(comparison.test.notes)),
     )
 
@@ -222,16 +220,6 @@ def _table(comparison: Comparison, table_diff: TableDiff) -> list[json_types.Row
             line |= row_object(table_diff.schema, row.key, [n / comparison.scale for n in values], side.gpu, prefix)
         out.append(line)
     return out
-
-
-def _finding(finding: Finding) -> json_types.Finding:
-    return json_types.Finding(
-        code=finding.code,
-        title=finding.title,
-        detail=finding.detail,
-        delta_us=finding.delta_us,
-        evidence=[json_types.Evidence(**vars(e)) for e in finding.evidence],
-    )
 
 
 def _op(comparison: Comparison, op: Op) -> json_types.Op:
