@@ -19,15 +19,15 @@ KINDS = {REPLACED: "replaced", SINGLE: "event"}
 Sides = tuple[Side, Side]
 
 
-def explanation_of(found: Explanation | None, sides: Sides) -> json_types.Explanation | None:
+def explanation_of(found: Explanation | None, sides: Sides) -> json_types.DiffExplanation | None:
     """The explanation with a tree that closes at every node; None of a refused comparison."""
     if found is None:
         return None
     root = found.root
     scale = max(abs(root.change), GROSS * sum(abs(child.work) for child in root.children.values()))
     causes = {id(cause.node): cause for cause in found.causes}
-    return json_types.Explanation(
-        facts=[json_types.Fact(f.code, f.text, f.control, f.test) for f in found.facts],
+    return json_types.DiffExplanation(
+        facts=[json_types.FactRow(f.code, f.text, f.control, f.test) for f in found.facts],
         lines=[_line(cause, sides) for cause in found.causes],
         exposure_us=sum(found.exposure_us.values()),
         rest_us=found.rest_us,
@@ -36,8 +36,8 @@ def explanation_of(found: Explanation | None, sides: Sides) -> json_types.Explan
     )
 
 
-def _line(cause: Cause, sides: Sides) -> json_types.ExplanationLine:
-    return json_types.ExplanationLine(
+def _line(cause: Cause, sides: Sides) -> json_types.CauseRow:
+    return json_types.CauseRow(
         label=cause.label,
         trail=list(cause.trail),
         control_us=cause.control_us,
@@ -72,7 +72,9 @@ def _node(node: Node, kind: str, least: float, causes: dict[int, Cause], sides: 
         path_control_us=float(node.path[0]) / 1000,
         path_test_us=float(node.path[1]) / 1000,
         delta_us=node.change / 1000,
-        effects=json_types.Effects(**{name: float(ns) / 1000 for name, ns in zip(EFFECTS, node.effects, strict=True)}),
+        effects=json_types.NodeEffects(
+            **{name: float(ns) / 1000 for name, ns in zip(EFFECTS, node.effects, strict=True)}
+        ),
         amount=_amount(cause) if cause else None,
         reasons=_reasons(cause) if cause else [],
         significance=_significance(cause) if cause else None,

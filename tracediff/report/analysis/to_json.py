@@ -41,9 +41,9 @@ def to_json(analysis: Analysis) -> str:
     return json_text(document(analysis))
 
 
-def _step_time(analysis: Analysis) -> json_types.StepTime:
+def _step_time(analysis: Analysis) -> json_types.SetStepTime:
     us = analysis.us
-    return json_types.StepTime(
+    return json_types.SetStepTime(
         us=us(analysis.period),
         states=[json_types.StateTime(s.name, us(s.ns)) for s in analysis.states],
         foreign_gpu_us=us(analysis.foreign),
@@ -52,9 +52,9 @@ def _step_time(analysis: Analysis) -> json_types.StepTime:
     )
 
 
-def _gpu_time(analysis: Analysis) -> json_types.GpuTime:
+def _gpu_time(analysis: Analysis) -> json_types.SetGpuTime:
     us, has_gpu = analysis.us, analysis.side.has_gpu
-    return json_types.GpuTime(
+    return json_types.SetGpuTime(
         us=us(analysis.work) if has_gpu else 0.0,
         busy_us=us(analysis.busy),
         unattributed_us=us(analysis.unattributed),
@@ -63,12 +63,12 @@ def _gpu_time(analysis: Analysis) -> json_types.GpuTime:
     )
 
 
-def _shares(analysis: Analysis, lines: Iterable[Share]) -> list[json_types.Share]:
-    return [json_types.Share(s.name, analysis.number(s.count), analysis.us(s.ns)) for s in lines]
+def _shares(analysis: Analysis, lines: Iterable[Share]) -> list[json_types.ShareRow]:
+    return [json_types.ShareRow(s.name, analysis.number(s.count), analysis.us(s.ns)) for s in lines]
 
 
-def _operation(analysis: Analysis, operation: Operation) -> json_types.Operation:
-    return json_types.Operation(
+def _operation(analysis: Analysis, operation: Operation) -> json_types.OperationRow:
+    return json_types.OperationRow(
         name=operation.name,
         raw_name=operation.raw_name,
         category=operation.category,
