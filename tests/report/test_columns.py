@@ -163,7 +163,7 @@ def test_json(document):
         assert rows, table
         assert {frozenset(row) for row in rows} == {frozenset(listed(table, JSON))}, table
     published = json.loads((ROOT / "docs/reference/tracediff.diff-1.schema.json").read_text())["$defs"]
-    assert [*published["HealthNote"]["properties"]] == listed("health", JSON)
+    assert [*published["Note"]["properties"]] == listed("health", JSON)
 
 
 def test_further_tables_have_the_published_columns_in_json_and_csv(comparison, document):

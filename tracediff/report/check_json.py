@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
-from tracediff.aggregate.side import Side
 from tracediff.diff.gate.judge import (
     EXIT_CODES,
     INCONCLUSIVE,
@@ -21,7 +20,7 @@ from tracediff.diff.gate.waivers import Waiver
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.present.check import explanation, sentence
 from tracediff.report import json_types
-from tracediff.report.json_text import JsonObject, json_text, one_of
+from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.to_json import reasons_of, tables_of, verdict_of
 
 
@@ -43,16 +42,6 @@ class GateComparability(JsonObject):
     """what differs; empty if nothing does"""
     stopping: list[str]
     """codes of the reasons that stopped the check"""
-
-
-class AppliedWaiver(JsonObject):
-    """The waiver that covers an exceeded limit, even if it has expired."""
-
-    pattern: str
-    """pattern of the subjects that it covers"""
-    reason: str
-    expires: Annotated[str, Meta(extra_json_schema={"format": "date"})]
-    """last day on which it applies"""
 
 
 class LimitResult(JsonObject):
@@ -88,7 +77,8 @@ class LimitResult(JsonObject):
     """what would resolve an inconclusive result"""
     explanation: str
     """the result and its reasons in one sentence"""
-    waiver: AppliedWaiver | None
+    waiver: Waiver | None
+    """the waiver that covers an exceeded limit, even if it has expired"""
 
 
 class CheckDocument(JsonObject):
@@ -119,8 +109,8 @@ def document(gate: Gate) -> CheckDocument:
         result=gate.result,
         exit_code=gate.exit_code,
         sentence=sentence(gate),
-        control=_set(comparison.control),
-        test=_set(comparison.test),
+        control=filled(CheckedSet, comparison.control),
+        test=filled(CheckedSet, comparison.test),
         verdict=verdict_of(comparison.verdict),
         comparability=GateComparability(
             comparison.comparability.level,
@@ -137,13 +127,11 @@ def to_json(gate: Gate) -> str:
     return json_text(document(gate))
 
 
-def _set(side: Side) -> CheckedSet:
-    return CheckedSet(side.label, side.runs)
-
-
 def _limit(judged: Judged) -> LimitResult:
     limit, figure = judged.limit, judged.figure
-    return LimitResult(
+    return filled(
+        LimitResult,
+        judged,
         subject=figure.subject,
         limit=limit.subject,
         unit=limit.unit,
@@ -154,14 +142,7 @@ def _limit(judged: Judged) -> LimitResult:
         interval=figure.interval,
         relative=limit.relative,
         absolute=limit.absolute,
-        bound=judged.bound,
-        result=judged.result,
         why=judged.why or None,
         settle=judged.settle or None,
         explanation=explanation(judged),
-        waiver=_waiver(judged.waiver) if judged.waiver else None,
     )
-
-
-def _waiver(waiver: Waiver) -> AppliedWaiver:
-    return AppliedWaiver(waiver.pattern, waiver.reason, waiver.expires.isoformat())

@@ -11,7 +11,7 @@ from msgspec import Meta
 from tracediff.history.explain import ExplainedSeries, Explanation
 from tracediff.history.series import Point, Series
 from tracediff.present.history import cause_text
-from tracediff.report.json_text import JsonObject, json_text
+from tracediff.report.json_text import JsonObject, filled, json_text
 
 Microseconds = Annotated[float, Meta(description="µs per step")]
 CommitName = Annotated[str, Meta(description="hash or other name of the commit")]
@@ -114,14 +114,11 @@ def _series(one: ExplainedSeries) -> HistorySeries:
 
 
 def _point(series: Series, point: Point) -> HistoryPoint:
-    return HistoryPoint(
-        commit=point.commit,
-        committed=point.committed,
+    return filled(
+        HistoryPoint,
+        point,
         message=point.subject,
-        runs_us=list(point.runs_us),
-        step_us=point.step_us,
         ci95_us=series.interval_us(point),
-        families=point.families,
         memory_bytes=point.memory,
     )
 

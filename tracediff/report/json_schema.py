@@ -15,6 +15,9 @@ from typing import Any
 
 import msgspec
 
+from tracediff.diff.gate.waivers import Waiver
+from tracediff.explain.explanation import Amount
+from tracediff.ingest.health import Note
 from tracediff.present.tables import column_key
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.profile.tables.schema import TableSchema
@@ -47,6 +50,8 @@ SIDES = {
 """Documents that contain tables → the prefixes of their columns."""
 WITHOUT_TABLES = ("CheckDocument", "MatrixComparison")
 """Documents in which the key `tables` is absent where no table was requested."""
+SHARED: tuple[type, ...] = (Amount, Note, Waiver)
+"""Objects of documents that are not made for them."""
 UNITS = {"ns": "µs", "count": "occurrences"}
 
 
@@ -54,10 +59,10 @@ def json_schema(name: str) -> dict[str, Any]:
     """The JSON Schema of the documents whose `schema` is ``name``. Objects are closed and have all their keys, but for
     WITHOUT_TABLES."""
     (top,), components = msgspec.json.schema_components([DOCUMENTS[name]])
-    types = {kind.__name__: kind for kind in objects(JsonObject)}
+    types = {kind.__name__: kind for kind in (*objects(JsonObject), *SHARED)}
     for title, found in components.items():
         found["description"] = " ".join(found["description"].split())
-        for key, text in descriptions(types[title]).items() if title in types else ():
+        for key, text in descriptions(types.get(title, object)).items():
             found["properties"][key] = {"description": text} | found["properties"][key] | {"description": text}
         found["required"] = [key for key in found["properties"] if key != "tables" or title not in WITHOUT_TABLES]
         found["additionalProperties"] = False
@@ -73,11 +78,11 @@ def objects(kind: type[JsonObject]) -> Iterator[type[JsonObject]]:
         yield from objects(extended)
 
 
-def descriptions(kind: type[JsonObject]) -> dict[str, str]:
-    """Key → the text below it."""
+def descriptions(kind: type) -> dict[str, str]:
+    """Field → the text below it."""
     found = {}
     for base in reversed(kind.__mro__):
-        if issubclass(base, JsonObject):
+        if base.__module__.startswith("tracediff."):
             (body,) = ast.parse(getsource(base)).body
             assert isinstance(body, ast.ClassDef)
             for field, below in pairwise(body.body):

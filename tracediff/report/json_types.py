@@ -13,6 +13,8 @@ from msgspec import Meta
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.diff.verdict import RESULTS
+from tracediff.explain.explanation import Amount
+from tracediff.ingest.health import Note
 from tracediff.present.answer import Answer
 from tracediff.report.json_text import JsonObject, one_of
 
@@ -352,17 +354,6 @@ class FactRow(JsonObject):
     """value on the test side; may be empty"""
 
 
-class Amount(JsonObject):
-    """How much more work the test side does."""
-
-    ratio: float
-    """test / control"""
-    unit: str
-    """FLOPs, elements, threads, tiles, bytes, calls or events"""
-    known_part: float
-    """part of the time whose amount is known, 0 to 1"""
-
-
 class CauseReason(JsonObject):
     """What the data of a line says of why it changed."""
 
@@ -477,21 +468,11 @@ class DiffExplanation(JsonObject):
     tree: ExplanationNode
 
 
-class HealthNote(JsonObject):
-    """What was dropped, repaired or guessed while the traces were read."""
-
-    code: str
-    """stable code (docs/health.md)"""
-    message: str
-    count: int
-    """events or files concerned"""
-
-
 class Health(JsonObject):
     """Health notes of both sides."""
 
-    control: list[HealthNote]
-    test: list[HealthNote]
+    control: list[Note]
+    test: list[Note]
 
 
 class DiffDocument(JsonObject):

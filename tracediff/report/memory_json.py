@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from tracediff.memory.account import Account, SnapshotAccount
 from tracediff.memory.difference import (
-    CALL_SITE,
     GONE,
     GREW,
-    MODULE,
     NEW,
     SAME,
     SHRANK,
-    SIZE_CLASS,
+    VIEWS,
     DeviceDifference,
     difference,
     holdings,
 )
 from tracediff.memory.timeline import timeline
-from tracediff.report.json_text import JsonObject, json_text, one_of
+from tracediff.report.json_text import JsonObject, Kind, filled, json_text, one_of
 
 Bytes = Annotated[int, Meta(description="bytes")]
 
@@ -151,9 +149,7 @@ def _device(found: DeviceDifference, *, is_one: bool) -> MemoryDevice:
         found.device,
         _amounts(found.control) if found.control else None,
         _amounts(found.test) if found.test else None,
-        rows(CALL_SITE),
-        rows(MODULE),
-        rows(SIZE_CLASS),
+        *map(rows, VIEWS),
     )
 
 
@@ -163,41 +159,29 @@ def _one(account: Account, view: str) -> list[MemoryHolder]:
 
 def _both(found: DeviceDifference, view: str) -> list[MemoryHolder]:
     return [
-        MemoryHolder(
-            row.name,
-            row.control.size,
-            row.control.blocks,
-            row.test.size,
-            row.test.blocks,
-            row.change,
-            row.status,
-        )
+        MemoryHolder(row.name, *row.control, *row.test, delta_bytes=row.change, status=row.status)
         for row in found.changes(view)
     ]
 
 
 def _amounts(account: Account) -> MemoryAmounts:
-    return MemoryAmounts(
-        start_bytes=account.start,
+    return _in_bytes(
+        MemoryAmounts,
+        account,
         above_start_bytes=account.peak - account.start,
-        peak_bytes=account.peak,
         peak_event=account.peak_level,
         peak_us=account.times[account.peak_level] if account.times else None,
-        reserved_bytes=account.reserved,
-        fragmentation_bytes=account.fragmentation,
-        unknown_bytes=account.unknown,
-        rounding_bytes=account.rounding,
-        allocated_at_dump_bytes=account.allocated_at_dump,
-        reserved_at_dump_bytes=account.reserved_at_dump,
-        actions=account.actions,
-        out_of_memory_bytes=account.out_of_memory,
-        contradictions=account.contradictions,
-        segments=[
-            MemorySegment(s.kind, s.stream, s.pool, s.address, s.reserved, s.allocated, s.blocks)
-            for s in account.segments
-        ],
+        segments=[_in_bytes(MemorySegment, segment, type=segment.kind) for segment in account.segments],
         timeline=_layers(account),
     )
+
+
+def _in_bytes(kind: type[Kind], source: object, **given: Any) -> Kind:
+    """As `filled`; a field NAME_bytes is the attribute NAME."""
+    for name in kind.__struct_fields__:
+        if name.endswith("_bytes") and name not in given:
+            given[name] = getattr(source, name.removesuffix("_bytes"))
+    return filled(kind, source, **given)
 
 
 def _layers(account: Account) -> Layers:

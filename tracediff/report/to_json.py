@@ -15,7 +15,6 @@ from tracediff.diff.ops import Op
 from tracediff.diff.preflight import Reason
 from tracediff.diff.table_changes import TableDiff
 from tracediff.diff.verdict import Verdict
-from tracediff.ingest.health import Note
 from tracediff.present.answer import answer_of
 from tracediff.present.tables import row_object
 from tracediff.profile.kernels.display_names import display_name
@@ -50,7 +49,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         families=[filled(json_types.FamilyChange, f) for f in comparison.families],
         tables=tables_of(comparison),
         explanation=explanation_of(comparison.explanation, (comparison.control, comparison.test)),
-        health=json_types.Health(notes_of(comparison.control.notes), notes_of(comparison.test.notes)),
+        health=json_types.Health(list(comparison.control.notes), list(comparison.test.notes)),
     )
 
 
@@ -78,11 +77,6 @@ def reasons_of(reasons: Iterable[Reason]) -> list[json_types.ReasonRow]:
 def verdict_of(verdict: Verdict) -> json_types.DiffVerdict:
     """How the step time differs."""
     return filled(json_types.DiffVerdict, verdict)
-
-
-def notes_of(notes: Iterable[Note]) -> list[json_types.HealthNote]:
-    """Health notes."""
-    return [filled(json_types.HealthNote, note) for note in notes]
 
 
 def _step_time(comparison: Comparison) -> json_types.DiffStepTime:

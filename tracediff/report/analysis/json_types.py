@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tracediff.ingest.health import Note
 from tracediff.report.json_text import JsonObject
 from tracediff.report.json_types import (
     Category,
     Count,
     DisplayName,
     Family,
-    HealthNote,
     Microseconds,
     RawName,
     Row,
@@ -119,4 +119,4 @@ class ProfileDocument(JsonObject):
     """tables that the set was loaded with (docs/analysis.md): name → rows"""
     findings: list[SetFinding]
     """findings, the largest part of the step first"""
-    health: list[HealthNote]
+    health: list[Note]

@@ -10,9 +10,9 @@ from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.present.tables import row_object
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.analysis import json_types
-from tracediff.report.json_text import json_text
+from tracediff.report.json_text import filled, json_text, per_step
 from tracediff.report.json_types import Row
-from tracediff.report.to_json import notes_of, set_of
+from tracediff.report.to_json import set_of
 
 
 def document(analysis: Analysis) -> json_types.ProfileDocument:
@@ -31,8 +31,8 @@ def document(analysis: Analysis) -> json_types.ProfileDocument:
             for rank, states in analysis.side.rank_states.items()
         ],
         tables={schema.name: _table(analysis, schema, rows) for schema, rows in analysis.tables},
-        findings=[json_types.SetFinding(f.code, f.title, f.detail) for f in analysis.findings],
-        health=notes_of(analysis.side.notes),
+        findings=[filled(json_types.SetFinding, f) for f in analysis.findings],
+        health=list(analysis.side.notes),
     )
 
 
@@ -68,15 +68,7 @@ def _shares(analysis: Analysis, lines: Iterable[Share]) -> list[json_types.Share
 
 
 def _operation(analysis: Analysis, operation: Operation) -> json_types.OperationRow:
-    return json_types.OperationRow(
-        name=operation.name,
-        raw_name=operation.raw_name,
-        category=operation.category,
-        family=operation.family,
-        count=analysis.number(operation.count),
-        total_us=analysis.us(operation.total),
-        self_us=analysis.us(operation.self_ns),
-    )
+    return per_step(json_types.OperationRow, operation, analysis, self_us=analysis.us(operation.self_ns))
 
 
 def _table(
