@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
 from tracediff.diff.step_time import State
-from tracediff.diff.views import Modules, summed, summed_by
+from tracediff.diff.views import Modules, Sum, summed, summed_by
 from tracediff.diff.work_changes import WorkChange
 from tracediff.formatting import Unit, part, percents, plural, signed_percent, time_unit
 from tracediff.ingest.health import Note
@@ -59,6 +60,17 @@ class WorkRow(Row):
     kernels: str = ""
     module: str = ""
     shapes: str = ""
+
+
+NUMBERS = ("control_count", "test_count", "control_us", "test_us", "delta_us")
+"""The columns of numbers that every table of work has."""
+
+
+def numbers(comparison: Comparison, work: Group | WorkChange | Sum) -> dict[str, float]:
+    """`NUMBERS` of ``work``: counts and µs per step."""
+    times = (work.control, work.test) if isinstance(work, Sum) else (work.control_ns, work.test_ns)
+    counts = map(comparison.number, (work.control_count, work.test_count))
+    return dict(zip(NUMBERS, (*counts, *map(comparison.us, (*times, work.delta))), strict=True))
 
 
 SORTS: dict[str, Callable[[Row], float]] = {

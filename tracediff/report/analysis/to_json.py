@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tracediff.analysis.analysis import Analysis
-from tracediff.analysis.shares import Operation, Share
+from tracediff.analysis.shares import Operation
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.present.tables import row_object
 from tracediff.profile.tables.schema import TableSchema
@@ -24,8 +24,8 @@ def document(analysis: Analysis) -> json_types.ProfileDocument:
         gpu_time=_gpu_time(analysis),
         ops=[_operation(analysis, o) for o in analysis.operations if o.category in HOST_WORK],
         kernels=[_operation(analysis, o) for o in analysis.operations if o.category in GPU_WORK],
-        modules=_shares(analysis, analysis.views["module"]),
-        phases=_shares(analysis, analysis.views["phase"]),
+        modules=shares_of(analysis, "module"),
+        phases=shares_of(analysis, "phase"),
         ranks=[
             json_types.Rank(rank, [json_types.StateTime(name, us) for name, us in states.items()])
             for rank, states in analysis.side.rank_states.items()
@@ -59,12 +59,13 @@ def _gpu_time(analysis: Analysis) -> json_types.SetGpuTime:
         busy_us=us(analysis.busy),
         unattributed_us=us(analysis.unattributed),
         tensor_core_share=analysis.tensor_cores,
-        families=_shares(analysis, analysis.views["family"]) if has_gpu else [],
+        families=shares_of(analysis, "family") if has_gpu else [],
     )
 
 
-def _shares(analysis: Analysis, lines: Iterable[Share]) -> list[json_types.ShareRow]:
-    return [json_types.ShareRow(s.name, analysis.number(s.count), analysis.us(s.ns)) for s in lines]
+def shares_of(analysis: Analysis, view: str) -> list[json_types.ShareRow]:
+    """The work summed by one of the views of ``analysis``."""
+    return [per_step(json_types.ShareRow, s, analysis, us=analysis.us(s.ns)) for s in analysis.views[view]]
 
 
 def _operation(analysis: Analysis, operation: Operation) -> json_types.OperationRow:
