@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from tracediff.errors import TracediffError, did_you_mean
 from tracediff.profile.tables import table_schema
 from tracediff.profile.tables.schema import TableSchema
-from tracediff.report.rows import Rows
+from tracediff.report.rows import TableRows
 from tracediff.write import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def frame_of(table: Rows) -> pd.DataFrame:
+def frame_of(table: TableRows) -> pd.DataFrame:
     """The DataFrame of ``table``, with all columns even where it has no rows."""
     import pandas as pd
 

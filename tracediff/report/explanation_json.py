@@ -85,7 +85,7 @@ def _known(cause: Cause, sides: Sides) -> dict[str, Any]:
     return {
         "amount": cause.amount,
         "reasons": [filled(json_types.CauseReason, reason) for reason in cause.reasons],
-        "significance": filled(json_types.Significance, cause.significance),
+        "significance": filled(json_types.LineSignificance, cause.significance),
         "first": _first(cause, sides),
     }
 

@@ -363,7 +363,7 @@ class CauseReason(JsonObject):
     """the reason in a few words"""
 
 
-class Significance(JsonObject):
+class LineSignificance(JsonObject):
     """What the runs of both sides say of a line's time."""
 
     result: TimeChange
@@ -406,7 +406,7 @@ class CauseRow(JsonObject):
     """what happened, in words; may be empty"""
     amount: LineAmount
     reasons: list[CauseReason]
-    significance: Significance
+    significance: LineSignificance
     first: LineFirst
 
 
@@ -447,7 +447,7 @@ class ExplanationNode(JsonObject):
     effects: NodeEffects
     amount: LineAmount
     reasons: list[CauseReason]
-    significance: Significance | None
+    significance: LineSignificance | None
     """null of nodes in no line"""
     first: LineFirst
     children: list[ExplanationNode]

@@ -12,7 +12,7 @@ from tracediff.diff.verdict import RESULTS
 from tracediff.explain.matrix import Cell
 from tracediff.report import json_types
 from tracediff.report.json_text import JsonObject, json_text, one_of
-from tracediff.report.rows import Rows
+from tracediff.report.rows import TableRows
 from tracediff.report.to_json import tables_of, verdict_of
 
 
@@ -60,14 +60,14 @@ def to_json(cells: Sequence[Cell]) -> str:
     return json_text(document(cells))
 
 
-def rows(cells: Sequence[Cell]) -> Rows:
+def rows(cells: Sequence[Cell]) -> TableRows:
     """A row per comparison, with the numbers of its verdict."""
     numbers = ("control_us", "test_us", "delta_us", "p_value")
     values = []
     for found in document(cells).comparisons:
         own = tuple(getattr(found.verdict, name) for name in numbers)
         values.append((found.control, found.test, found.result, *own, found.p_adjusted))
-    return Rows(("control", "test", "result", *numbers, "p_adjusted"), values)
+    return TableRows(("control", "test", "result", *numbers, "p_adjusted"), values)
 
 
 def _comparison(cell: Cell) -> MatrixComparison:

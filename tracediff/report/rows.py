@@ -25,50 +25,50 @@ OF_CALL = ("operator", "shapes", "control_kernels", "test_kernels")
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """A table. Attributes: columns: their names, which are those of the JSON document. values: of each row."""
 
     columns: tuple[str, ...]
     values: list[tuple[Any, ...]]
 
-    def without(self, columns: Collection[str]) -> Rows:
+    def without(self, columns: Collection[str]) -> TableRows:
         """The table without these columns."""
         kept = [k for k, name in enumerate(self.columns) if name not in columns]
-        return Rows(tuple(self.columns[k] for k in kept), [tuple(row[k] for k in kept) for row in self.values])
+        return TableRows(tuple(self.columns[k] for k in kept), [tuple(row[k] for k in kept) for row in self.values])
 
 
-def rows_of(kind: type[JsonObject], objects: Iterable[JsonObject]) -> Rows:
+def rows_of(kind: type[JsonObject], objects: Iterable[JsonObject]) -> TableRows:
     """The fields of objects of a document."""
     columns = kind.__struct_fields__
-    return Rows(columns, [tuple(getattr(one, name) for name in columns) for one in objects])
+    return TableRows(columns, [tuple(getattr(one, name) for name in columns) for one in objects])
 
 
-def states(document: DiffDocument) -> Rows:
+def states(document: DiffDocument) -> TableRows:
     """The states of the step, without their significance."""
     return rows_of(StateRow, document.step_time.states).without(("time_change", "p_value", "q_value"))
 
 
-def ops(document: DiffDocument) -> Rows:
+def ops(document: DiffDocument) -> TableRows:
     """The operations."""
     return rows_of(OpRow, document.ops).without(("relative", "counts_vary"))
 
 
-def health(document: DiffDocument) -> Rows:
+def health(document: DiffDocument) -> TableRows:
     """The health notes of both sides."""
     notes = {"control": document.health.control, "test": document.health.test}
-    return Rows(
+    return TableRows(
         ("side", "code", "message", "count"),
         [(side, note.code, note.message, note.count) for side in SIDES for note in notes[side]],
     )
 
 
-def table(schema: TableSchema, rows: Sequence[Row], prefixes: Sequence[str] = ("control_", "test_")) -> Rows:
+def table(schema: TableSchema, rows: Sequence[Row], prefixes: Sequence[str] = ("control_", "test_")) -> TableRows:
     """A further table (`--table`), of which columns have these prefixes."""
     columns = tuple(table_columns(schema, prefixes))
-    return Rows(columns, [tuple(row[name] for name in columns) for row in rows])
+    return TableRows(columns, [tuple(row[name] for name in columns) for row in rows])
 
 
-def groups(comparison: Comparison, document: DiffDocument) -> Rows:
+def groups(comparison: Comparison, document: DiffDocument) -> TableRows:
     """The groups of work, with the sums of their members."""
     columns = (
         "level",
@@ -98,14 +98,14 @@ def groups(comparison: Comparison, document: DiffDocument) -> Rows:
             "test_us": sum(member.us for member in test),
         }
         rows.append(tuple(own[name] if name in own else getattr(written, name) for name in columns))
-    return Rows(columns, rows)
+    return TableRows(columns, rows)
 
 
 def _groups(document: DiffDocument) -> list[GroupRow]:
     return (document.host_time or document.gpu_time).groups
 
 
-def members(document: DiffDocument) -> Rows:
+def members(document: DiffDocument) -> TableRows:
     """The members of all groups; group k is row k of `groups`."""
     whose = [
         (k, side, member)
@@ -115,10 +115,10 @@ def members(document: DiffDocument) -> Rows:
     ]
     found = rows_of(MemberRow, [member for *_, member in whose]).without(("first",))
     rows = [(k, side, *values) for (k, side, _), values in zip(whose, found.values, strict=True)]
-    return Rows(("group", "side", *found.columns), rows)
+    return TableRows(("group", "side", *found.columns), rows)
 
 
-def fusions(comparison: Comparison) -> Rows:
+def fusions(comparison: Comparison) -> TableRows:
     """The groups of level fusion: operators one by one on one side, fused kernels on the other."""
     rows = []
     for group in comparison.work.groups:
@@ -128,10 +128,10 @@ def fusions(comparison: Comparison) -> Rows:
             fused = dict.fromkeys(display_name(m.name) for m in every if is_generated(m.name))
             what = ", ".join(separate), ", ".join(fused), group.module, group.phase
             rows.append((*what, *numbers(comparison, group).values()))
-    return Rows(("ops", "kernels", "module", "phase", *NUMBERS), rows)
+    return TableRows(("ops", "kernels", "module", "phase", *NUMBERS), rows)
 
 
-def changes(comparison: Comparison, found: Iterable[WorkChange]) -> Rows:
+def changes(comparison: Comparison, found: Iterable[WorkChange]) -> TableRows:
     """Matched work with its instances merged."""
     rows = [
         (
@@ -141,15 +141,15 @@ def changes(comparison: Comparison, found: Iterable[WorkChange]) -> Rows:
         )
         for change in found
     ]
-    return Rows(("operator", "shapes", "module", "control_kernels", "test_kernels", *NUMBERS), rows)
+    return TableRows(("operator", "shapes", "module", "control_kernels", "test_kernels", *NUMBERS), rows)
 
 
-def sums(comparison: Comparison, found: Iterable[Sum]) -> Rows:
+def sums(comparison: Comparison, found: Iterable[Sum]) -> TableRows:
     """The lines of a view of the work."""
-    return Rows(("name", *NUMBERS), [(line.name, *numbers(comparison, line).values()) for line in found])
+    return TableRows(("name", *NUMBERS), [(line.name, *numbers(comparison, line).values()) for line in found])
 
 
-def tree(comparison: Comparison) -> Rows:
+def tree(comparison: Comparison) -> TableRows:
     """The merged call tree; row k is the call that `parent` numbers k."""
     us, number = comparison.us, comparison.number
     call = ("parent", "depth", "kind", "name", "shapes", "side")
@@ -162,10 +162,10 @@ def tree(comparison: Comparison) -> Rows:
         )
         for node in merge_trees(comparison.trees, comparison.pairing, comparison.scale)
     ]
-    return Rows((*call, *NUMBERS[:2], "control_host_us", "test_host_us", *NUMBERS[2:]), rows)
+    return TableRows((*call, *NUMBERS[:2], "control_host_us", "test_host_us", *NUMBERS[2:]), rows)
 
 
-def steps(comparison: Comparison) -> Rows:
+def steps(comparison: Comparison) -> TableRows:
     """The used steps of both sides; with several ranks, each step's slowest."""
     rows = [
         (side, run, step.number, step.rank, step.period_ns / 1000)
@@ -173,4 +173,4 @@ def steps(comparison: Comparison) -> Rows:
         for run, found in summary.steps.items()
         for step in found
     ]
-    return Rows(("side", "run", "step", "rank", "period_us"), rows)
+    return TableRows(("side", "run", "step", "rank", "period_us"), rows)

@@ -8,7 +8,7 @@ import io
 from tracediff.diff.comparison import Comparison
 from tracediff.report import rows
 from tracediff.report.escape import csv_cell
-from tracediff.report.rows import Rows
+from tracediff.report.rows import TableRows
 from tracediff.report.to_json import document
 
 
@@ -31,7 +31,7 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
     return {f"{name}.csv": _csv_text(table) for name, table in tables.items()}
 
 
-def _csv_text(table: Rows) -> str:
+def _csv_text(table: TableRows) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)

@@ -94,7 +94,7 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     if in_full:
         parts += _cautions(comparison)
     if not comparison.was_refused:
-        parts.append(Why(comparison, None if screen.verbose else screen.lines, screen.detailed))
+        parts.append(WhyTable(comparison, None if screen.verbose else screen.lines, screen.detailed))
         parts += [_step_table(comparison)] if screen.verbose else []
         parts += _work(comparison, screen)
     if in_full:
@@ -135,7 +135,7 @@ def _cautions(comparison: Comparison) -> list[RenderableType]:
 
 
 @dataclass(frozen=True)
-class Why:
+class WhyTable:
     """Why the step changed, as wide as there is room."""
 
     comparison: Comparison
