@@ -29,8 +29,8 @@ from tracediff.formatting import (
     time,
     time_unit,
 )
+from tracediff.present.sections import step_sums
 from tracediff.present.sentences import headline
-from tracediff.report.page.html_sections import step_table
 from tracediff.report.page.tables import tables
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_terminal import render
@@ -81,8 +81,8 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     bars = [text for trace in charts.step_waterfall(comparison).data for text in trace.text or ()]
     assert READ[ns] in bars
 
-    table = step_table(comparison)
-    assert (table.unit, table.total.control, table.total.test) == (unit, plain, plain)
+    step = step_sums(comparison)
+    assert (step.unit.name, *step.whole.times(step.unit)[:2]) == (unit, plain, plain)
     given = tables(comparison, 1_000_000)["ops"]["unit"]  # what the page's script rounds by
     assert f"{ns / 1000 / given['size']:,.{given['decimals']}f} {given['name']}" == READ[ns]
 

@@ -21,6 +21,7 @@ from tracediff.version import VERSION
 if TYPE_CHECKING:
     import tracediff.collect as collect
     from tracediff.aggregate.traceset import TraceSet as TraceSet
+    from tracediff.analysis.finding import Finding as Finding
     from tracediff.api.diff import Diff as Diff
     from tracediff.api.functions import analyze as analyze
     from tracediff.api.functions import check as check
@@ -36,13 +37,12 @@ if TYPE_CHECKING:
     from tracediff.diff.verdict import Verdict as Verdict
     from tracediff.errors import NotATrace as NotATrace
     from tracediff.errors import TracediffError as TracediffError
-    from tracediff.explain.findings import Finding as Finding
 
 __version__ = VERSION
 _HOMES = {
     "Check": "tracediff.api.results",
     "Diff": "tracediff.api.diff",
-    "Finding": "tracediff.explain.findings",
+    "Finding": "tracediff.analysis.finding",
     "Matrix": "tracediff.api.results",
     "NotATrace": "tracediff.errors",
     "SetAnalysis": "tracediff.api.set_analysis",

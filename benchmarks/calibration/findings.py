@@ -1,4 +1,4 @@
-"""How often equal runs give a finding: all splits of one collected variant into two sides of equal size.
+"""How often equal runs give a cause that claims a change: all splits of one collected variant into two equal sides.
 
 python benchmarks/calibration/findings.py FOLDER... [--most N] prints a row per folder of runs of one program.
 """
@@ -14,11 +14,11 @@ from itertools import combinations
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.findings import Finding
+from tracediff.explain.explanation import Cause
 
 
 def main() -> None:
-    """Print the share of splits with a finding that claims a change."""
+    """Print the share of splits with a cause that claims a change."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="+")
     parser.add_argument("--most", type=int, default=200, help="splits per folder")
@@ -40,7 +40,7 @@ def _row(folder: str, traces: TraceSet, per_side: int, most: int) -> str:
     for a, b in splits:
         claims = claimed(_part(traces, a), _part(traces, b))
         flagged += bool(claims)
-        kinds.update({finding.code for finding in claims})
+        kinds.update({cause.effect for cause in claims})
     which = ", ".join(f"{code} {n}" for code, n in kinds.most_common())
     name = folder.rstrip("/").rsplit("/", 1)[-1]
     return f"| {name} | {per_side} | {len(splits)} | {flagged / len(splits):.1%} | {which} |"
@@ -60,9 +60,10 @@ def _part(traces: TraceSet, runs: tuple[int, ...]) -> TraceSet:
     return replace(traces, runs=[traces.runs[k] for k in runs])
 
 
-def claimed(control: TraceSet, test: TraceSet) -> list[Finding]:
-    """The findings of a comparison that claim a change."""
-    return [f for f in compare_sets(control, test, force=True).findings if f.weight_us]
+def claimed(control: TraceSet, test: TraceSet) -> list[Cause]:
+    """The causes of a comparison that are significant."""
+    found = compare_sets(control, test, force=True).explanation
+    return [c for c in found.causes if c.significance.result in ("faster", "slower")] if found else []
 
 
 if __name__ == "__main__":

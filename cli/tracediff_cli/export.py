@@ -35,7 +35,7 @@ DARK = "dark"
     "csv_folder",
     type=OutputFolder(),
     metavar="DIR",
-    help="Write CSV files: states, groups and their members, call tree, findings, operators, steps, health.",
+    help="Write CSV files: states, groups and their members, call tree, operators, steps, health.",
 )
 @document("folded", "the call stacks of both sides as folded stacks for flame-graph tools")
 @option(

@@ -42,4 +42,4 @@ def test_the_rank_that_waits_least_comes_last():
     (traceset,) = load_sets([str(traces.FOLDER / "dlrm_8ranks")])
     (found,) = [f for f in analyze_set(traceset).findings if f.code == "straggler"]
     assert found.title == "ranks 2, 6, 7 of dlrm_8ranks are stragglers: other ranks wait up to 9,590 µs per step"
-    assert found.evidence[-1].name.startswith("rank 1: 11.3")
+    assert found.evidence[-1].startswith("rank 1: 11.3")

@@ -63,7 +63,7 @@ def test_json_on_standard_output_is_the_document_alone():
     assert found["schema"] == "tracediff.diff/1"
     keys = (
         "schema control test comparability verdict answer unprofiled step_time gpu_time host_time ops common_change "
-        "families tables explanation findings health"
+        "families tables explanation health"
     )
     assert list(found) == keys.split()
     assert found["verdict"]["result"] == "inconclusive"
@@ -150,12 +150,12 @@ def test_refused_is_exit_code_3_and_still_writes_json(tmp_path):
 
 @pytest.mark.slow
 def test_export_writes_tables_that_add_up(tmp_path):
-    assert "wrote 8 tables" in output("export", EAGER, COMPILED, "--csv", str(tmp_path / "t"))
+    assert "wrote 7 tables" in output("export", EAGER, COMPILED, "--csv", str(tmp_path / "t"))
     with open(tmp_path / "t" / "step_time.csv") as file:
         states = list(csv.DictReader(file))
     document_ = json.loads(output("compare", EAGER, COMPILED, "--json", "-"))
     assert sum(float(s["control_us"]) for s in states) == pytest.approx(document_["step_time"]["control_us"])
-    names = ("step_time", "groups", "members", "ops", "tree", "findings", "steps", "health")
+    names = ("step_time", "groups", "members", "ops", "tree", "steps", "health")
     assert {p.name for p in (tmp_path / "t").iterdir()} == {f"{name}.csv" for name in names}
 
 

@@ -233,7 +233,7 @@ def test_a_narrow_window_shows_names_and_changes_whole(visit, resnet):
     page = visit(resnet, 390).page
     for table in ("ops", "groups"):
         assert page.evaluate(f"(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#{table} .rows'))")
-        assert page.is_visible(f"#{table} tbody tr[data-place='0'] td[data-column=delta]")
+        assert page.is_visible(f"#{table} tbody tr[data-place='0'] td[data-column^=delta]")
         assert not page.eval_on_selector_all(
             f"#{table} .number", "cells => cells.filter(c => c.scrollWidth > c.clientWidth).map(c => c.textContent)"
         )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.side import Side
+from tracediff.analysis.finding import Finding
 from tracediff.analysis.shares import Operation, Share
-from tracediff.explain.findings import Finding
 from tracediff.profile.tables.schema import TableSchema
 
 

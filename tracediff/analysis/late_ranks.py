@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from tracediff.aggregate.side import Side
-from tracediff.explain.findings import Evidence, Finding
+from tracediff.analysis.finding import Finding
 from tracediff.formatting import time, time_unit
 from tracediff.profile.step_states import LABELS
 
@@ -39,7 +39,7 @@ def straggler(side: Side, step_us: float) -> list[tuple[float, Finding]]:
         f"rank {early} {time(longest)}: {enters} the collectives last. {_more_than_others(side, latest)}{ADVICE}"
     )
     evidence = tuple(
-        Evidence(f"rank {r}: {time(us)} in communication") for r, us in sorted(waits.items(), key=lambda item: item[1])
+        f"rank {r}: {time(us)} in communication" for r, us in sorted(waits.items(), key=lambda item: item[1])
     )
     return [(longest - shortest, Finding("straggler", title, detail, evidence=evidence))]
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracediff.analysis.finding import Finding
 from tracediff.analysis.late_ranks import straggler
 from tracediff.analysis.outlier_steps import outliers
-from tracediff.explain.findings import Evidence, Finding
 from tracediff.formatting import part, time
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def _bound(analysis: Analysis) -> list[Weighted]:
         return []
     busy = sum(s.ns for s in analysis.states if s.name in BUSY_STATES)
     idle = analysis.period - busy
-    evidence = (_time_evidence("GPU busy", analysis.us(busy)), _time_evidence("GPU idle", analysis.us(idle)))
+    times = {"GPU busy": analysis.us(busy), "GPU idle": analysis.us(idle)}
+    evidence = tuple(f"{name}: {time(us)} per step" for name, us in times.items())
     idle_text = f"GPU idle for {part(idle, analysis.period)} of the step"
     if idle >= HOST_BOUND * analysis.period:
         title, detail = (
@@ -112,8 +113,3 @@ def _outlier_steps(side: Side) -> list[Weighted]:
         times = time(first.step.period_ns / 1000), time(first.median_ns / 1000)
         title = f"step {first.step.number} of {side.label} took {times[0]}, its run's median {times[1]}"
     return [(0.0, Finding("outlier-step", title, detail))]
-
-
-def _time_evidence(name: str, us: float) -> Evidence:
-    """Evidence with a time of one set."""
-    return Evidence(f"{name}: {time(us)} per step")

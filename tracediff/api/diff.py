@@ -6,34 +6,20 @@ import os
 from dataclasses import replace
 from functools import cached_property
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tracediff.api.charted import Charted
-from tracediff.api.frames import frame_of, known_view, table_frame, written
+from tracediff.api.frames import frame_of, known_view, loaded_table, written
 from tracediff.api.why import Why
 from tracediff.charts.accessor import Charts
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
-from tracediff.diff.views import VIEWS, Modules, Sum, summed, summed_by
-from tracediff.diff.work_changes import WorkChange
-from tracediff.explain.findings import Finding
+from tracediff.diff.views import VIEWS, Modules, summed, summed_by
 from tracediff.present.answer import answer_of
-from tracediff.profile.kernels.display_names import display_name
+from tracediff.report import rows
 from tracediff.report.explain import explain
-from tracediff.report.to_csv import (
-    GROUP_COLUMNS,
-    HEALTH_COLUMNS,
-    OP_COLUMNS,
-    PREFIXES,
-    STEP_COLUMNS,
-    TREE_COLUMNS,
-    fusion_rows,
-    group_rows,
-    health_rows,
-    step_rows,
-    tree_rows,
-)
+from tracediff.report.json_types import DiffDocument, StateRow
 from tracediff.report.to_folded import to_folded
 from tracediff.report.to_json import document, plain, to_json
 from tracediff.report.to_markdown import to_markdown
@@ -43,21 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tracediff.source.touching import ChangedCode
-
-FUSION_COLUMNS = (
-    "ops",
-    "kernels",
-    "module",
-    "phase",
-    "control_count",
-    "test_count",
-    "control_us",
-    "test_us",
-    "delta_us",
-)
-VIEW_COLUMNS = ("name", "control_count", "test_count", "control_us", "test_us", "delta_us")
-CHANGE_COLUMNS = ("operator", "shapes", "module", "control_kernels", "test_kernels", *VIEW_COLUMNS[1:])
-PARTNER_COLUMNS = ("operator", "shapes", "control_kernels", "test_kernels")
 
 
 def with_numbers(verdict: Verdict) -> Verdict:
@@ -84,8 +55,8 @@ class Diff(Charted):
         self.comparison = comparison
 
     @cached_property
-    def _document(self) -> dict[str, Any]:
-        return plain(document(self.comparison))
+    def _document(self) -> DiffDocument:
+        return document(self.comparison)
 
     @property
     def verdict(self) -> Verdict:
@@ -110,7 +81,7 @@ class Diff(Charted):
     @cached_property
     def step_time(self) -> pd.DataFrame:
         """One row per state (index ``name``): control_us, test_us, delta_us. Columns add up to the step."""
-        return frame_of(self._document["step_time"]["states"]).set_index("name")
+        return frame_of(rows.rows_of(StateRow, self._document.step_time.states)).set_index("name")
 
     @cached_property
     def gpu_time(self) -> pd.Series:
@@ -119,7 +90,8 @@ class Diff(Charted):
         """
         import pandas as pd
 
-        return pd.Series({k: v for k, v in self._document["gpu_time"].items() if isinstance(v, float)}, name="gpu_time")
+        found = plain(self._document.gpu_time)
+        return pd.Series({name: value for name, value in found.items() if isinstance(value, float)}, name="gpu_time")
 
     @cached_property
     def groups(self) -> pd.DataFrame:
@@ -129,13 +101,7 @@ class Diff(Charted):
 
         The work is GPU events; if neither side has a GPU, the self time of operators.
         """
-        rows = []
-        for group, row in zip(self.comparison.work.groups, group_rows(self._document), strict=True):
-            operator, _, shapes = (group.call or "").partition("(")
-            names = {"operator": operator or None, "shapes": f"({shapes}" if shapes else None}
-            kernels = ([display_name(member.name) for member in side] for side in group.sides)
-            rows.append({**row, **names, **dict(zip(("control_kernels", "test_kernels"), kernels, strict=True))})
-        return frame_of(rows, (*GROUP_COLUMNS[:2], *PARTNER_COLUMNS, *GROUP_COLUMNS[2:]))
+        return frame_of(rows.groups(self.comparison, self._document))
 
     def top(self, n: int = 10, *, slower: bool = False) -> pd.DataFrame:
         """The ``n`` largest changes of matched work, its instances merged, one row each: operator, shapes, module,
@@ -144,7 +110,7 @@ class Diff(Charted):
         changes = self.comparison.work_changes
         if slower:
             changes = tuple(sorted(changes, key=lambda change: -change.delta))
-        return frame_of([_change_row(self.comparison, change) for change in changes[:n]], CHANGE_COLUMNS)
+        return frame_of(rows.changes(self.comparison, changes[:n]))
 
     def by(self, view: str, *, depth: int | None = None, instances: bool = False) -> pd.DataFrame:
         """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel``, ``line`` (of code outside of
@@ -160,8 +126,7 @@ class Diff(Charted):
         known_view(view, (*VIEWS, "line", "cause"))
         work = self.comparison.work
         lines = summed_by(work, Modules(depth, instances)) if view == "module" else summed(work, view)
-        rows = [_sum_row(self.comparison, line) for line in lines]
-        return frame_of(rows, VIEW_COLUMNS).set_index("name")
+        return frame_of(rows.sums(self.comparison, lines)).set_index("name")
 
     def explain(self, name: str, most: int = 10) -> str:
         """How and why the work of kernels or operators called ``name``, or a part of it, was matched, as text: the
@@ -178,7 +143,7 @@ class Diff(Charted):
         step
         on both sides, delta_us.
         """
-        return frame_of(fusion_rows(self.comparison), FUSION_COLUMNS)
+        return frame_of(rows.fusions(self.comparison))
 
     @cached_property
     def tree(self) -> pd.DataFrame:
@@ -188,7 +153,7 @@ class Diff(Charted):
         counts per step, host µs with
         everything below, work µs below (GPU time; without a GPU self time of operators), delta_us of the work.
         """
-        return frame_of(tree_rows(self.comparison), TREE_COLUMNS).rename_axis("node")
+        return frame_of(rows.tree(self.comparison)).rename_axis("node")
 
     def table(self, name: str) -> pd.DataFrame:
         """A further table that both sets were loaded with, one row per key: its columns of both sides, largest change
@@ -197,37 +162,30 @@ class Diff(Charted):
         Raises:
             TracediffError: there is none of that name, or it was not loaded: ``load(…, tables=[name])``.
         """
-        return table_frame(self._document, name, PREFIXES)
+        return frame_of(rows.table(loaded_table(name, self._document.tables), self._document.tables[name]))
 
     @cached_property
     def ops(self) -> pd.DataFrame:
         """One row an operation by category and name, largest change of self time first."""
-        return frame_of(self._document["ops"], OP_COLUMNS)
+        return frame_of(rows.ops(self._document))
 
     @cached_property
     def steps(self) -> pd.DataFrame:
         """One row per used step: side, run, step, rank, period_us."""
-        return frame_of(list(step_rows(self.comparison)), STEP_COLUMNS)
+        return frame_of(rows.steps(self.comparison))
 
     @cached_property
     def health(self) -> pd.DataFrame:
         """One row per health note: side, code, message, count."""
-        return frame_of(health_rows(self._document), HEALTH_COLUMNS)
+        return frame_of(rows.health(self._document))
 
     @cached_property
     def explanation(self) -> Why | None:
         """Why the step changed: print it, or take facts and causes, ``to_frame()`` or ``to_dict()``. None if the
         comparison was refused.
         """
-        found = self.comparison.explanation
-        return Why(found, self._document["explanation"]) if found is not None else None
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Facts and causes of the explanation as a list: code, title, detail, delta_us (µs per step), evidence. It goes
-        with the next version.
-        """
-        return self.comparison.findings
+        found, written = self.comparison.explanation, self._document.explanation
+        return Why(found, plain(written)) if found is not None and written is not None else None
 
     @property
     def charts(self) -> Charts:
@@ -281,31 +239,3 @@ class Diff(Charted):
 
     def __repr__(self) -> str:
         return f"<Diff {self.comparison.control.label} → {self.comparison.test.label}: {self.verdict.sentence}>"
-
-
-def _change_row(comparison: Comparison, change: WorkChange) -> dict[str, Any]:
-    us, number = comparison.us, comparison.number
-    return {
-        "operator": change.operator or None,
-        "shapes": change.shapes or None,
-        "module": change.module or None,
-        "control_kernels": list(change.control_kernels),
-        "test_kernels": list(change.test_kernels),
-        "control_count": number(change.control_count),
-        "test_count": number(change.test_count),
-        "control_us": us(change.control_ns),
-        "test_us": us(change.test_ns),
-        "delta_us": us(change.delta),
-    }
-
-
-def _sum_row(comparison: Comparison, line: Sum) -> dict[str, Any]:
-    us, number = comparison.us, comparison.number
-    return {
-        "name": line.name,
-        "control_count": number(line.control_count),
-        "test_count": number(line.test_count),
-        "control_us": us(line.control),
-        "test_us": us(line.test),
-        "delta_us": us(line.delta),
-    }

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from tracediff.errors import TracediffError, did_you_mean
-from tracediff.present.tables import table_columns
 from tracediff.profile.tables import table_schema
+from tracediff.profile.tables.schema import TableSchema
+from tracediff.report.rows import TableRows
 from tracediff.write import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def frame_of(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """The DataFrame of ``rows``, with all ``columns`` even where there are no rows."""
+def frame_of(table: TableRows) -> pd.DataFrame:
+    """The DataFrame of ``table``, with all columns even where it has no rows."""
     import pandas as pd
 
-    return pd.DataFrame(list(rows), columns=list(columns) if columns is not None else None)
+    return pd.DataFrame(table.values, columns=list(table.columns))
 
 
-def table_frame(document: dict[str, Any], name: str, prefixes: tuple[str, ...]) -> pd.DataFrame:
-    """A further table of ``document`` (docs/analysis.md), with its columns even where there are no rows.
+def loaded_table(name: str, tables: Collection[str]) -> TableSchema:
+    """The schema of a further table (docs/analysis.md), one of the ``tables`` that were loaded.
 
     Raises:
         TracediffError: there is no table of that name, or it was not loaded.
     """
-    schema, tables = table_schema(name), document["tables"]
+    schema = table_schema(name)
     if name not in tables:
         reason = "was not loaded, or the traces do not allow it (see health)"
         raise TracediffError(f"table {name}", reason, f"load the traces with load(…, tables=[{name!r}])")
-    return frame_of(tables[name], table_columns(schema, prefixes))
+    return schema
 
 
 def known_view(view: str, views: Sequence[str]) -> str:

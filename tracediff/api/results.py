@@ -13,13 +13,12 @@ from tracediff.diff.gate.judge import Gate
 from tracediff.explain.matrix import Cell
 from tracediff.present.check import sentence
 from tracediff.report import check_json, check_junit, check_markdown, matrix, matrix_json
-from tracediff.report.to_json import plain
+from tracediff.report.rows import rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LIMIT_COLUMNS = ("subject", "limit", "unit", "control", "test", "change", "result", "explanation")
-MATRIX_COLUMNS = ("control", "test", "result", "control_us", "test_us", "delta_us", "p_value", "p_adjusted")
 
 
 class Check:
@@ -51,7 +50,8 @@ class Check:
     @cached_property
     def limits(self) -> pd.DataFrame:
         """One row per limit: subject, limit, unit, control, test, change (in the unit), result, explanation."""
-        return frame_of(plain(check_json.document(self._gate))["limits"])[list(LIMIT_COLUMNS)]
+        limits = rows_of(check_json.LimitResult, check_json.document(self._gate).limits)
+        return frame_of(limits)[list(LIMIT_COLUMNS)]
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The JSON document (schema tracediff.check/1); also written to ``path`` if one is given."""
@@ -83,13 +83,7 @@ class Matrix:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """One row per comparison: labels, the corrected result, µs per step, p and Holm's p (None where untested)."""
-        rows = []
-        for cell in self._cells:
-            verdict = cell.comparison.verdict
-            labels = {"control": cell.comparison.control.label, "test": cell.comparison.test.label}
-            times = {name: getattr(verdict, name) for name in ("control_us", "test_us", "delta_us", "p_value")}
-            rows.append({**labels, "result": cell.result, **times, "p_adjusted": cell.p_adjusted})
-        return frame_of(rows, MATRIX_COLUMNS)
+        return frame_of(matrix_json.rows(self._cells))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The JSON document (schema tracediff.matrix/1); also written to ``path`` if one is given."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tracediff.analysis.analysis import Analysis
+from tracediff.analysis.finding import Finding
 from tracediff.api.charted import Charted
-from tracediff.api.frames import frame_of, known_view, table_frame, written
+from tracediff.api.frames import frame_of, known_view, loaded_table, written
 from tracediff.charts.accessor import Charts
-from tracediff.explain.findings import Finding
 from tracediff.formatting import time
+from tracediff.report.analysis.json_types import OperationRow, ProfileDocument, ShareRow, StateTime
 from tracediff.report.analysis.to_json import document as analysis_document
+from tracediff.report.analysis.to_json import shares_of
 from tracediff.report.analysis.to_json import to_json as analysis_json
 from tracediff.report.analysis.to_markdown import to_markdown as analysis_markdown
-from tracediff.report.to_json import plain
+from tracediff.report.rows import rows_of, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,20 +35,19 @@ class SetAnalysis(Charted):
         self.analysis = analysis
 
     @cached_property
-    def _document(self) -> dict[str, Any]:
-        return plain(analysis_document(self.analysis))
+    def _document(self) -> ProfileDocument:
+        return analysis_document(self.analysis)
 
     @cached_property
     def states(self) -> pd.Series:
         """State → µs; they add up to the step."""
-        return frame_of(self._document["step_time"]["states"], ("name", "us")).set_index("name")["us"]
+        return frame_of(rows_of(StateTime, self._document.step_time.states)).set_index("name")["us"]
 
     @cached_property
     def operations(self) -> pd.DataFrame:
         """One row per operator, call or kernel, largest self time first."""
-        return frame_of([*self._document["ops"], *self._document["kernels"]]).sort_values(
-            "self_us", ascending=False, ignore_index=True
-        )
+        every = [*self._document.ops, *self._document.kernels]
+        return frame_of(rows_of(OperationRow, every)).sort_values("self_us", ascending=False, ignore_index=True)
 
     def by(self, view: str) -> pd.DataFrame:
         """The work summed by ``family``, ``phase``, ``module``, ``op`` or ``kernel`` (index): count and µs, largest
@@ -55,12 +56,8 @@ class SetAnalysis(Charted):
         Raises:
             TracediffError: another view.
         """
-        analysis = self.analysis
-        known_view(view, tuple(analysis.views))
-        lines = [
-            {"name": s.name, "count": analysis.number(s.count), "us": analysis.us(s.ns)} for s in analysis.views[view]
-        ]
-        return frame_of(lines, ("name", "count", "us")).set_index("name")
+        known_view(view, tuple(self.analysis.views))
+        return frame_of(rows_of(ShareRow, shares_of(self.analysis, view))).set_index("name")
 
     def table(self, name: str) -> pd.DataFrame:
         """A further table that the set was loaded with.
@@ -68,7 +65,7 @@ class SetAnalysis(Charted):
         Raises:
             TracediffError: there is none of that name, or it was not loaded: ``load(…, tables=[name])``.
         """
-        return table_frame(self._document, name, ("",))
+        return frame_of(table(loaded_table(name, self._document.tables), self._document.tables[name], ("",)))
 
     @property
     def charts(self) -> Charts:
@@ -77,7 +74,7 @@ class SetAnalysis(Charted):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is worth looking at, the most important first: code, title, detail, delta_us (µs per step), evidence."""
+        """What is worth looking at, the most important first: code, title, detail, evidence."""
         return self.analysis.findings
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

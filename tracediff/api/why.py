@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from tracediff.api.frames import frame_of
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact
 from tracediff.explain.tree import Node
@@ -69,7 +68,9 @@ class Why:
         """One row per node of the tree, parents before children: depth, label, kind, control_us and test_us (all of its
         time), delta_us (its part of the step's change), and the effects that this is the sum of, in µs per step.
         """
-        return frame_of(list(_rows(self._document["tree"], 0)))
+        import pandas as pd
+
+        return pd.DataFrame(list(_rows(self._document["tree"], 0)))
 
     def __str__(self) -> str:
         from rich.console import Console

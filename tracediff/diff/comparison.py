@@ -22,7 +22,6 @@ from tracediff.diff.work_changes import WorkChange, work_changes
 
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Explanation
-    from tracediff.explain.findings import Finding
     from tracediff.source.touching import ChangedCode
 
 
@@ -41,7 +40,6 @@ class Comparison:
         families: the significance of the change of each family of work.
         unprofiled: the test of the steps without the profiler, where both sides have them.
         explanation: why the step changed; None if the comparison was refused.
-        findings: facts and causes of the explanation as a list.
         tables: the further tables with which both sets were loaded.
         changed_code: the changed lines that changed work runs for; None if no commits were given.
         common_change: median relative change of all tested operators, 0 if none was tested.
@@ -62,7 +60,6 @@ class Comparison:
     common_change: float
     unprofiled: Unprofiled | None = None
     explanation: Explanation | None = None
-    findings: tuple[Finding, ...] = ()
     tables: tuple[TableDiff, ...] = ()
     changed_code: ChangedCode | None = None
 

@@ -64,10 +64,10 @@ def _below(module: str | None, path: str) -> bool:
 def only(comparison: Comparison, part: Part) -> Comparison:
     """The comparison of ``part``: its groups' members, operators and tree add up as those of the whole do.
 
-    Results for the whole step (verdict, states, findings, preflight, health, ranks, tables, busy time) do not change.
-    With selected phases or modules, operators are summed over their calls there; operators that only wrap others,
-    runtime calls and annotations have no node in the tree and are left out. Work that is kept out of matching belongs
-    to no part. Operators whose numbers change are untested.
+    Results for the whole step (verdict, states, explanation, preflight, health, ranks, tables, busy time) do not
+    change. With selected phases or modules, operators are summed over their calls there; operators that only wrap
+    others, runtime calls and annotations have no node in the tree and are left out. Work that is kept out of matching
+    belongs to no part. Operators whose numbers change are untested.
     """
     if part.is_all or comparison.was_refused:
         return comparison

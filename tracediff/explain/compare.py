@@ -21,7 +21,6 @@ from tracediff.diff.verdict import STEP, WHOLE_FILE, Judging, Verdict, judge, of
 from tracediff.explain.cautions import cautions_of
 from tracediff.explain.explain import Compared, explain
 from tracediff.explain.explanation import Explanation
-from tracediff.explain.findings import findings_of
 from tracediff.runtimes import vendors_of
 
 
@@ -49,7 +48,6 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
         comparison,
         comparability=Comparability((*comparability.reasons, *cautions_of(comparison, explanation.facts))),
         explanation=explanation,
-        findings=findings_of(explanation),
         verdict=_judged(comparison, explanation),
     )
 

@@ -24,11 +24,14 @@ class Significance:
 
 @dataclass(frozen=True)
 class Amount:
-    """How many times as much work the test side does, in which unit, and for what part of the time that is known."""
+    """How much more work the test side does."""
 
     ratio: float
+    """test / control"""
     unit: str
+    """FLOPs, elements, threads, tiles, bytes, calls or events"""
     known_part: float
+    """part of the time whose amount is known, 0 to 1"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,17 +14,13 @@ LONGEST = 500
 
 @dataclass(frozen=True)
 class Note:
-    """One health note on the input.
-
-    Attributes:
-        code: stable short name, listed in docs/health.md.
-        message: one sentence for the user.
-        count: events (or files) affected.
-    """
+    """What was dropped, repaired or guessed while the traces were read."""
 
     code: str
+    """stable code (docs/health.md)"""
     message: str
     count: int = 1
+    """events or files concerned"""
 
 
 @dataclass

@@ -66,7 +66,7 @@ class Holder(NamedTuple):
         return self.site.module if known else Holder(self.origin, NO_SITE, "").call_site
 
 
-class Amount(NamedTuple):
+class Held(NamedTuple):
     """Bytes, and the number of blocks that have them."""
 
     size: int
@@ -94,7 +94,7 @@ class Account:
     start: int
     peak: int
     peak_level: int
-    holders: dict[Holder, Amount]
+    holders: dict[Holder, Held]
     lifetimes: list[Lifetime]
     rounding: int
     levels: list[int]
@@ -181,16 +181,16 @@ def _levels(blocks: Sequence[Lifetime], events: int, rounding: int) -> list[int]
     return list(accumulate(changes[:-1]))
 
 
-def _holders(alive: Sequence[Lifetime], rounding: int) -> dict[Holder, Amount]:
+def _holders(alive: Sequence[Lifetime], rounding: int) -> dict[Holder, Held]:
     sizes: Counter[Holder] = Counter()
     counts: Counter[Holder] = Counter()
     for block in alive:
         holder = Holder(block.origin, block.site, size_class(block.size))
         sizes[holder] += block.size
         counts[holder] += 1
-    found = {holder: Amount(size, counts[holder]) for holder, size in sizes.items()}
+    found = {holder: Held(size, counts[holder]) for holder, size in sizes.items()}
     if rounding:
-        found[Holder(ROUNDING, NO_SITE, "rounding")] = Amount(rounding, 0)
+        found[Holder(ROUNDING, NO_SITE, "rounding")] = Held(rounding, 0)
     return found
 
 

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tracediff.memory.account import LARGEST_CLASS, SIZE_CLASSES, Account, Amount, Holder, SnapshotAccount
+from tracediff.memory.account import LARGEST_CLASS, SIZE_CLASSES, Account, Held, Holder, SnapshotAccount
 
 CALL_SITE, MODULE, SIZE_CLASS = "call_site", "module", "size_class"
 VIEWS = (CALL_SITE, MODULE, SIZE_CLASS)
 """By what holders are grouped: attributes of `Holder`."""
 NEW, GONE, GREW, SHRANK, SAME = "new", "gone", "grew", "shrank", "same"
-NOTHING = Amount(0, 0)
+NOTHING = Held(0, 0)
 
 
 class HolderChange(NamedTuple):
     """What one group of holders has at the peak of control and of test."""
 
     name: str
-    control: Amount
-    test: Amount
+    control: Held
+    test: Held
 
     @property
     def change(self) -> int:
@@ -69,7 +69,7 @@ def difference(control: SnapshotAccount, test: SnapshotAccount) -> SnapshotDiffe
     )
 
 
-def holdings(account: Account, view: str) -> list[tuple[str, Amount]]:
+def holdings(account: Account, view: str) -> list[tuple[str, Held]]:
     """The holders of a peak grouped by ``view``, the largest first; size classes from small to large."""
     found = grouped(account, view)
     if view == SIZE_CLASS:
@@ -77,13 +77,13 @@ def holdings(account: Account, view: str) -> list[tuple[str, Amount]]:
     return sorted(found.items(), key=lambda item: (-item[1].size, item[0]))
 
 
-def size_classes(names: Sequence[str] | dict[str, Amount]) -> list[str]:
+def size_classes(names: Sequence[str] | dict[str, Held]) -> list[str]:
     """``names`` of size classes, from small to large; rounding last."""
     order = [*(name for _, name in SIZE_CLASSES), LARGEST_CLASS]
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
-def grouped(account: Account, view: str) -> dict[str, Amount]:
+def grouped(account: Account, view: str) -> dict[str, Held]:
     """Name in ``view`` → what it holds at the peak; the bytes add up to the peak."""
     sizes: Counter[str] = Counter()
     blocks: Counter[str] = Counter()
@@ -91,7 +91,7 @@ def grouped(account: Account, view: str) -> dict[str, Amount]:
         name = _name(holder, view)
         sizes[name] += amount.size
         blocks[name] += amount.blocks
-    return {name: Amount(size, blocks[name]) for name, size in sizes.items()}
+    return {name: Held(size, blocks[name]) for name, size in sizes.items()}
 
 
 def _name(holder: Holder, view: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from tracediff.memory.call_site import CallSite
-from tracediff.memory.snapshot import Event
+from tracediff.memory.snapshot import MemoryEvent
 
 RECORDED, BEFORE, FREED = "recorded", "before", "freed"
 """Origin: allocated in the recording; before it, and still allocated at the dump; before it, and freed in it."""
@@ -31,7 +31,7 @@ class Lifetime(NamedTuple):
 
 
 def lifetimes(
-    events: Sequence[Event],
+    events: Sequence[MemoryEvent],
     opening: Collection[str],
     closing: Collection[str],
     at_dump: Mapping[int, tuple[int, CallSite]],
@@ -46,7 +46,7 @@ def lifetimes(
         at_dump: address → (bytes, call site) of what exists at the dump.
     """
     found: list[Lifetime] = []
-    opened: dict[int, tuple[int, Event]] = {}
+    opened: dict[int, tuple[int, MemoryEvent]] = {}
     known: set[int] = set()
     contradictions = 0
     for level, event in enumerate(events, start=1):
@@ -74,5 +74,5 @@ def lifetimes(
     return found, contradictions + sum(address not in at_dump for address in opened)
 
 
-def _recorded(first: int, event: Event, last: int) -> Lifetime:
+def _recorded(first: int, event: MemoryEvent, last: int) -> Lifetime:
     return Lifetime(first, last, event.address, event.size, RECORDED, event.site)

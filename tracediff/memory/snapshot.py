@@ -24,7 +24,7 @@ ALLOCATED = "active_allocated"
 REMEDY = "give a file of torch.cuda.memory._dump_snapshot"
 
 
-class Event(NamedTuple):
+class MemoryEvent(NamedTuple):
     """One event of the allocator: its action, the address and bytes of its block or segment, its time in µs (None if
     not recorded), its call site.
     """
@@ -36,7 +36,7 @@ class Event(NamedTuple):
     site: CallSite
 
 
-class Block(NamedTuple):
+class MemoryBlock(NamedTuple):
     """A block allocated when the snapshot was dumped: its address, its bytes, those that the program requested, and
     the call site that allocated it.
     """
@@ -62,9 +62,9 @@ class Recording:
     """One device: events in order of time; segments and allocated blocks at the dump."""
 
     device: int
-    events: list[Event] = field(default_factory=list)
+    events: list[MemoryEvent] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[MemoryBlock] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,13 @@ class _Reader:
             raise TracediffError(self.subject, f"has more than {MOST_DEVICES:,} devices", REMEDY)
         return tuple(found[device] for device in sorted(found))
 
-    def event(self, entry: Any) -> Event:
+    def event(self, entry: Any) -> MemoryEvent:
         """One entry of a device's trace. Events of no block, such as oom, may lack an address."""
         action = entry.get("action") if isinstance(entry, dict) else None
         if not isinstance(action, str):
             raise self.odd("an event without an action")
         time = entry.get("time_us")
-        return Event(
+        return MemoryEvent(
             action,
             self.number(entry, "addr", 0),
             self.amount(entry, "size", None if action in (ALLOC, FREE) else 0),
@@ -154,7 +154,7 @@ class _Reader:
             pool if isinstance(pool, tuple) else (0, 0),
         )
 
-    def blocks(self, segment: Any) -> Iterator[Block]:
+    def blocks(self, segment: Any) -> Iterator[MemoryBlock]:
         """The allocated blocks of a segment; old snapshots have no addresses, which follow from the sizes."""
         address = self.number(segment, "address", 0)
         for entry in self.items(segment.get("blocks", []), "blocks"):
@@ -162,7 +162,7 @@ class _Reader:
             address = self.number(entry, "address", address)
             if entry.get("state") == ALLOCATED:
                 requested = min(self.amount(entry, "requested_size", size), size)
-                yield Block(address, size, requested, self.sites.of(entry.get("frames")))
+                yield MemoryBlock(address, size, requested, self.sites.of(entry.get("frames")))
             address += size
 
     def items(self, value: Any, name: str) -> list[Any]:

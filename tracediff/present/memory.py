@@ -19,7 +19,7 @@ from tracediff.present.plain_table import Table
 
 
 @dataclass(frozen=True)
-class Section:
+class DeviceText:
     """One device: its title, the answer in a sentence, notes, tables."""
 
     title: str
@@ -33,13 +33,13 @@ class MemoryText:
     """One snapshot or two: the title and the sections of the devices."""
 
     title: str
-    sections: list[Section]
+    sections: list[DeviceText]
 
 
 def account_text(account: SnapshotAccount, top: int) -> MemoryText:
     """One snapshot with up to ``top`` rows per table."""
     sections = [
-        Section(
+        DeviceText(
             f"device {device.device}",
             sentence([device]),
             notes([device]),
@@ -57,7 +57,7 @@ def difference_text(found: SnapshotDifference, top: int) -> MemoryText:
         sides = (device.control, device.test)
         largest = causes(device)
         sections.append(
-            Section(
+            DeviceText(
                 f"device {device.device}",
                 sentence(sides) + (f"; largest changes: {largest}" if largest else ""),
                 notes(sides),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from tracediff.formatting import Unit, byte_unit, common_unit, count, counts, part, percent, plural, size, sizes
-from tracediff.memory.account import Account, Amount
+from tracediff.formatting import byte_unit, count, counts, part, percent, plural, size, sizes
+from tracediff.memory.account import Account, Held
 from tracediff.memory.difference import (
     CALL_SITE,
     MODULE,
@@ -18,6 +18,7 @@ from tracediff.memory.difference import (
 )
 from tracediff.memory.segment_groups import NO_USE, SegmentGroup, Use, grouped_segments
 from tracediff.present.plain_table import Table
+from tracediff.present.tables import ColumnFormat, byte_format
 
 TITLES = {CALL_SITE: "call site", MODULE: "Python module", SIZE_CLASS: "size of block"}
 HEADS = {CALL_SITE: "call site", MODULE: "module", SIZE_CLASS: "block"}
@@ -34,36 +35,19 @@ AMOUNTS: tuple[tuple[str, Callable[[Account], int]], ...] = (
 """Title of an amount of a device → its bytes."""
 
 
-class ByteColumns:
-    """The format of a table's bytes: one unit where it leaves every amount two significant digits, else a unit each."""
-
-    def __init__(self, amounts: Iterable[int]) -> None:
-        self.unit: Unit | None = common_unit(byte_unit, amounts)
-
-    def head(self, title: str) -> str:
-        """``title`` with the unit, if there is one."""
-        return f"{title} {self.unit.name}" if self.unit else title
-
-    def text(self, amount: int) -> str:
-        """An amount; 0 has no unit."""
-        return "0" if not amount else self.unit.plain(amount) if self.unit else size(amount)
-
-    def change(self, amount: int) -> str:
-        """A change with its sign."""
-        return f"+{self.text(amount)}" if amount > 0 else self.text(amount)
+def _head(title: str, form: ColumnFormat) -> str:
+    return f"{title} {form.unit}".rstrip()
 
 
 def amounts_table(sides: Sequence[Account | None]) -> Table:
     """The amounts of one device of one snapshot or of both."""
     rows = [(title, [amount(side) if side else 0 for side in sides]) for title, amount in AMOUNTS]
-    columns = ByteColumns(amount for _, amounts in rows for amount in amounts)
+    columns = byte_format(amount for _, amounts in rows for amount in amounts)
     if len(sides) == 1:
         lines = [(title, columns.text(amounts[0])) for title, amounts in rows]
-        return Table(
-            "Memory", "", heads=("", columns.unit.name if columns.unit else "bytes"), texts=1, rows=tuple(lines)
-        )
+        return Table("Memory", "", heads=("", columns.unit or "bytes"), texts=1, rows=tuple(lines))
     both = [(title, *map(columns.text, amounts), columns.change(amounts[1] - amounts[0])) for title, amounts in rows]
-    heads = ("", columns.head("control"), "test", "change")
+    heads = ("", _head("control", columns), "test", "change")
     return Table("Memory", "", heads=heads, texts=1, rows=tuple(both), together=3)
 
 
@@ -82,14 +66,14 @@ def _holder_table(account: Account, view: str, top: int) -> Table:
     rows = every if view == SIZE_CLASS else every[:top]
     left = [amount for _, amount in every[len(rows) :]]
     if left:
-        rest = Amount(sum(a.size for a in left), sum(a.blocks for a in left))
+        rest = Held(sum(a.size for a in left), sum(a.blocks for a in left))
         rows = [*rows, (_others(left, view), rest)]
-    rows = [*rows, (TOTAL, Amount(account.peak, sum(amount.blocks for _, amount in every)))]
-    columns = ByteColumns(amount.size for _, amount in rows)
+    rows = [*rows, (TOTAL, Held(account.peak, sum(amount.blocks for _, amount in every)))]
+    columns = byte_format(amount.size for _, amount in rows)
     return Table(
         f"What holds the peak, by {TITLES[view]}",
         "",
-        heads=(HEADS[view], columns.head("peak"), "share", "blocks"),
+        heads=(HEADS[view], _head("peak", columns), "share", "blocks"),
         texts=1,
         rows=tuple((n, columns.text(a.size), part(a.size, account.peak), _blocks(a.blocks)) for n, a in rows),
     )
@@ -106,11 +90,11 @@ def _change_table(device: DeviceDifference, view: str, top: int) -> Table:
     if left:
         rows = [*rows, _sum(_others(left, view), left)]
     rows = [*rows, _sum(TOTAL, every)]
-    columns = ByteColumns(amount for row in rows for amount in (row.control.size, row.test.size, row.change))
+    columns = byte_format(amount for row in rows for amount in (row.control.size, row.test.size, row.change))
     return Table(
         f"What changed at the peak, by {TITLES[view]}",
         "",
-        heads=(HEADS[view], columns.head("control"), "test", "change", "", "blocks"),
+        heads=(HEADS[view], _head("control", columns), "test", "change", "", "blocks"),
         texts=1,
         rows=tuple(
             (
@@ -129,7 +113,7 @@ def _change_table(device: DeviceDifference, view: str, top: int) -> Table:
 
 def _sum(name: str, rows: Sequence[HolderChange]) -> HolderChange:
     sides = [[row.control for row in rows], [row.test for row in rows]]
-    return HolderChange(name, *(Amount(sum(a.size for a in side), sum(a.blocks for a in side)) for side in sides))
+    return HolderChange(name, *(Held(sum(a.size for a in side), sum(a.blocks for a in side)) for side in sides))
 
 
 def _others(left: Sequence[object], view: str) -> str:
@@ -191,9 +175,9 @@ def sentence(sides: Sequence[Account | None]) -> str:
     before, after = (side.peak if side else 0 for side in sides)
     unit = byte_unit([before, after])
     change = after - before
-    verb = "rose" if change > 0 else "fell" if change < 0 else "did not change"
     if not change:
         return f"the peak did not change: {size(before)}"
+    verb = "rose" if change > 0 else "fell"
     return f"the peak {verb}: {unit.plain(before)} → {unit.text(after)} ({_signed(change)})"
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group
 from tracediff.diff.matching.match import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
 from tracediff.diff.step_time import State
-from tracediff.diff.views import Modules, summed, summed_by
+from tracediff.diff.views import Modules, Sum, summed, summed_by
 from tracediff.diff.work_changes import WorkChange
-from tracediff.formatting import Unit, part, percents, plural, signed_percent, time_unit
+from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit
 from tracediff.ingest.health import Note
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.step_states import state_label
@@ -33,9 +34,15 @@ T = TypeVar("T")
 ALL_MODULES = Modules()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of a table; times in µs per step; ``word`` is the significance, empty if untested."""
+    """One line of a table; times in µs per step, counts per step.
+
+    Attributes:
+        time_change: its significance, empty if untested.
+        operator: that launched matched work. kernels: ``old → new``; of other rows what they are called. module: its
+            path. shapes: of the operator's inputs. All are empty where unknown.
+    """
 
     name: str
     control_us: float
@@ -43,22 +50,40 @@ class Row:
     delta_us: float
     control_count: float = 0.0
     test_count: float = 0.0
-    word: str = ""
-
-
-@dataclass(frozen=True)
-class WorkRow(Row):
-    """One line of matched work.
-
-    Attributes:
-        operator: that launched it. kernels: ``old → new``; of other rows what they are called. module: its path.
-        shapes: of the operator's inputs. All are empty where unknown.
-    """
-
+    time_change: str = ""
     operator: str = ""
     kernels: str = ""
     module: str = ""
     shapes: str = ""
+
+    def times(self, unit: Unit) -> list[str]:
+        """Control, test and change."""
+        return [unit.plain(self.control_us), unit.plain(self.test_us), unit.signed(self.delta_us)]
+
+    def cells(self, unit: Unit) -> list[str]:
+        """Counts, control, test and change."""
+        return [counts(self.control_count, self.test_count), *self.times(unit)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """A table of rows that add up to `whole`, in one unit."""
+
+    title: str
+    rows: list[Row]
+    whole: Row
+    unit: Unit
+
+
+NUMBERS = ("control_count", "test_count", "control_us", "test_us", "delta_us")
+"""The columns of numbers that every table of work has."""
+
+
+def numbers(comparison: Comparison, work: Group | WorkChange | Sum) -> dict[str, Any]:
+    """`NUMBERS` of ``work``: counts and µs per step."""
+    times = (work.control, work.test) if isinstance(work, Sum) else (work.control_ns, work.test_ns)
+    events = map(comparison.number, (work.control_count, work.test_count))
+    return dict(zip(NUMBERS, (*events, *map(comparison.us, (*times, work.delta))), strict=True))
 
 
 SORTS: dict[str, Callable[[Row], float]] = {
@@ -73,10 +98,22 @@ SORTS: dict[str, Callable[[Row], float]] = {
 """Orders of the tables of changes by their numbers; those equal in them are in order of name."""
 
 
-def step_rows(comparison: Comparison) -> list[Row]:
+def step_sums(comparison: Comparison) -> Sums:
     """The states that take any time on either side; families of operators the largest first. Families below
     `SMALL_FAMILY` share a row, and so do states below `SMALL_STATE`.
     """
+    step, us = comparison.step_time, comparison.us
+    whole = Row(name="step", control_us=us(step.control), test_us=us(step.test), delta_us=us(step.delta))
+    unit = time_unit([whole.control_us, whole.test_us])
+    return Sums(title="Where the step went", rows=_step_rows(comparison), whole=whole, unit=unit)
+
+
+def unexplained_ns(comparison: Comparison) -> str:
+    """What the states leave unexplained of the step's change: 0."""
+    return f"{comparison.step_time.residual / comparison.scale:g}"
+
+
+def _step_rows(comparison: Comparison) -> list[Row]:
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
     states = [s for s in comparison.step_time.states if s.control or s.test]
     families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -max(s.control, s.test))
@@ -94,11 +131,13 @@ def _with_small_in_one(
     step, us = comparison.step_time, comparison.us
     small = [s for s in states if max(s.control, s.test) < least * max(step.control, step.test)]
     shown = [s for s in states if s not in small] if len(small) > 1 else states
-    rows = [Row(state_label(s.name, has_gpu), us(s.control), us(s.test), us(s.delta)) for s in shown]
+    times = [(state_label(s.name, has_gpu), s.control, s.test) for s in shown]
     if len(shown) < len(states):
-        control, test = sum(s.control for s in small), sum(s.test for s in small)
-        rows.append(Row(name.format(len(small)), us(control), us(test), us(test - control)))
-    return rows
+        times.append((name.format(len(small)), sum(s.control for s in small), sum(s.test for s in small)))
+    return [
+        Row(name=label, control_us=us(control), test_us=us(test), delta_us=us(test - control))
+        for label, control, test in times
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +145,7 @@ class Changes:
     """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
 
     title: str
-    rows: list[WorkRow]
+    rows: list[Row]
     more: int
 
 
@@ -128,77 +167,58 @@ def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> 
     return tables
 
 
-def host_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[WorkRow], int]:
+def host_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[Row], int]:
     """The ``top`` changes of self time on the host, and how many more there are."""
     us, number = comparison.us, comparison.number
 
-    def numbers(op: Op) -> Row:
-        times = us(op.control_self), us(op.test_self), us(op.delta)
-        return Row("", *times, number(op.control_count), number(op.test_count))
+    def unnamed(op: Op) -> Row:
+        return Row(
+            name="",
+            control_us=us(op.control_self),
+            test_us=us(op.test_self),
+            delta_us=us(op.delta),
+            control_count=number(op.control_count),
+            test_count=number(op.test_count),
+            time_change="" if op.time_change == "untested" else op.time_change,
+        )
 
-    def row(op: Op, of: Row) -> WorkRow:
-        word = "" if op.time_change == "untested" else op.time_change
-        return WorkRow(**vars(replace(of, name=op.name, word=word)), kernels=op.name)
+    def named(op: Op, row: Row) -> Row:
+        return replace(row, name=op.name, kernels=op.name)
 
     ops = [
         op
         for op in comparison.ops
         if op.category in HOST_WORK and (op.delta or op.control_count != op.test_count or sort != "change")
     ]
-    return _first(ops, numbers, row, sort, top), max(len(ops) - top, 0)
+    return _first(ops, unnamed, named, sort, top), max(len(ops) - top, 0)
 
 
-def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[WorkRow], int]:
+def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[Row], int]:
     """The ``top`` changes of matched work with its instances merged, and how many more there are."""
-    us, number = comparison.us, comparison.number
     words = {op.name: op for op in comparison.ops if op.time_change != "untested"}
 
-    def numbers(change: WorkChange) -> Row:
-        times = us(change.control_ns), us(change.test_ns), us(change.delta)
-        return Row("", *times, number(change.control_count), number(change.test_count))
+    def unnamed(change: WorkChange) -> Row:
+        return Row(name="", **numbers(comparison, change))
 
-    def row(change: WorkChange, of: Row) -> WorkRow:
-        return WorkRow(
-            **vars(replace(of, name=change.name, word=_word(change, words))),
-            operator=change.operator,
-            kernels=change.kernels,
-            module=change.module,
-            shapes=change.shapes,
-        )
+    def named(change: WorkChange, row: Row) -> Row:
+        names = {name: getattr(change, name) for name in ("name", "operator", "kernels", "module", "shapes")}
+        return replace(row, time_change=_significance(change, words), **names)
 
     found = [
         change
         for change in comparison.work_changes
         if change.delta or change.control_count != change.test_count or sort != "change"
     ]
-    return _first(found, numbers, row, sort, top), max(len(found) - top, 0)
+    return _first(found, unnamed, named, sort, top), max(len(found) - top, 0)
 
 
 Both = tuple[list[int], list[int]]
 """Time and count on control and test, as numerators over the comparison's scale."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChangedWork:
-    """The work by operator, of work without one by family. Attributes: title: its heading. rows: the first of them.
-    others: the sum of the other rows, None without any. whole: all of it. unit: that of the step.
-    """
-
-    title: str
-    rows: list[Row]
-    others: Row | None
-    whole: Row
-    unit: Unit
-
-    @property
-    def parts(self) -> list[Row]:
-        """The rows and the others, which add up to the whole."""
-        return [*self.rows, *([self.others] if self.others else [])]
-
-
-def changed_work(comparison: Comparison, top: int) -> ChangedWork:
-    """The ``top`` changes of the work by operator, the largest first: all that each side's operators launched, whatever
-    it is matched with; rows, others and whole add up.
+def changed_work(comparison: Comparison, top: int) -> Sums:
+    """The ``top`` changes of the work by operator, of work without one by family, the largest first: all that each
+    side's operators launched, whatever it is matched with. The last row is the others, which have no operator.
     """
     has_gpu = bool(comparison.gpu_time.groups)
     words = {op.name: op for op in comparison.ops if op.time_change != "untested"}
@@ -212,45 +232,44 @@ def changed_work(comparison: Comparison, top: int) -> ChangedWork:
                 ns, events = sums.setdefault(match_name(op) if op else f"{member.family} kernels", ([0, 0], [0, 0]))
                 ns[side] += member.ns
                 events[side] += member.count
-    rows = [_summed(comparison, name, [both], words) for name, both in sums.items()]
+    rows = [replace(_summed(comparison, name, [both], words), operator=name) for name, both in sums.items()]
     rows.sort(key=lambda row: (-abs(row.delta_us), row.name))
     steps = comparison.us(comparison.step_time.control), comparison.us(comparison.step_time.test)
     top = min(top, sum(abs(row.delta_us) >= LEAST_CHANGE * max(steps) for row in rows))
     left = [sums[row.name] for row in rows[top:]]
-    others = _summed(comparison, plural(len(rows) - top, "other"), left, {}) if top and left else None
-    return ChangedWork(
+    others = [_summed(comparison, plural(len(rows) - top, "other"), left, {})] if top and left else []
+    return Sums(
         title="GPU work by operator" if has_gpu else "Operators (self time)",
-        rows=rows[:top],
-        others=others,
+        rows=[*rows[:top], *others],
         whole=_summed(comparison, "all GPU work" if has_gpu else "all operators", [*sums.values()], {}),
         unit=time_unit(steps),
     )
 
 
 def _summed(comparison: Comparison, name: str, parts: Sequence[Both], tested: dict[str, Op]) -> Row:
-    us, number = comparison.us, comparison.number
-    (control, test), events = ([sum(part[k][side] for part in parts) for side in (0, 1)] for k in (0, 1))
-    word = op.time_change if (op := tested.get(name)) else ""
-    return Row(name, us(control), us(test), us(test - control), number(events[0]), number(events[1]), word)
+    sums = [[sum(part[k][side] for part in parts) for side in (0, 1)] for k in (0, 1)]
+    summed = Sum(name, *sums[0], *sums[1])
+    time_change = op.time_change if (op := tested.get(name)) else ""
+    return Row(name=name, time_change=time_change, **numbers(comparison, summed))
 
 
-def _word(change: WorkChange, tested: dict[str, Op]) -> str:
+def _significance(change: WorkChange, tested: dict[str, Op]) -> str:
     """The significance of the only kernel or operator of ``change``, if most of what changed of it is here."""
     op = tested.get(change.kernels or change.operator)
     return op.time_change if op and change.delta * op.delta > 0 and abs(change.delta) >= MOST * abs(op.delta) else ""
 
 
 def _first(
-    items: Sequence[T], numbers: Callable[[T], Row], row: Callable[[T, Row], WorkRow], sort: str, top: int
-) -> list[WorkRow]:
+    items: Sequence[T], unnamed: Callable[[T], Row], named: Callable[[T, Row], Row], sort: str, top: int
+) -> list[Row]:
     """The first ``top`` rows of ``items`` in the order ``sort``: only those get a name that may be among them by their
-    ``numbers``, since names are costly where there are many.
+    numbers, since names are costly where there are many.
     """
-    rows = [numbers(item) for item in items]
-    places = [SORTS[sort](of) for of in rows]
+    rows = [unnamed(item) for item in items]
+    places = [SORTS[sort](row) for row in rows]
     last = max(sorted(places)[:top], default=0.0)
-    chosen = [row(item, of) for item, of, place in zip(items, rows, places, strict=True) if place <= last]
-    return sorted(chosen, key=lambda of: (SORTS[sort](of), of.name))[:top]
+    chosen = [named(item, row) for item, row, place in zip(items, rows, places, strict=True) if place <= last]
+    return sorted(chosen, key=lambda row: (SORTS[sort](row), row.name))[:top]
 
 
 BY_TITLES = {
@@ -270,24 +289,13 @@ def work_title(comparison: Comparison, view: str) -> str:
     return f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}"
 
 
-def view_rows(comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES) -> tuple[list[WorkRow], int]:
+def view_rows(comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES) -> tuple[list[Row], int]:
     """The ``top`` lines of a view of the work, and how many more there are; ``modules`` says how modules are summed."""
     lines = summed_by(comparison.work, modules) if view == "module" else summed(comparison.work, view)
-    us, number = comparison.us, comparison.number
-    rows = [
-        WorkRow(
-            s.name,
-            us(s.control),
-            us(s.test),
-            us(s.delta),
-            number(s.control_count),
-            number(s.test_count),
-            kernels="" if view == "module" else s.name,
-            module=s.name if view == "module" else "",
-        )
-        for s in lines[:top]
-    ]
-    return rows, max(len(lines) - top, 0)
+    shown = [Row(name=line.name, kernels=line.name, **numbers(comparison, line)) for line in lines[:top]]
+    if view == "module":
+        shown = [replace(row, kernels="", module=row.name) for row in shown]
+    return shown, max(len(lines) - top, 0)
 
 
 def shows_causes(comparison: Comparison) -> bool:
@@ -322,16 +330,9 @@ def common_line(comparison: Comparison) -> str | None:
 
 def gpu_summary(comparison: Comparison) -> Row:
     """GPU time per step on both sides."""
-    gpu, us = comparison.gpu_time, comparison.us
-    events = [sum(g.control_count for g in gpu.groups), sum(g.test_count for g in gpu.groups)]
-    return Row(
-        "GPU time",
-        us(gpu.control),
-        us(gpu.test),
-        us(gpu.delta),
-        comparison.number(events[0]),
-        comparison.number(events[1]),
-    )
+    gpu = comparison.gpu_time
+    events = sum(g.control_count for g in gpu.groups), sum(g.test_count for g in gpu.groups)
+    return Row(name="GPU time", **numbers(comparison, Sum("GPU time", gpu.control, gpu.test, *events)))
 
 
 def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -> list[str]:

@@ -43,8 +43,7 @@ def column_format(column: Column, values: Iterable[float]) -> ColumnFormat:
     if column.unit == "count":
         return ColumnFormat("", count)
     if column.unit == "bytes":
-        amounts = amount_format(byte_unit, values)
-        return ColumnFormat(amounts.unit, lambda v: amounts.text(v) if v else "0")
+        return byte_format(values)
     unit = flop_unit([largest])
     return ColumnFormat(unit.name, lambda v: unit.plain(v) if v else "–")  # no FLOPs: none are known
 
@@ -53,6 +52,12 @@ def amount_format(unit_of: Callable[[Iterable[float]], Unit], amounts: Iterable[
     """One unit for all ``amounts`` if it leaves each two significant digits, otherwise a unit for each."""
     unit = common_unit(unit_of, amounts)
     return ColumnFormat(unit.name, unit.plain) if unit else ColumnFormat("", lambda v: unit_of([v]).text(v))
+
+
+def byte_format(amounts: Iterable[float]) -> ColumnFormat:
+    """One format for all ``amounts`` of bytes; 0 has no unit."""
+    form = amount_format(byte_unit, amounts)
+    return ColumnFormat(form.unit, lambda v: form.text(v) if v else "0")
 
 
 def rate(rate_column: Rate, schema: TableSchema, values: Sequence[float]) -> float | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
-from tracediff.aggregate.side import Side
 from tracediff.diff.gate.judge import (
     EXIT_CODES,
     INCONCLUSIVE,
@@ -21,80 +20,85 @@ from tracediff.diff.gate.waivers import Waiver
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.present.check import explanation, sentence
 from tracediff.report import json_types
-from tracediff.report.json_text import json_text, one_of
+from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.to_json import reasons_of, tables_of, verdict_of
 
 
-class CheckedSet(Struct):
+class CheckedSet(JsonObject):
     """One side."""
 
-    label: Annotated[str, Meta(description="name of the set in reports")]
-    runs: Annotated[int, Meta(description="number of runs")]
+    label: str
+    """name of the set in reports"""
+    runs: int
+    """number of runs"""
 
 
-class GateComparability(Struct):
+class GateComparability(JsonObject):
     """The preflight, and which of its reasons stop the check."""
 
-    level: Annotated[str, one_of("refused: the sides cannot be compared", OK, CAUTION, REFUSED)]
-    reasons: Annotated[list[json_types.Reason], Meta(description="what differs; empty if nothing does")]
-    stopping: Annotated[list[str], Meta(description="codes of the reasons that stopped the check")]
+    level: Annotated[str, one_of(OK, CAUTION, REFUSED)]
+    """refused: the sides cannot be compared"""
+    reasons: list[json_types.ReasonRow]
+    """what differs; empty if nothing does"""
+    stopping: list[str]
+    """codes of the reasons that stopped the check"""
 
 
-class AppliedWaiver(Struct):
-    """The waiver that covers an exceeded limit, even if it has expired."""
-
-    pattern: Annotated[str, Meta(description="pattern of the subjects that it covers")]
-    reason: str
-    expires: Annotated[str, Meta(description="last day on which it applies", extra_json_schema={"format": "date"})]
-
-
-class LimitResult(Struct):
+class LimitResult(JsonObject):
     """One limit, and the figure that was judged against it."""
 
-    subject: Annotated[
-        str, Meta(description="what was judged: step, state:NAME, family:NAME, op:NAME, kernels, memory, graph-breaks")
-    ]
-    limit: Annotated[str, Meta(description="the subject as given; for operators the pattern")]
-    unit: Annotated[str, one_of("µs per step, bytes, or a count", *FACTORS)]
-    control: Annotated[float | None, Meta(description="in the unit; null where unknown")]
-    test: Annotated[float | None, Meta(description="in the unit; null where unknown")]
-    change: Annotated[float | None, Meta(description="test − control; null if a side is unknown")]
-    ratio: Annotated[float | None, Meta(description="test / control; null where control is 0 or a side is unknown")]
-    interval: Annotated[
-        tuple[float, float] | None,
-        Meta(description="95 % confidence interval of the relative change: 0.05 is 5 %; null where untested"),
-    ]
-    relative: Annotated[float, Meta(description="relative part of the limit: 0.05 is 5 %")]
-    absolute: Annotated[float, Meta(description="absolute part of the limit, in the unit")]
-    bound: Annotated[
-        float | None,
-        Meta(
-            description="largest allowed growth, in the unit: the larger of the two parts; null if control is unknown"
-        ),
-    ]
-    result: Annotated[str, one_of("result of this limit", PASS, REGRESSION, INCONCLUSIVE, WAIVED)]
-    why: Annotated[str | None, Meta(description="reason for the result beyond the figures")]
-    settle: Annotated[str | None, Meta(description="what would resolve an inconclusive result")]
-    explanation: Annotated[str, Meta(description="the result and its reasons in one sentence")]
-    waiver: AppliedWaiver | None
+    subject: str
+    """what was judged: step, state:NAME, family:NAME, op:NAME, kernels, memory, graph-breaks"""
+    limit: str
+    """the subject as given; for operators the pattern"""
+    unit: Annotated[str, one_of(*FACTORS)]
+    """µs per step, bytes, or a count"""
+    control: float | None
+    """in the unit; null where unknown"""
+    test: float | None
+    """in the unit; null where unknown"""
+    change: float | None
+    """test − control; null if a side is unknown"""
+    ratio: float | None
+    """test / control; null where control is 0 or a side is unknown"""
+    interval: tuple[float, float] | None
+    """95 % confidence interval of the relative change: 0.05 is 5 %; null where untested"""
+    relative: float
+    """relative part of the limit: 0.05 is 5 %"""
+    absolute: float
+    """absolute part of the limit, in the unit"""
+    bound: float | None
+    """largest allowed growth, in the unit: the larger of the two parts; null if control is unknown"""
+    result: Annotated[str, one_of(PASS, REGRESSION, INCONCLUSIVE, WAIVED)]
+    """result of this limit"""
+    why: str | None
+    """reason for the result beyond the figures"""
+    settle: str | None
+    """what would resolve an inconclusive result"""
+    explanation: str
+    """the result and its reasons in one sentence"""
+    waiver: Waiver | None
+    """the waiver that covers an exceeded limit, even if it has expired"""
 
 
-class CheckDocument(Struct):
+class CheckDocument(JsonObject):
     """A comparison judged against limits. null where something is unknown or was not tested."""
 
     schema: Literal["tracediff.check/1"]
-    result: Annotated[str, one_of("result of the check", *EXIT_CODES)]
-    exit_code: Annotated[int, Meta(description="0 pass, 1 regression, 3 inconclusive or not comparable")]
-    sentence: Annotated[str, Meta(description="the result in a sentence")]
+    result: Annotated[str, one_of(*EXIT_CODES)]
+    """result of the check"""
+    exit_code: int
+    """0 pass, 1 regression, 3 inconclusive or not comparable"""
+    sentence: str
+    """the result in a sentence"""
     control: CheckedSet
     test: CheckedSet
-    verdict: json_types.Verdict
+    verdict: json_types.DiffVerdict
     comparability: GateComparability
-    limits: Annotated[list[LimitResult], Meta(description="every limit, the step first")]
-    tables: Annotated[
-        dict[str, list[json_types.Row]] | UnsetType,
-        Meta(description="tables of --table by name, as in tracediff.diff/1; absent where none was requested"),
-    ] = UNSET
+    limits: list[LimitResult]
+    """every limit, the step first"""
+    tables: dict[str, list[json_types.Row]] | UnsetType = UNSET
+    """tables of --table by name, as in tracediff.diff/1; absent where none was requested"""
 
 
 def document(gate: Gate) -> CheckDocument:
@@ -105,8 +109,8 @@ def document(gate: Gate) -> CheckDocument:
         result=gate.result,
         exit_code=gate.exit_code,
         sentence=sentence(gate),
-        control=_set(comparison.control),
-        test=_set(comparison.test),
+        control=filled(CheckedSet, comparison.control),
+        test=filled(CheckedSet, comparison.test),
         verdict=verdict_of(comparison.verdict),
         comparability=GateComparability(
             comparison.comparability.level,
@@ -123,13 +127,11 @@ def to_json(gate: Gate) -> str:
     return json_text(document(gate))
 
 
-def _set(side: Side) -> CheckedSet:
-    return CheckedSet(side.label, side.runs)
-
-
 def _limit(judged: Judged) -> LimitResult:
     limit, figure = judged.limit, judged.figure
-    return LimitResult(
+    return filled(
+        LimitResult,
+        judged,
         subject=figure.subject,
         limit=limit.subject,
         unit=limit.unit,
@@ -140,14 +142,7 @@ def _limit(judged: Judged) -> LimitResult:
         interval=figure.interval,
         relative=limit.relative,
         absolute=limit.absolute,
-        bound=judged.bound,
-        result=judged.result,
         why=judged.why or None,
         settle=judged.settle or None,
         explanation=explanation(judged),
-        waiver=_waiver(judged.waiver) if judged.waiver else None,
     )
-
-
-def _waiver(waiver: Waiver) -> AppliedWaiver:
-    return AppliedWaiver(waiver.pattern, waiver.reason, waiver.expires.isoformat())

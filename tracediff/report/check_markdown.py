@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tracediff.diff.gate.judge import PASS, Gate, Judged
-from tracediff.formatting import counts, time_unit
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.check import (
@@ -23,12 +23,12 @@ from tracediff.present.check import (
 from tracediff.present.sentences import facts, headline
 from tracediff.report.escape import escaped
 from tracediff.report.step_markdown import step_lines
+from tracediff.report.table_markdown import rows_table, table_lines
 
 SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
 MOST_LIMITS = 40
 """Rows of the table, those that did not pass first: a comment has at most 65,536 characters."""
 TOP = 5
-RIGHT = "--:"
 
 
 def to_markdown(gate: Gate) -> str:
@@ -57,47 +57,23 @@ def to_markdown(gate: Gate) -> str:
 
 def _limits(gate: Gate) -> list[str]:
     shown = [*not_passed(gate), *gate.with_result(PASS)]
-    lines = _head(
-        ["subject", "control", "test", "change", "95 % interval", "limit", "result"],
-        [":--", RIGHT, RIGHT, RIGHT, RIGHT, ":--", ":--"],
-    )
-    lines += [_line(j) for j in shown[:MOST_LIMITS]]
-    return (
-        [*lines, "", f"{len(shown) - MOST_LIMITS:,} more limits are in the JSON document (--json)."]
-        if len(shown) > MOST_LIMITS
-        else lines
-    )
+    heads = ["subject", "control", "test", "change", "95 % interval", "limit", "result"]
+    lines = table_lines(heads, "lrrrrll", map(_cells, shown[:MOST_LIMITS]))
+    more = len(shown) - MOST_LIMITS
+    return [*lines, "", f"{more:,} more limits are in the JSON document (--json)."] if more > 0 else lines
 
 
-def _line(judged: Judged) -> str:
+def _cells(judged: Judged) -> list[str]:
     cells = [*figures(judged), change(judged), interval(judged), bound(judged)]
-    return _row([escaped(row_subject(judged)), *cells, f"{SIGNS[judged.result]} {judged.result}"])
-
-
-def _head(names: Sequence[str], aligned: Sequence[str]) -> list[str]:
-    return [_row(names), f"|{'|'.join(aligned)}|"]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return [escaped(row_subject(judged)), *cells, f"{SIGNS[judged.result]} {judged.result}"]
 
 
 def _changes(gate: Gate) -> list[str]:
     """The five largest changes of matched work."""
     comparison = gate.comparison
     (table,) = sections.changes(comparison, "gpu", "change", TOP)
-    rows = table.rows
-    if not rows:
-        return []
-    unit = time_unit([us for row in rows for us in (row.control_us, row.test_us)])
-    lines = _head(
-        ["name", "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"],
-        [":--", *[RIGHT] * 4],
-    )
-    for row in rows:
-        times = [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
-        lines.append(_row([escaped(cut(row.name)), counts(row.control_count, row.test_count), *times]))
-    return _folded(table.title, lines)
+    rows = [replace(row, name=cut(row.name)) for row in table.rows]
+    return _folded(table.title, rows_table("name", rows)) if rows else []
 
 
 def _folded(title: str, lines: Sequence[str]) -> list[str]:

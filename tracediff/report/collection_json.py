@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-from msgspec import Meta, Struct
+from typing import Any, Literal
 
 from tracediff.collected.variants import CollectionTable, VariantRow
-from tracediff.report.json_text import json_text
+from tracediff.report.json_text import JsonObject, json_text
 
 
-class TableDocument(Struct):
+class TableDocument(JsonObject):
     """The table of a collection: what each variant costs to build and to run."""
 
     schema: Literal["tracediff.table/1"]
-    name: Annotated[str, Meta(description="name of the collected workload or function")]
-    size: Annotated[str | None, Meta(description="size of the workload; null for your own code")]
-    environment: Annotated[
-        dict[str, Any], Meta(description="versions, device and settings of the first variant, from its manifest")
-    ]
-    rows: Annotated[list[VariantRow], Meta(description="variants, in the order in which they were given")]
+    name: str
+    """name of the collected workload or function"""
+    size: str | None
+    """size of the workload; null for your own code"""
+    environment: dict[str, Any]
+    """versions, device and settings of the first variant, from its manifest"""
+    rows: list[VariantRow]
+    """variants, in the order in which they were given"""
 
 
 def to_json(collection: CollectionTable) -> str:

@@ -7,20 +7,16 @@ from tracediff.formatting import percent
 from tracediff.present.collection import HEAD, cells_of, formats_of, heads, notes_of, title
 from tracediff.present.compile_stages import stage_lines
 from tracediff.report.escape import escaped
+from tracediff.report.table_markdown import table_lines
 
 
 def to_markdown(collection: CollectionTable) -> str:
     """All columns as GitHub-flavoured Markdown."""
     formats = formats_of(collection.rows)
-    lines = [
-        f"### {escaped(title(collection))}",
-        "",
-        f"| {' | '.join(heads(formats))} |",
-        f"|{'|'.join([':--'] + ['--:'] * (len(HEAD) - 1))}|",
-    ]
-    for row in collection.rows:
-        cells = cells_of(row, formats) if row.runs else [row.variant, *[""] * (len(HEAD) - 1)]
-        lines.append(f"| {' | '.join(escaped(c) for c in cells)} |")
+    rows = [cells_of(row, formats) if row.runs else [row.variant, *[""] * (len(HEAD) - 1)] for row in collection.rows]
+    cells = [[escaped(cell) for cell in row] for row in rows]
+    table = table_lines(heads(formats), "l" + "r" * (len(HEAD) - 1), cells)
+    lines = [f"### {escaped(title(collection))}", "", *table]
     notes = [note for row in collection.rows for note in notes_of(row)] + stage_lines(collection.rows)
     for row in collection.rows:
         for node in row.fx_nodes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from tracediff.aggregate.side import Side
 from tracediff.explain.effects import EFFECTS
@@ -10,45 +11,35 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import GROSS
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.report import json_types
+from tracediff.report.json_text import filled
 
 LEAST = 0.01
 """Part of what lines are judged against from which a node is written; the others are one child, the rest."""
 REST, GROUP, PART = "rest", "group", "part"
 KINDS = {REPLACED: "replaced", SINGLE: "event"}
 """Note of a node → its kind."""
+UNKNOWN: dict[str, Any] = {"amount": None, "reasons": [], "significance": None, "first": None}
+"""What a node says that is no line."""
 Sides = tuple[Side, Side]
 
 
-def explanation_of(found: Explanation | None, sides: Sides) -> json_types.Explanation | None:
+def explanation_of(found: Explanation | None, sides: Sides) -> json_types.DiffExplanation | None:
     """The explanation with a tree that closes at every node; None of a refused comparison."""
     if found is None:
         return None
     root = found.root
     scale = max(abs(root.change), GROSS * sum(abs(child.work) for child in root.children.values()))
     causes = {id(cause.node): cause for cause in found.causes}
-    return json_types.Explanation(
-        facts=[json_types.Fact(f.code, f.text, f.control, f.test) for f in found.facts],
-        lines=[_line(cause, sides) for cause in found.causes],
+    return json_types.DiffExplanation(
+        facts=[filled(json_types.FactRow, fact) for fact in found.facts],
+        lines=[
+            filled(json_types.CauseRow, cause, trail=list(cause.trail), **_known(cause, sides))
+            for cause in found.causes
+        ],
         exposure_us=sum(found.exposure_us.values()),
         rest_us=found.rest_us,
         change_us=found.change_us,
         tree=_node(root, ROOT, LEAST * scale, causes, sides),
-    )
-
-
-def _line(cause: Cause, sides: Sides) -> json_types.ExplanationLine:
-    return json_types.ExplanationLine(
-        label=cause.label,
-        trail=list(cause.trail),
-        control_us=cause.control_us,
-        test_us=cause.test_us,
-        delta_us=cause.delta_us,
-        effect=cause.effect,
-        what=cause.what,
-        amount=_amount(cause),
-        reasons=_reasons(cause),
-        significance=_significance(cause),
-        first=_first(cause, sides),
     )
 
 
@@ -72,12 +63,11 @@ def _node(node: Node, kind: str, least: float, causes: dict[int, Cause], sides: 
         path_control_us=float(node.path[0]) / 1000,
         path_test_us=float(node.path[1]) / 1000,
         delta_us=node.change / 1000,
-        effects=json_types.Effects(**{name: float(ns) / 1000 for name, ns in zip(EFFECTS, node.effects, strict=True)}),
-        amount=_amount(cause) if cause else None,
-        reasons=_reasons(cause) if cause else [],
-        significance=_significance(cause) if cause else None,
-        first=_first(cause, sides) if cause else None,
+        effects=json_types.NodeEffects(
+            **{name: float(ns) / 1000 for name, ns in zip(EFFECTS, node.effects, strict=True)}
+        ),
         children=children,
+        **(_known(cause, sides) if cause else UNKNOWN),
     )
 
 
@@ -90,17 +80,14 @@ def _without(node: Node, shown: Iterable[Node]) -> Node:
     return rest
 
 
-def _amount(cause: Cause) -> json_types.Amount | None:
-    return json_types.Amount(cause.amount.ratio, cause.amount.unit, cause.amount.known_part) if cause.amount else None
-
-
-def _reasons(cause: Cause) -> list[json_types.CauseReason]:
-    return [json_types.CauseReason(reason.code, reason.text) for reason in cause.reasons]
-
-
-def _significance(cause: Cause) -> json_types.Significance:
-    found = cause.significance
-    return json_types.Significance(found.result, found.q_value, found.interval)
+def _known(cause: Cause, sides: Sides) -> dict[str, Any]:
+    """What a line and its node say of a cause."""
+    return {
+        "amount": cause.amount,
+        "reasons": [filled(json_types.CauseReason, reason) for reason in cause.reasons],
+        "significance": filled(json_types.LineSignificance, cause.significance),
+        "first": _first(cause, sides),
+    }
 
 
 def _first(cause: Cause, sides: Sides) -> json_types.FirstEvent | None:

@@ -5,12 +5,19 @@
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections.abc import Iterator
+from inspect import getsource
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tracediff.diff.gate.waivers import Waiver
+from tracediff.explain.explanation import Amount
+from tracediff.ingest.health import Note
 from tracediff.present.tables import column_key
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.profile.tables.schema import TableSchema
@@ -18,6 +25,7 @@ from tracediff.report.analysis.json_types import ProfileDocument
 from tracediff.report.check_json import CheckDocument
 from tracediff.report.collection_json import TableDocument
 from tracediff.report.history_json import HistoryDocument
+from tracediff.report.json_text import JsonObject
 from tracediff.report.json_types import DiffDocument
 from tracediff.report.matrix_json import MatrixDocument
 from tracediff.report.memory_json import MemoryDocument
@@ -42,6 +50,8 @@ SIDES = {
 """Documents that contain tables → the prefixes of their columns."""
 WITHOUT_TABLES = ("CheckDocument", "MatrixComparison")
 """Documents in which the key `tables` is absent where no table was requested."""
+SHARED: tuple[type, ...] = (Amount, Note, Waiver)
+"""Objects of documents that are not made for them."""
 UNITS = {"ns": "µs", "count": "occurrences"}
 
 
@@ -49,13 +59,36 @@ def json_schema(name: str) -> dict[str, Any]:
     """The JSON Schema of the documents whose `schema` is ``name``. Objects are closed and have all their keys, but for
     WITHOUT_TABLES."""
     (top,), components = msgspec.json.schema_components([DOCUMENTS[name]])
+    types = {kind.__name__: kind for kind in (*objects(JsonObject), *SHARED)}
     for title, found in components.items():
         found["description"] = " ".join(found["description"].split())
+        for key, text in descriptions(types.get(title, object)).items():
+            found["properties"][key] = {"description": text} | found["properties"][key] | {"description": text}
         found["required"] = [key for key in found["properties"] if key != "tables" or title not in WITHOUT_TABLES]
         found["additionalProperties"] = False
         if title in SIDES:
             found["properties"]["tables"] |= _tables(SIDES[title])
     return {"$schema": DIALECT, "title": name, **top, "$defs": components}
+
+
+def objects(kind: type[JsonObject]) -> Iterator[type[JsonObject]]:
+    """``kind`` and all that extend it."""
+    yield kind
+    for extended in kind.__subclasses__():
+        yield from objects(extended)
+
+
+def descriptions(kind: type) -> dict[str, str]:
+    """Field → the text below it."""
+    found = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.startswith("tracediff."):
+            (body,) = ast.parse(getsource(base)).body
+            assert isinstance(body, ast.ClassDef)
+            for field, below in pairwise(body.body):
+                if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                    found[ast.unparse(field.target)] = " ".join(ast.literal_eval(below.value).split())
+    return found
 
 
 def file_name(name: str) -> str:

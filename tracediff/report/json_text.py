@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -10,10 +11,42 @@ from msgspec import Meta
 from tracediff.report.escape import COMMAND
 from tracediff.write import encoded
 
+if TYPE_CHECKING:
+    from tracediff.analysis.analysis import Analysis
+    from tracediff.diff.comparison import Comparison
 
-def one_of(description: str, *values: str) -> Meta:
+
+class JsonObject(msgspec.Struct):
+    """An object of a document: its fields are the keys, in the order in which they are written; the text below a field
+    is its description in the published schema.
+    """
+
+
+Kind = TypeVar("Kind", bound=JsonObject)
+
+
+def filled(kind: type[Kind], source: object, **given: Any) -> Kind:
+    """An object of ``kind``: fields that are not ``given`` are the attributes of ``source`` of the same names."""
+    return kind(**{name: given[name] if name in given else getattr(source, name) for name in kind.__struct_fields__})
+
+
+def per_step(kind: type[Kind], source: object, scaled: Comparison | Analysis, **given: Any) -> Kind:
+    """As `filled`, of numerators over the scale of ``scaled``: a field NAME_us is the attribute NAME in µs per step, a
+    field that ends in count the attribute of its name per step.
+    """
+    for name in kind.__struct_fields__:
+        if name in given:
+            continue
+        if name.endswith("_us"):
+            given[name] = scaled.us(getattr(source, name.removesuffix("_us")))
+        elif name.endswith("count"):
+            given[name] = scaled.number(getattr(source, name))
+    return filled(kind, source, **given)
+
+
+def one_of(*values: str | None) -> Meta:
     """A text that is one of ``values``; a later version may add to them."""
-    return Meta(description=description, extra_json_schema={"enum": list(values)})
+    return Meta(extra_json_schema={"enum": list(values)})
 
 
 def json_text(document: msgspec.Struct) -> str:

@@ -15,6 +15,7 @@ from tracediff.explain.matrix import Cell
 from tracediff.formatting import PERCENT, time_unit
 from tracediff.present.shorten import shortened
 from tracediff.report.escape import escaped
+from tracediff.report.table_markdown import table_lines
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
 BESIDE_NAMES = 66
@@ -97,5 +98,5 @@ def to_markdown(cells: Sequence[Cell]) -> str:
     """A GitHub-flavoured table."""
     unit, body = rows(cells)
     head = [f"{name} ({unit})" if k in (3, 4) else name for k, name in enumerate(HEAD)]
-    lines = [f"| {' | '.join(head)} |", f"|{'|'.join('--:' if 2 <= k <= 7 else ':--' for k in range(len(HEAD)))}|"]
-    return "\n".join([*lines, *(f"| {' | '.join(escaped(cell) for cell in row)} |" for row in body)]) + "\n"
+    lines = table_lines(head, "llrrrrrrll", [[escaped(cell) for cell in row] for row in body])
+    return "\n".join(lines) + "\n"

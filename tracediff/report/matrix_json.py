@@ -5,41 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.diff.verdict import RESULTS
 from tracediff.explain.matrix import Cell
 from tracediff.report import json_types
-from tracediff.report.json_text import json_text, one_of
+from tracediff.report.json_text import JsonObject, json_text, one_of
+from tracediff.report.rows import TableRows
 from tracediff.report.to_json import tables_of, verdict_of
 
 
-class MatrixComparability(Struct):
+class MatrixComparability(JsonObject):
     """The preflight of one comparison, in codes."""
 
-    level: Annotated[str, one_of("refused: the sides cannot be compared", OK, CAUTION, REFUSED)]
-    codes: Annotated[list[str], Meta(description="stable codes of what differs (docs/preflight.md)")]
+    level: Annotated[str, one_of(OK, CAUTION, REFUSED)]
+    """refused: the sides cannot be compared"""
+    codes: list[str]
+    """stable codes of what differs (docs/preflight.md)"""
 
 
-class MatrixComparison(Struct):
+class MatrixComparison(JsonObject):
     """One comparison of the matrix."""
 
-    control: Annotated[str, Meta(description="label of the control set")]
-    test: Annotated[str, Meta(description="label of the test set")]
-    result: Annotated[str, one_of("verdict corrected for the number of comparisons", *RESULTS)]
-    p_adjusted: Annotated[
-        float | None, Meta(description="Holm's p-value over all tested comparisons; null where untested")
-    ]
-    verdict: Annotated[json_types.Verdict, Meta(description="the verdict of this comparison by itself")]
+    control: str
+    """label of the control set"""
+    test: str
+    """label of the test set"""
+    result: Annotated[str, one_of(*RESULTS)]
+    """verdict corrected for the number of comparisons"""
+    p_adjusted: float | None
+    """Holm's p-value over all tested comparisons; null where untested"""
+    verdict: json_types.DiffVerdict
+    """the verdict of this comparison by itself"""
     comparability: MatrixComparability
-    tables: Annotated[
-        dict[str, list[json_types.Row]] | UnsetType,
-        Meta(description="tables of --table by name, as in tracediff.diff/1; absent where none was requested"),
-    ] = UNSET
+    tables: dict[str, list[json_types.Row]] | UnsetType = UNSET
+    """tables of --table by name, as in tracediff.diff/1; absent where none was requested"""
 
 
-class MatrixDocument(Struct):
+class MatrixDocument(JsonObject):
     """Several sets compared with one control, or with each other."""
 
     schema: Literal["tracediff.matrix/1"]
@@ -54,6 +58,16 @@ def document(cells: Sequence[Cell]) -> MatrixDocument:
 def to_json(cells: Sequence[Cell]) -> str:
     """The document as indented text, with a new line at its end."""
     return json_text(document(cells))
+
+
+def rows(cells: Sequence[Cell]) -> TableRows:
+    """A row per comparison, with the numbers of its verdict."""
+    numbers = ("control_us", "test_us", "delta_us", "p_value")
+    values = []
+    for found in document(cells).comparisons:
+        own = tuple(getattr(found.verdict, name) for name in numbers)
+        values.append((found.control, found.test, found.result, *own, found.p_adjusted))
+    return TableRows(("control", "test", "result", *numbers, "p_adjusted"), values)
 
 
 def _comparison(cell: Cell) -> MatrixComparison:

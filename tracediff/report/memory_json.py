@@ -3,117 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from tracediff.memory.account import Account, SnapshotAccount
 from tracediff.memory.difference import (
-    CALL_SITE,
     GONE,
     GREW,
-    MODULE,
     NEW,
     SAME,
     SHRANK,
-    SIZE_CLASS,
+    VIEWS,
     DeviceDifference,
     difference,
     holdings,
 )
 from tracediff.memory.timeline import timeline
-from tracediff.report.json_text import json_text, one_of
+from tracediff.report.json_text import JsonObject, Kind, filled, json_text, one_of
 
 Bytes = Annotated[int, Meta(description="bytes")]
 
 
-class MemorySegment(Struct):
+class MemorySegment(JsonObject):
     """One segment at the peak; all expandable segments are one."""
 
-    type: Annotated[
-        str,
-        one_of(
-            "type of the segment; freed since: of which only the free was recorded",
-            "small",
-            "large",
-            "expandable",
-            "freed since",
-            "unknown",
-        ),
-    ]
-    stream: Annotated[int, Meta(description="stream whose blocks it has")]
-    pool: Annotated[tuple[int, int], Meta(description="memory pool that owns it; 0, 0 is the default")]
-    address: Annotated[int, Meta(description="first address; 0 for expandable segments")]
+    type: Annotated[str, one_of("small", "large", "expandable", "freed since", "unknown")]
+    """type of the segment; freed since: of which only the free was recorded"""
+    stream: int
+    """stream whose blocks it has"""
+    pool: tuple[int, int]
+    """memory pool that owns it; 0, 0 is the default"""
+    address: int
+    """first address; 0 for expandable segments"""
     reserved_bytes: Bytes
     allocated_bytes: Bytes
-    blocks: Annotated[int, Meta(description="allocated blocks in it")]
+    blocks: int
+    """allocated blocks in it"""
 
 
-class Layers(Struct):
+class Layers(JsonObject):
     """Allocated memory over the recording, stacked: at each position the layers add up to what is allocated."""
 
-    events: Annotated[list[int], Meta(description="positions: number of events that happened before, ascending")]
-    times_us: Annotated[
-        list[int] | None, Meta(description="µs from the first event to each position; null where none are recorded")
-    ]
-    layers: Annotated[dict[str, list[int]], Meta(description="name of a layer → bytes at each position")]
+    events: list[int]
+    """positions: number of events that happened before, ascending"""
+    times_us: list[int] | None
+    """µs from the first event to each position; null where none are recorded"""
+    layers: dict[str, list[int]]
+    """name of a layer → bytes at each position"""
 
 
-class MemoryAmounts(Struct):
+class MemoryAmounts(JsonObject):
     """One device of one snapshot."""
 
-    start_bytes: Annotated[int, Meta(description="allocated before the first event")]
-    above_start_bytes: Annotated[int, Meta(description="peak − start")]
-    peak_bytes: Annotated[int, Meta(description="most allocated at any time of the recording")]
-    peak_event: Annotated[int, Meta(description="number of events before the peak is reached")]
-    peak_us: Annotated[int | None, Meta(description="µs from the first event to the peak; null where not recorded")]
-    reserved_bytes: Annotated[int, Meta(description="in segments at the peak")]
-    fragmentation_bytes: Annotated[int, Meta(description="reserved − allocated at the peak")]
-    unknown_bytes: Annotated[int, Meta(description="part of the peak whose call site is unknown")]
-    rounding_bytes: Annotated[int, Meta(description="part of the peak that the allocator added to blocks")]
+    start_bytes: int
+    """allocated before the first event"""
+    above_start_bytes: int
+    """peak − start"""
+    peak_bytes: int
+    """most allocated at any time of the recording"""
+    peak_event: int
+    """number of events before the peak is reached"""
+    peak_us: int | None
+    """µs from the first event to the peak; null where not recorded"""
+    reserved_bytes: int
+    """in segments at the peak"""
+    fragmentation_bytes: int
+    """reserved − allocated at the peak"""
+    unknown_bytes: int
+    """part of the peak whose call site is unknown"""
+    rounding_bytes: int
+    """part of the peak that the allocator added to blocks"""
     allocated_at_dump_bytes: Bytes
     reserved_at_dump_bytes: Bytes
-    actions: Annotated[dict[str, int], Meta(description="number of events by action of the allocator")]
-    out_of_memory_bytes: Annotated[list[int], Meta(description="bytes of each request that failed")]
-    contradictions: Annotated[int, Meta(description="events that do not fit the others, as in a recording with gaps")]
-    segments: Annotated[list[MemorySegment], Meta(description="segments at the peak; they add up to reserved")]
+    actions: dict[str, int]
+    """number of events by action of the allocator"""
+    out_of_memory_bytes: list[int]
+    """bytes of each request that failed"""
+    contradictions: int
+    """events that do not fit the others, as in a recording with gaps"""
+    segments: list[MemorySegment]
+    """segments at the peak; they add up to reserved"""
     timeline: Layers
 
 
-class MemoryHolder(Struct):
+class MemoryHolder(JsonObject):
     """What holds a part of the peak; the rows of a list add up to the peak."""
 
-    name: Annotated[str, Meta(description="call site, module or size class, or why it is unknown")]
+    name: str
+    """call site, module or size class, or why it is unknown"""
     control_bytes: Bytes
-    control_blocks: Annotated[int, Meta(description="number of blocks")]
-    test_bytes: Annotated[int | None, Meta(description="bytes; null for one snapshot")]
-    test_blocks: Annotated[int | None, Meta(description="number of blocks; null for one snapshot")]
-    delta_bytes: Annotated[int | None, Meta(description="test − control, in bytes; null for one snapshot")]
-    status: Annotated[
-        str | None,
-        Meta(description="null for one snapshot", extra_json_schema={"enum": [NEW, GONE, GREW, SHRANK, SAME, None]}),
-    ]
+    control_blocks: int
+    """number of blocks"""
+    test_bytes: int | None
+    """bytes; null for one snapshot"""
+    test_blocks: int | None
+    """number of blocks; null for one snapshot"""
+    delta_bytes: int | None
+    """test − control, in bytes; null for one snapshot"""
+    status: Annotated[str | None, Meta(extra_json_schema={"enum": [NEW, GONE, GREW, SHRANK, SAME, None]})]
+    """null for one snapshot"""
 
 
-class MemoryDevice(Struct):
+class MemoryDevice(JsonObject):
     """One device."""
 
-    device: Annotated[int, Meta(description="number of the device")]
-    control: Annotated[MemoryAmounts | None, Meta(description="null where control does not use the device")]
-    test: Annotated[
-        MemoryAmounts | None, Meta(description="null where test does not use the device, and for one snapshot")
-    ]
+    device: int
+    """number of the device"""
+    control: MemoryAmounts | None
+    """null where control does not use the device"""
+    test: MemoryAmounts | None
+    """null where test does not use the device, and for one snapshot"""
     by_call_site: list[MemoryHolder]
     by_module: list[MemoryHolder]
     by_size_class: list[MemoryHolder]
 
 
-class MemoryDocument(Struct):
+class MemoryDocument(JsonObject):
     """What holds the peak of GPU memory in one memory snapshot, or what changed between two."""
 
     schema: Literal["tracediff.memory/1"]
-    control: Annotated[str, Meta(description="file name of the snapshot")]
-    test: Annotated[str | None, Meta(description="file name of the second snapshot; null for one snapshot")]
+    control: str
+    """file name of the snapshot"""
+    test: str | None
+    """file name of the second snapshot; null for one snapshot"""
     devices: list[MemoryDevice]
 
 
@@ -136,9 +149,7 @@ def _device(found: DeviceDifference, *, is_one: bool) -> MemoryDevice:
         found.device,
         _amounts(found.control) if found.control else None,
         _amounts(found.test) if found.test else None,
-        rows(CALL_SITE),
-        rows(MODULE),
-        rows(SIZE_CLASS),
+        *map(rows, VIEWS),
     )
 
 
@@ -148,41 +159,29 @@ def _one(account: Account, view: str) -> list[MemoryHolder]:
 
 def _both(found: DeviceDifference, view: str) -> list[MemoryHolder]:
     return [
-        MemoryHolder(
-            row.name,
-            row.control.size,
-            row.control.blocks,
-            row.test.size,
-            row.test.blocks,
-            row.change,
-            row.status,
-        )
+        MemoryHolder(row.name, *row.control, *row.test, delta_bytes=row.change, status=row.status)
         for row in found.changes(view)
     ]
 
 
 def _amounts(account: Account) -> MemoryAmounts:
-    return MemoryAmounts(
-        start_bytes=account.start,
+    return _in_bytes(
+        MemoryAmounts,
+        account,
         above_start_bytes=account.peak - account.start,
-        peak_bytes=account.peak,
         peak_event=account.peak_level,
         peak_us=account.times[account.peak_level] if account.times else None,
-        reserved_bytes=account.reserved,
-        fragmentation_bytes=account.fragmentation,
-        unknown_bytes=account.unknown,
-        rounding_bytes=account.rounding,
-        allocated_at_dump_bytes=account.allocated_at_dump,
-        reserved_at_dump_bytes=account.reserved_at_dump,
-        actions=account.actions,
-        out_of_memory_bytes=account.out_of_memory,
-        contradictions=account.contradictions,
-        segments=[
-            MemorySegment(s.kind, s.stream, s.pool, s.address, s.reserved, s.allocated, s.blocks)
-            for s in account.segments
-        ],
+        segments=[_in_bytes(MemorySegment, segment, type=segment.kind) for segment in account.segments],
         timeline=_layers(account),
     )
+
+
+def _in_bytes(kind: type[Kind], source: object, **given: Any) -> Kind:
+    """As `filled`; a field NAME_bytes is the attribute NAME."""
+    for name in kind.__struct_fields__:
+        if name.endswith("_bytes") and name not in given:
+            given[name] = getattr(source, name.removesuffix("_bytes"))
+    return filled(kind, source, **given)
 
 
 def _layers(account: Account) -> Layers:

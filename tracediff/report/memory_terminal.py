@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from tracediff.errors import printable
-from tracediff.present.memory import MemoryText, Section
+from tracediff.present.memory import DeviceText, MemoryText
 from tracediff.report.table_terminal import print_screen, to_rich
 
 
@@ -19,7 +19,7 @@ def show(text: MemoryText, console: Console) -> None:
     print_screen(console, Group(*parts))
 
 
-def _section(section: Section) -> list[RenderableType]:
+def _section(section: DeviceText) -> list[RenderableType]:
     lines: list[RenderableType] = [
         Text(printable(section.title), style="bold"),
         Padding(Text(printable(section.sentence)), (0, 2)),

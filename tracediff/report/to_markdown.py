@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from tracediff.diff.comparison import Comparison
-from tracediff.formatting import Unit, counts, time_unit
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import ExplanationLine, explanation_table
-from tracediff.present.sections import Row
+from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.tables import comparison_tables
 from tracediff.report.escape import escaped
 from tracediff.report.step_markdown import step_lines
-from tracediff.report.table_markdown import to_markdown as table_lines
+from tracediff.report.table_markdown import rows_table, table_lines
+from tracediff.report.table_markdown import to_markdown as section_lines
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts below the tables if images are requested."""
@@ -50,25 +49,25 @@ def to_markdown(
             lines += [line for table in changes if table.rows for line in _changes(table)]
         if sections.shows_causes(comparison):
             lines += _view(comparison, "cause")
-        lines += [line for table in comparison_tables(comparison, top) for line in table_lines(table)]
+        lines += [line for table in comparison_tables(comparison, top) for line in section_lines(table)]
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
     lines += _remarks("Health of the traces", sections.health_lines(comparison))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _changed_work(work: sections.ChangedWork) -> list[str]:
-    return [f"### {work.title}", "", *_table("name", [*work.parts, work.whole], work.unit), ""]
+def _changed_work(work: sections.Sums) -> list[str]:
+    return [f"### {work.title}", "", *rows_table("name", [*work.rows, work.whole], work.unit), ""]
 
 
 def _changes(table: sections.Changes) -> list[str]:
-    lines = [f"### {table.title}", "", *_table("name", table.rows), ""]
+    lines = [f"### {table.title}", "", *rows_table("name", table.rows), ""]
     return [*lines, f"{table.more:,} more rows are not shown.", ""] if table.more else lines
 
 
 def _view(comparison: Comparison, view: str) -> list[str]:
     rows, _ = sections.view_rows(comparison, view, len(comparison.work.groups))
-    return [f"### {sections.work_title(comparison, view)}", "", *_table("work", rows), ""]
+    return [f"### {sections.work_title(comparison, view)}", "", *rows_table("work", rows), ""]
 
 
 def _explanation(comparison: Comparison) -> list[str]:
@@ -76,24 +75,11 @@ def _explanation(comparison: Comparison) -> list[str]:
     if comparison.explanation is None:
         return []
     found = explanation_table(comparison.explanation)
-    head = [f"| {' | '.join(found.heads)} ({found.unit}) | |", "|:--|--:|--:|:--|"]
-    rows = [_row(line) for line in (*found.lines, found.total)]
-    return ["### Why", "", *head, *rows, ""]
-
-
-def _row(line: ExplanationLine) -> str:
-    return f"| {' | '.join((escaped(line.label), line.times, line.step, escaped(line.because)))} |"
-
-
-def _table(title: str, rows: Sequence[Row], unit: Unit | None = None) -> list[str]:
-    unit = unit or time_unit([us for row in rows for us in (row.control_us, row.test_us)])
-    head = [title, "count", f"control ({unit.name})", f"test ({unit.name})", f"change ({unit.name})"]
-    lines = [f"| {' | '.join(head)} |", f"|{'|'.join([':--'] + ['--:'] * (len(head) - 1))}|"]
-    for row in rows:
-        cells = [escaped(row.name), counts(row.control_count, row.test_count)]
-        cells += [unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+    lines = [
+        [escaped(line.label), line.times, line.step, escaped(line.because)] for line in (*found.lines, found.total)
+    ]
+    _, *table = table_lines([""] * 4, "lrrl", lines)
+    return ["### Why", "", f"| {' | '.join(found.heads)} ({found.unit}) | |", *table, ""]
 
 
 def _remarks(title: str, remarks: list[str]) -> list[str]:

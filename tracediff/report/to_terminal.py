@@ -16,18 +16,18 @@ from tracediff.aggregate.tables import MISSING
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Modules
 from tracediff.errors import printable
-from tracediff.formatting import Unit, change, counts, time_unit
+from tracediff.formatting import change, counts, time_unit
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.next_command import next_command
 from tracediff.present.plain_table import no_rows_shown
-from tracediff.present.sections import ALL_MODULES, Row
+from tracediff.present.sections import ALL_MODULES
 from tracediff.present.sentences import is_tested
 from tracediff.present.tables import comparison_tables
-from tracediff.report.bars import Bars, bars
+from tracediff.report.bars import bars
 from tracediff.report.explanation_terminal import explanation
 from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.work_terminal import ChangedWork, WorkTable
+from tracediff.report.work_terminal import SumsTable, WorkRows
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
@@ -94,7 +94,7 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     if in_full:
         parts += _cautions(comparison)
     if not comparison.was_refused:
-        parts.append(Why(comparison, None if screen.verbose else screen.lines, screen.detailed))
+        parts.append(WhyTable(comparison, None if screen.verbose else screen.lines, screen.detailed))
         parts += [_step_table(comparison)] if screen.verbose else []
         parts += _work(comparison, screen)
     if in_full:
@@ -135,7 +135,7 @@ def _cautions(comparison: Comparison) -> list[RenderableType]:
 
 
 @dataclass(frozen=True)
-class Why:
+class WhyTable:
     """Why the step changed, as wide as there is room."""
 
     comparison: Comparison
@@ -168,7 +168,7 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
         return [_view(comparison, screen.view, most, screen.modules)]
     rows = screen.top if screen.top is not None else screen.rows
     if screen.device is None and screen.sort == "change" and not screen.verbose:
-        return [ChangedWork(sections.changed_work(comparison, rows))]
+        return [SumsTable(sections.changed_work(comparison, rows))]
     tables = sections.changes(comparison, screen.device or "all", screen.sort, rows)
     return [_changes(comparison, table) for table in tables]
 
@@ -180,7 +180,7 @@ def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
     remarks = [_gpu_account(comparison)] if is_matched and comparison.gpu_time.groups else []
     remarks += [line for line in (sections.common_line(comparison),) if line]
     remarks += [f"{table.more:,} more rows (--top)"] if table.more else []
-    return Group(WorkTable(table.title, table.rows), *_dim("; ".join(remarks)), Text())
+    return Group(WorkRows(table.title, table.rows), *_dim("; ".join(remarks)), Text())
 
 
 def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> RenderableType:
@@ -194,7 +194,7 @@ def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> Rend
         f"{more:,} more (--top)" if more else None,
     ]
     notes = [note for remark in remarks for note in _dim(remark)]
-    return Group(WorkTable(title, rows), *notes, Text())
+    return Group(WorkRows(title, rows), *notes, Text())
 
 
 def _dim(text: str | None) -> list[RenderableType]:
@@ -202,24 +202,24 @@ def _dim(text: str | None) -> list[RenderableType]:
 
 
 def _step_table(comparison: Comparison) -> RenderableType:
-    rows = sections.step_rows(comparison)
-    step, us = comparison.step_time, comparison.us
-    unit = time_unit([us(step.control), us(step.test)])
-    table = _table("Where the step went", unit)
-    drawn = bars((r.delta_us for r in rows), len(CLOSING) + 1, LEAST_BAR * us(max(step.control, step.test)))
-    for row in rows:
-        _add(table, row, unit, drawn)
-    closing = CLOSING.replace("0", f"{step.residual / comparison.scale:g}")
-    table.add_row(
-        Text("step", style="bold"),
-        unit.plain(us(step.control)),
-        unit.plain(us(step.test)),
-        unit.signed(us(step.delta)),
-        Text(closing, style="dim"),
-    )
-    foreign = us(step.foreign_control), us(step.foreign_test)
+    step, us = sections.step_sums(comparison), comparison.us
+    unit, whole = step.unit, step.whole
+    table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
+    table.add_column(step.title, ratio=1, no_wrap=True, overflow="ellipsis")
+    for name in (f"control {unit.name}", "test", "change"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", width=len(CLOSING) + 6, no_wrap=True)
+    longest = max(whole.control_us, whole.test_us)
+    drawn = bars((row.delta_us for row in step.rows), len(CLOSING) + 1, LEAST_BAR * longest)
+    for row in step.rows:
+        table.add_row(Text(printable(f"  {row.name}")), *row.times(unit), drawn.draw(row.delta_us))
+    closing = CLOSING.replace("0", sections.unexplained_ns(comparison))
+    table.add_row(Text(whole.name, style="bold"), *whole.times(unit), Text(closing, style="dim"))
+    foreign = us(comparison.step_time.foreign_control), us(comparison.step_time.foreign_test)
     note = f"GPU time launched outside the used steps: {change(*foreign)}" if any(foreign) else None
-    return Group(_no_wider(table, rows), *_dim(note), Text())
+    # on a wide terminal numbers stay beside their names
+    beside = Constrain(table, max((len(row.name) for row in step.rows), default=0) + BESIDE_NAMES)
+    return Group(beside, *_dim(note), Text())
 
 
 def _gpu_account(comparison: Comparison) -> str:
@@ -239,25 +239,6 @@ def _gpu_account(comparison: Comparison) -> str:
         return f"{total}, {'all with a counterpart' if gpu.matched else f'all {next(iter(named))}'}"
     sums = " + ".join(f"({figure}) {name}" for name, figure in named.items())
     return f"{total}; {unit.signed(row.delta_us)} = {sums}" if named else total
-
-
-def _no_wider(table: Table, rows: list[Row]) -> RenderableType:
-    """``table`` as wide as its longest name needs: on a wide terminal numbers stay beside their names."""
-    return Constrain(table, max((len(row.name) for row in rows), default=0) + BESIDE_NAMES)
-
-
-def _table(title: str, unit: Unit) -> Table:
-    table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
-    table.add_column(title, ratio=1, no_wrap=True, overflow="ellipsis")
-    for name in ("control", "test", "change"):
-        table.add_column(f"{name} {unit.name}" if name == "control" else name, justify="right", no_wrap=True)
-    table.add_column("", width=len(CLOSING) + 6, no_wrap=True)
-    return table
-
-
-def _add(table: Table, row: Row, unit: Unit, drawn: Bars) -> None:
-    figures = unit.plain(row.control_us), unit.plain(row.test_us), unit.signed(row.delta_us)
-    table.add_row(Text(printable(f"  {row.name}")), *figures, drawn.draw(row.delta_us))
 
 
 def _remarks(title: str, lines: list[str]) -> list[RenderableType]:

@@ -130,12 +130,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None 
 
 def step_table(comparison: Comparison) -> Any:
     """The table of the step time by state, which adds up to the step."""
-    us, step = comparison.us, comparison.step_time
-    rows = sections.step_rows(comparison)
-    total = sections.Row("step", us(step.control), us(step.test), us(step.delta))
-    residual = f"The states add up to the step; residual: {step.residual / comparison.scale:g} ns."
+    step = sections.step_sums(comparison)
+    residual = f"The states add up to the step; residual: {sections.unexplained_ns(comparison)} ns."
     return html.Div(
-        [changes([*rows, total], "Step time by state", counted=False), html.P(residual, className="facts")],
+        [changes([*step.rows, step.whole], "Step time by state", counted=False), html.P(residual, className="facts")],
         className="closing",
     )
 

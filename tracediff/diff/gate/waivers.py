@@ -10,15 +10,13 @@ from fnmatch import fnmatchcase
 
 @dataclass(frozen=True)
 class Waiver:
-    """Permission for limits to be exceeded until a date.
-
-    Attributes:
-        pattern: of subjects, with wildcards as in file names. reason: why. expires: its last day.
-    """
+    """Permission for limits to be exceeded until a date."""
 
     pattern: str
+    """pattern of the subjects that it covers"""
     reason: str
     expires: date
+    """last day on which it applies"""
 
     def covers(self, subject: str) -> bool:
         """Whether it applies to ``subject``."""

@@ -6,16 +6,15 @@ Schema from these types; docs/analysis.md is the same in prose.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct
-
+from tracediff.ingest.health import Note
+from tracediff.report.json_text import JsonObject
 from tracediff.report.json_types import (
     Category,
     Count,
     DisplayName,
     Family,
-    HealthNote,
     Microseconds,
     RawName,
     Row,
@@ -23,30 +22,29 @@ from tracediff.report.json_types import (
 )
 
 
-class StateTime(Struct):
+class StateTime(JsonObject):
     """One state of the step."""
 
-    name: Annotated[str, Meta(description="state of the step account (docs/concepts.md)")]
+    name: str
+    """state of the step account (docs/concepts.md)"""
     us: Microseconds
 
 
-class StepTime(Struct):
+class SetStepTime(JsonObject):
     """The step account: where the time of a step goes."""
 
     us: Microseconds
-    states: Annotated[list[StateTime], Meta(description="states in order of precedence; they add up to the step")]
-    foreign_gpu_us: Annotated[
-        float,
-        Meta(description="part of the GPU states in which all work was launched outside the used steps, µs per step"),
-    ]
-    draining_us: Annotated[
-        float,
-        Meta(description="how long the GPU ran earlier work before the first used step, µs per run; in no period"),
-    ]
-    residual_us: Annotated[float, Meta(description="part of the step that the states do not explain: 0")]
+    states: list[StateTime]
+    """states in order of precedence; they add up to the step"""
+    foreign_gpu_us: float
+    """part of the GPU states in which all work was launched outside the used steps, µs per step"""
+    draining_us: float
+    """how long the GPU ran earlier work before the first used step, µs per run; in no period"""
+    residual_us: float
+    """part of the step that the states do not explain: 0"""
 
 
-class Share(Struct):
+class ShareRow(JsonObject):
     """Work of one name."""
 
     name: str
@@ -54,22 +52,22 @@ class Share(Struct):
     us: Microseconds
 
 
-class GpuTime(Struct):
+class SetGpuTime(JsonObject):
     """The kernel account; 0 and empty where there is no GPU."""
 
-    us: Annotated[float, Meta(description="summed durations of GPU events, µs per step")]
-    busy_us: Annotated[float, Meta(description="union of the events per GPU, summed over GPUs, µs per step")]
-    unattributed_us: Annotated[
-        float,
-        Meta(description="part kept out of families, modules and phases; a health note gives the reason. µs per step"),
-    ]
-    tensor_core_share: Annotated[
-        float | None, Meta(description="part of kernel time on tensor cores (0 to 1); null without kernels")
-    ]
-    families: Annotated[list[Share], Meta(description="GPU time by family, the largest first")]
+    us: float
+    """summed durations of GPU events, µs per step"""
+    busy_us: float
+    """union of the events per GPU, summed over GPUs, µs per step"""
+    unattributed_us: float
+    """part kept out of families, modules and phases; a health note gives the reason. µs per step"""
+    tensor_core_share: float | None
+    """part of kernel time on tensor cores (0 to 1); null without kernels"""
+    families: list[ShareRow]
+    """GPU time by family, the largest first"""
 
 
-class Operation(Struct):
+class OperationRow(JsonObject):
     """One operation by category and name."""
 
     name: DisplayName
@@ -77,42 +75,48 @@ class Operation(Struct):
     category: Category
     family: Family
     count: Count
-    total_us: Annotated[float, Meta(description="total time; a recursive call counts at each level. µs per step")]
-    self_us: Annotated[float, Meta(description="self time: without children in the same lane, µs per step")]
+    total_us: float
+    """total time; a recursive call counts at each level. µs per step"""
+    self_us: float
+    """self time: without children in the same lane, µs per step"""
 
 
-class Rank(Struct):
+class Rank(JsonObject):
     """The step account of one rank's own steps."""
 
     rank: int
     states: list[StateTime]
 
 
-class SetFinding(Struct):
+class SetFinding(JsonObject):
     """One finding about the set."""
 
-    code: Annotated[str, Meta(description="stable code (docs/analysis.md)")]
-    title: Annotated[str, Meta(description="the finding in a line")]
-    detail: Annotated[str, Meta(description="the evidence, and what to do")]
+    code: str
+    """stable code (docs/analysis.md)"""
+    title: str
+    """the finding in a line"""
+    detail: str
+    """the evidence, and what to do"""
 
 
-class ProfileDocument(Struct):
+class ProfileDocument(JsonObject):
     """The analysis of one set. Times are µs per step, counts and bytes per step, all means."""
 
     schema: Literal["tracediff.profile/1"]
     set: Set
-    step_time: StepTime
-    gpu_time: GpuTime
-    ops: Annotated[list[Operation], Meta(description="operators and runtime calls, the largest self time first")]
-    kernels: Annotated[list[Operation], Meta(description="kernels, copies and memsets, the longest first")]
-    modules: Annotated[
-        list[Share],
-        Meta(description="GPU time (without a GPU: self time of operators) by nn.Module, the largest first"),
-    ]
-    phases: Annotated[list[Share], Meta(description="the same work by phase of the step")]
+    step_time: SetStepTime
+    gpu_time: SetGpuTime
+    ops: list[OperationRow]
+    """operators and runtime calls, the largest self time first"""
+    kernels: list[OperationRow]
+    """kernels, copies and memsets, the longest first"""
+    modules: list[ShareRow]
+    """GPU time (without a GPU: self time of operators) by nn.Module, the largest first"""
+    phases: list[ShareRow]
+    """the same work by phase of the step"""
     ranks: list[Rank]
-    tables: Annotated[
-        dict[str, list[Row]], Meta(description="tables that the set was loaded with (docs/analysis.md): name → rows")
-    ]
-    findings: Annotated[list[SetFinding], Meta(description="findings, the largest part of the step first")]
-    health: list[HealthNote]
+    tables: dict[str, list[Row]]
+    """tables that the set was loaded with (docs/analysis.md): name → rows"""
+    findings: list[SetFinding]
+    """findings, the largest part of the step first"""
+    health: list[Note]

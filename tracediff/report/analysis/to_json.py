@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tracediff.analysis.analysis import Analysis
-from tracediff.analysis.shares import Operation, Share
+from tracediff.analysis.shares import Operation
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.present.tables import row_object
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.analysis import json_types
-from tracediff.report.json_text import json_text
+from tracediff.report.json_text import filled, json_text, per_step
 from tracediff.report.json_types import Row
-from tracediff.report.to_json import notes_of, set_of
+from tracediff.report.to_json import set_of
 
 
 def document(analysis: Analysis) -> json_types.ProfileDocument:
@@ -24,15 +24,15 @@ def document(analysis: Analysis) -> json_types.ProfileDocument:
         gpu_time=_gpu_time(analysis),
         ops=[_operation(analysis, o) for o in analysis.operations if o.category in HOST_WORK],
         kernels=[_operation(analysis, o) for o in analysis.operations if o.category in GPU_WORK],
-        modules=_shares(analysis, analysis.views["module"]),
-        phases=_shares(analysis, analysis.views["phase"]),
+        modules=shares_of(analysis, "module"),
+        phases=shares_of(analysis, "phase"),
         ranks=[
             json_types.Rank(rank, [json_types.StateTime(name, us) for name, us in states.items()])
             for rank, states in analysis.side.rank_states.items()
         ],
         tables={schema.name: _table(analysis, schema, rows) for schema, rows in analysis.tables},
-        findings=[json_types.SetFinding(f.code, f.title, f.detail) for f in analysis.findings],
-        health=notes_of(analysis.side.notes),
+        findings=[filled(json_types.SetFinding, f) for f in analysis.findings],
+        health=list(analysis.side.notes),
     )
 
 
@@ -41,9 +41,9 @@ def to_json(analysis: Analysis) -> str:
     return json_text(document(analysis))
 
 
-def _step_time(analysis: Analysis) -> json_types.StepTime:
+def _step_time(analysis: Analysis) -> json_types.SetStepTime:
     us = analysis.us
-    return json_types.StepTime(
+    return json_types.SetStepTime(
         us=us(analysis.period),
         states=[json_types.StateTime(s.name, us(s.ns)) for s in analysis.states],
         foreign_gpu_us=us(analysis.foreign),
@@ -52,31 +52,24 @@ def _step_time(analysis: Analysis) -> json_types.StepTime:
     )
 
 
-def _gpu_time(analysis: Analysis) -> json_types.GpuTime:
+def _gpu_time(analysis: Analysis) -> json_types.SetGpuTime:
     us, has_gpu = analysis.us, analysis.side.has_gpu
-    return json_types.GpuTime(
+    return json_types.SetGpuTime(
         us=us(analysis.work) if has_gpu else 0.0,
         busy_us=us(analysis.busy),
         unattributed_us=us(analysis.unattributed),
         tensor_core_share=analysis.tensor_cores,
-        families=_shares(analysis, analysis.views["family"]) if has_gpu else [],
+        families=shares_of(analysis, "family") if has_gpu else [],
     )
 
 
-def _shares(analysis: Analysis, lines: Iterable[Share]) -> list[json_types.Share]:
-    return [json_types.Share(s.name, analysis.number(s.count), analysis.us(s.ns)) for s in lines]
+def shares_of(analysis: Analysis, view: str) -> list[json_types.ShareRow]:
+    """The work summed by one of the views of ``analysis``."""
+    return [per_step(json_types.ShareRow, s, analysis, us=analysis.us(s.ns)) for s in analysis.views[view]]
 
 
-def _operation(analysis: Analysis, operation: Operation) -> json_types.Operation:
-    return json_types.Operation(
-        name=operation.name,
-        raw_name=operation.raw_name,
-        category=operation.category,
-        family=operation.family,
-        count=analysis.number(operation.count),
-        total_us=analysis.us(operation.total),
-        self_us=analysis.us(operation.self_ns),
-    )
+def _operation(analysis: Analysis, operation: Operation) -> json_types.OperationRow:
+    return per_step(json_types.OperationRow, operation, analysis, self_us=analysis.us(operation.self_ns))
 
 
 def _table(

@@ -40,6 +40,8 @@ MOST_TRACE = 1_000_000
 PLOTLY = "plotly.min.js"
 """The part of plotly.js that draws the pages' charts: `make plotly`."""
 SCRIPTS = ("flame.js", "perfetto.js", "page.js")
+CHANGES = 10
+"""Rows of changed work."""
 ROWS = 30
 """Of each further table."""
 
@@ -78,8 +80,9 @@ def _trace(comparison: Comparison) -> str | None:
 
 def _work(comparison: Comparison) -> dict[str, Any]:
     return {
-        "step": html_sections.step_table(comparison),
-        "changes": html_sections.changed_work(comparison),
+        "step": sections.step_sums(comparison),
+        "unexplained_ns": sections.unexplained_ns(comparison),
+        "changes": sections.changed_work(comparison, CHANGES),
         "explanation": html_sections.explanation(comparison),
         "changed_code": html_sections.changed_code(comparison),
         "matched": sections.matched_line(comparison),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from tracediff.present import sections
 from tracediff.report.page import html_sections
 from tracediff.report.page.flame import FlameGraph, comparison_flame
 from tracediff.report.page.html import inline, palettes, resource, sha256
@@ -25,7 +26,8 @@ def to_summary(comparison: Comparison) -> str:
     return render(
         "notebook.html.jinja",
         **html_sections.answer(comparison),
-        step=None if comparison.was_refused else html_sections.step_table(comparison),
+        step=None if comparison.was_refused else sections.step_sums(comparison),
+        unexplained_ns=sections.unexplained_ns(comparison),
         explanation=html_sections.explanation(comparison),
     )
 

@@ -85,25 +85,28 @@
   const TABLES = {
     ops: {
       columns: [["name", "name", 30], ["category", "kind", 12], ["family", "family", 10], ["count", "count", 13],
-        ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12], ["word", "significance", 11]],
-      words: ["name", "raw", "family", "category", "word"],
+        ["control_self_us", "control", 11], ["test_self_us", "test", 10], ["delta_self_us", "change", 12], ["time_change", "significance", 11]],
+      words: ["name", "raw_name", "family", "category", "time_change"],
+      sorted: "delta_self_us",
       details: opDetails,
     },
     groups: {
       columns: [["name", "name", 30], ["level", "match level", 11], ["family", "family", 9], ["module", "module", 18], ["count", "count", 11],
-        ["us_a", "control", 11], ["us_b", "test", 10], ["delta", "change", 12]],
+        ["control_us", "control", 11], ["test_us", "test", 10], ["delta_us", "change", 12]],
       words: ["name", "level", "family", "module", "phase", "lines", "call"],
+      sorted: "delta_us",
       details: groupDetails,
     },
   };
   const SCOPES = new Set(["user_annotation", "python_function", "gpu_user_annotation"]);
-  const NUMBERS = new Set(["count", "us_a", "us_b", "delta"]);
+  const isTime = (column) => column.endsWith("_us"), isChange = (column) => column.startsWith("delta");
+  const isNumber = (column) => column === "count" || isTime(column);
   const tables = {};
 
   class Table {
     constructor(place) {
       const key = place.dataset.table;
-      Object.assign(this, { key, place, layout: TABLES[key], source: data[key], from: -1, sorted: "delta", falling: true, focus: 0, open: -1 });
+      Object.assign(this, { key, place, layout: TABLES[key], source: data[key], from: -1, sorted: TABLES[key].sorted, falling: true, focus: 0, open: -1 });
       this.position = Object.fromEntries(this.source.columns.map((name, k) => [name, k]));
       this.columns = this.layout.columns.filter(([column]) => !this.isText(column) || this.source.rows.some((row) => this.value(row, column)));
       this.input = place.querySelector("input[type=search]");
@@ -122,12 +125,14 @@
     }
 
     value(row, column) {
-      if (column === "count") return row[this.position.count_b] - row[this.position.count_a];
+      if (column === "count") return row[this.position.test_count] - row[this.position.control_count];
       const value = row[this.position[column]];
       return this.isText(column) ? data.names[value] : value;
     }
 
-    isText(column) { return !NUMBERS.has(column) && !["p", "q"].includes(column); }
+    isText(column) { return !isNumber(column); }
+
+    members(row) { return [row[this.position.control], row[this.position.test]]; }
 
     head() {
       const row = make("tr");
@@ -135,7 +140,7 @@
       for (const [column, title, width] of this.columns) {
         const sort = make("button", { type: "button", textContent: title });
         sort.addEventListener("click", () => this.sort(column));
-        const cell = make("th", { scope: "col", className: NUMBERS.has(column) ? "number" : "" }, sort);
+        const cell = make("th", { scope: "col", className: isNumber(column) ? "number" : "" }, sort);
         cell.style.width = `${100 * width / whole}%`;
         cell.dataset.column = column;
         row.append(cell);
@@ -151,7 +156,7 @@
 
     arrange() {
       const sign = this.falling ? -1 : 1, column = this.sorted, rows = this.source.rows;
-      const size = (k) => { const v = this.value(rows[k], column); return column === "delta" || column === "count" ? Math.abs(v) : v; };
+      const size = (k) => { const v = this.value(rows[k], column); return isChange(column) || column === "count" ? Math.abs(v) : v; };
       this.order.sort((a, b) => {
         const x = size(a), y = size(b);
         return (typeof x === "string" ? x.localeCompare(y) : x - y) * sign || a - b;
@@ -172,7 +177,7 @@
       this.haystack ??= this.source.rows.map((row) => {
         const words = this.layout.words.map((column) => data.names[row[this.position[column]]] ?? "");
         if (this.key === "groups") {
-          for (const members of row[this.position.members]) for (const member of members) words.push(data.names[member[0]], data.names[member[1]], data.names[member[2]] ?? "");
+          for (const member of this.members(row).flat()) words.push(data.names[member[0]], data.names[member[1]], data.names[member[2]] ?? "");
         }
         return words.join("\n").toLowerCase();
       });
@@ -223,16 +228,16 @@
       for (const [column] of this.columns) {
         let cell;
         if (column === "name") {
-          const open = make("button", { type: "button", title: this.value(row, this.position.raw === undefined ? "name" : "raw") }, named(this.value(row, "name")));
+          const open = make("button", { type: "button", title: this.value(row, this.position.raw_name === undefined ? "name" : "raw_name") }, named(this.value(row, "name")));
           open.tabIndex = place === this.stop ? 0 : -1;
           open.addEventListener("click", () => { this.focus = place; this.choose(k); this.panel.scrollIntoView({ block: "nearest" }); });
           open.addEventListener("focus", () => { this.focus = place; });
           cell = make("td", {}, open);
-        } else if (column === "count") cell = make("td", { textContent: counts(row[this.position.count_a], row[this.position.count_b]) });
-        else if (column === "delta") cell = make("td", { textContent: signed(row[this.position.delta], unit) });
-        else if (NUMBERS.has(column)) cell = make("td", { textContent: plain(row[this.position[column]], unit) });
+        } else if (column === "count") cell = make("td", { textContent: counts(row[this.position.control_count], row[this.position.test_count]) });
+        else if (isChange(column)) cell = make("td", { textContent: signed(row[this.position[column]], unit) });
+        else if (isTime(column)) cell = make("td", { textContent: plain(row[this.position[column]], unit) });
         else cell = make("td", { title: this.value(row, column) }, make("bdi", { textContent: this.value(row, column) }));
-        if (NUMBERS.has(column)) cell.className = "number";
+        if (isNumber(column)) cell.className = "number";
         cell.dataset.column = column;
         element.append(cell);
       }
@@ -321,23 +326,22 @@
 
   function opDetails(table, row) {
     const value = (column) => table.value(row, column);
-    const list = facts([["recorded name", value("raw")], ["kind", `${value("category")}, ${value("family")}`],
-      ["count per step", counts(row[table.position.count_a], row[table.position.count_b])], ["self time per step", times(table, row, "us_a", "us_b")],
-      ["total time per step", times(table, row, "total_a", "total_b")], ["significance", value("word")],
-      ["p, q", row[table.position.p] === null ? "" : `${row[table.position.p].toPrecision(2)}, ${row[table.position.q]?.toPrecision(2) ?? "–"}`]]);
-    return [list, make("h3", { textContent: "Matched groups" }), partners(row[table.position.raw])];
+    const list = facts([["recorded name", value("raw_name")], ["kind", `${value("category")}, ${value("family")}`],
+      ["count per step", counts(row[table.position.control_count], row[table.position.test_count])], ["self time per step", times(table, row, "control_self_us", "test_self_us")],
+      ["total time per step", times(table, row, "control_total_us", "test_total_us")], ["significance", value("time_change")],
+      ["p, q", row[table.position.p_value] === null ? "" : `${row[table.position.p_value].toPrecision(2)}, ${row[table.position.q_value]?.toPrecision(2) ?? "–"}`]]);
+    return [list, make("h3", { textContent: "Matched groups" }), partners(row[table.position.raw_name])];
   }
 
   // The groups that hold work of the name with this code.
   function partners(code) {
     const { source, position } = tables.groups, unit = source.unit;
-    const members = (row) => row[position.members].flat();
-    const found = source.rows.filter((row) => members(row).some((member) => member[1] === code || member[2] === code));
+    const found = source.rows.filter((row) => tables.groups.members(row).flat().some((member) => member[1] === code || member[2] === code));
     if (!found.length) return make("p", { textContent: "No group on this page contains it." });
     const list = make("ul");
     for (const row of found.slice(0, 20)) {
-      const [a, b] = row[position.members].map((side) => side.map((member) => data.names[member[0]]));
-      const text = `${data.names[row[position.level]]}: ${a[0] ?? "–"} → ${b[0] ?? "–"}, ${plain(row[position.us_a], unit)} → ${plain(row[position.us_b], unit)} ${unit.name}`;
+      const [a, b] = tables.groups.members(row).map((side) => side.map((member) => data.names[member[0]]));
+      const text = `${data.names[row[position.level]]}: ${a[0] ?? "–"} → ${b[0] ?? "–"}, ${plain(row[position.control_us], unit)} → ${plain(row[position.test_us], unit)} ${unit.name}`;
       const link = make("button", { type: "button" }, named(text));
       link.addEventListener("click", () => follow(link, "groups", data.names[row[position.name]], source.rows.indexOf(row)));
       list.append(make("li", {}, link));
@@ -350,14 +354,14 @@
     const value = (column) => table.value(row, column), position = table.position, unit = table.source.unit;
     const why = (data.why[value("level")] ?? "").replace("{call}", value("call") || "an operator");
     const list = facts([["match level", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")], ["line of code", value("lines")],
-      ["change", `${signed(row[position.delta], unit)} ${unit.name}: ${signed(row[position.by_count], unit)} by count, ${signed(row[position.by_mean], unit)} by mean duration`]]);
+      ["change", `${signed(row[position.delta_us], unit)} ${unit.name}: ${signed(row[position.count_part_us], unit)} by count, ${signed(row[position.mean_part_us], unit)} by mean duration`]]);
     const sides = make("div", { className: "sides" });
     ["control", "test"].forEach((side, k) => {
       const members = make("ul");
-      for (const [name, raw, , times, us] of row[position.members][k]) {
+      for (const [name, raw, , times, us] of row[position[side]]) {
         members.append(make("li", {}, `${count(times)} × `, jump("ops", data.names[raw], data.names[name]), `, ${plain(us, unit)} ${unit.name}`));
       }
-      const more = row[position.all_members][k] - row[position.members][k].length;
+      const more = row[position.all_members][k] - row[position[side]].length;
       if (more > 0) members.append(make("li", { textContent: `and ${count(more)} smaller` }));
       if (!row[position.all_members][k]) members.append(make("li", { textContent: "no counterpart" }));
       sides.append(make("div", {}, make("h3", { textContent: side }), members));

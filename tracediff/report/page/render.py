@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tracediff.errors import printable
+from tracediff.present.explanation_lines import direction
 from tracediff.present.plain_table import LONGEST as LONGEST_CELL
 
 LONGEST = 400
 """Characters of a name in a sentence."""
 LONGEST_FIND = 200
 """Characters of a name that a link looks up in a table: its beginning is enough."""
+
+
+OTHERS = re.compile(r" → | \+ ")
+"""What separates the operators of a row."""
 
 
 def render(template: str, **context: Any) -> str:
@@ -34,8 +40,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["text"] = text
-    environment.filters["found_by"] = found_by
+    environment.filters |= {"text": text, "found_by": found_by, "searched": searched, "direction": direction}
     environment.globals["LONGEST_CELL"] = LONGEST_CELL
     return environment
 
@@ -45,6 +50,13 @@ def text(value: str, longest: int = LONGEST) -> str:
     if len(value) > longest:
         value = f"{value[: longest // 2]} … {value[-longest // 2 :]}"
     return printable(value)
+
+
+def searched(operator: str) -> str:
+    """What finds the matched work of a row: its first operator, else its family."""
+    if operator.startswith("several "):
+        return found_by(operator.split()[1])
+    return found_by(OTHERS.split(operator)[0].removesuffix(" kernels"))
 
 
 def found_by(name: str) -> str:

@@ -5,21 +5,35 @@ per step.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from tracediff.diff.work_changes import one_group
 from tracediff.errors import printable
 from tracediff.formatting import time_unit
-from tracediff.profile.kernels.display_names import display_name
+from tracediff.present.sections import NUMBERS, numbers
 from tracediff.report.explain import WHY
+from tracediff.report.to_json import group_of, op_of
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
-    from tracediff.diff.groups import Member
+    from tracediff.diff.groups import Group
+    from tracediff.diff.ops import Op
+    from tracediff.diff.work_changes import WorkChange
 
+OP_COLUMNS = (
+    *("name", "raw_name", "category", "family", *NUMBERS[:2], "control_self_us", "test_self_us", "delta_self_us"),
+    *("control_total_us", "test_total_us", "time_change", "p_value", "q_value"),
+)
+GROUP_COLUMNS = (
+    *("name", "level", "family", "module", "phase", "lines", *NUMBERS, "call"),
+    *("count_part_us", "mean_part_us", "control", "test", "all_members"),
+)
+MEMBER_COLUMNS = ("name", "raw_name", "op", "count", "us")
 MOST_ROWS = 10_000
 MOST_MEMBERS = 12
 """Of a group and side; the largest."""
@@ -93,87 +107,52 @@ def _fitting(rows: Iterable[list[Any]], names: Names, room: int) -> list[list[An
 
 
 def _ops(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
-    us, number = comparison.us, comparison.number
     ops = sorted(comparison.ops, key=lambda o: (-abs(o.delta), -(o.control_self + o.test_self), o.raw_name))
-    every = (
-        [
-            names.code(op.name),
-            names.code(op.raw_name),
-            names.code(op.category),
-            names.code(op.family),
-            number(op.control_count),
-            number(op.test_count),
-            *(_rounded(us(v)) for v in (op.control_self, op.test_self, op.delta, op.control_total, op.test_total)),
-            names.code("" if op.time_change == "untested" else op.time_change),
-            op.p_value,
-            op.q_value,
-        ]
-        for op in ops
-    )
-    columns = [
-        "name",
-        "raw",
-        "category",
-        "family",
-        "count_a",
-        "count_b",
-        "us_a",
-        "us_b",
-        "delta",
-        "total_a",
-        "total_b",
-        "word",
-        "p",
-        "q",
-    ]
-    return _table(columns, _fitting(every, names, room), len(ops), [us(max(o.control_self, o.test_self)) for o in ops])
+    every = (_cells(OP_COLUMNS, _op(comparison, op), names) for op in ops)
+    largest = [comparison.us(max(o.control_self, o.test_self)) for o in ops]
+    return _table(OP_COLUMNS, _fitting(every, names, room), len(ops), largest)
+
+
+def _op(comparison: Comparison, op: Op) -> dict[str, Any]:
+    """The columns of the JSON document, and the change of self time."""
+    shown = {"time_change": "" if op.time_change == "untested" else op.time_change}
+    return {**asdict(op_of(comparison, op)), "delta_self_us": comparison.us(op.delta), **shown}
 
 
 def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
-    us, number = comparison.us, comparison.number
     changes = comparison.work_changes
     groups = [one_group([comparison.work.groups[k] for k in change.groups]) for change in changes]
     every = (
-        [
-            names.code(change.kernels or change.operator),
-            names.code(group.level),
-            names.code(group.family),
-            names.code(change.module),
-            names.code(group.phase),
-            names.code(", ".join(group.lines)),
-            number(group.control_count),
-            number(group.test_count),
-            *(_rounded(us(v)) for v in (group.control_ns, group.test_ns, group.delta)),
-            names.code(f"{change.operator}{change.shapes}"),
-            *(_rounded(float(part / (comparison.scale * 1000))) for part in group.parts),
-            [
-                [_member(comparison, m, names) for m in members[:MOST_MEMBERS]]
-                for members in (group.control, group.test)
-            ],
-            [len(group.control), len(group.test)],
-        ]
+        _cells(GROUP_COLUMNS, _group(comparison, change, group, names), names)
         for change, group in zip(changes, groups, strict=True)
     )
-    columns = [
-        *("name", "level", "family", "module", "phase", "lines", "count_a", "count_b", "us_a", "us_b", "delta"),
-        *("call", "by_count", "by_mean", "members", "all_members"),
-    ]
-    return _table(
-        columns, _fitting(every, names, room), len(groups), [us(max(g.control_ns, g.test_ns)) for g in groups]
-    )
+    largest = [comparison.us(max(g.control_ns, g.test_ns)) for g in groups]
+    return _table(GROUP_COLUMNS, _fitting(every, names, room), len(groups), largest)
 
 
-def _member(comparison: Comparison, member: Member, names: Names) -> list[Any]:
-    codes = names.code(display_name(member.name)), names.code(member.name), names.code(member.op)
-    return [*codes, comparison.number(member.count), _rounded(comparison.us(member.ns))]
+def _group(comparison: Comparison, change: WorkChange, group: Group, names: Names) -> dict[str, Any]:
+    """The columns of the JSON document, of the instances of a module together, with what the group is called."""
+    written = group_of(comparison, group)
+    return {
+        **asdict(written),
+        **numbers(comparison, group),
+        "name": change.kernels or change.operator,
+        "module": change.module,
+        "call": f"{change.operator}{change.shapes}",
+        "lines": ", ".join(group.lines),
+        "control": [_cells(MEMBER_COLUMNS, asdict(m), names) for m in written.control[:MOST_MEMBERS]],
+        "test": [_cells(MEMBER_COLUMNS, asdict(m), names) for m in written.test[:MOST_MEMBERS]],
+        "all_members": [len(group.control), len(group.test)],
+    }
 
 
-def _rounded(us: float) -> float:
-    """``us`` rounded to the picosecond, to shorten the JSON."""
-    return round(us, 6)
+def _cells(columns: Sequence[str], row: dict[str, Any], names: Names) -> list[Any]:
+    """The values of ``columns``: texts by their numbers, times rounded to the picosecond to shorten the JSON."""
+    values = ((name, row[name]) for name in columns)
+    return [names.code(v) if isinstance(v, str) else round(v, 6) if name.endswith("us") else v for name, v in values]
 
 
-def _table(columns: list[str], rows: list[list[Any]], total: int, largest: list[float]) -> dict[str, Any]:
+def _table(columns: Sequence[str], rows: list[list[Any]], total: int, largest: list[float]) -> dict[str, Any]:
     unit = time_unit(largest)
     return {
         "columns": columns,
