@@ -8,7 +8,6 @@ rounded, and integers are wide, because HTA writes into columns that pandas 3 re
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -55,11 +54,15 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
     Raises:
         TracediffError: HTA is not installed; nothing to read; a file that cannot be read.
     """
-    modules = _modules()
+    try:
+        from hta.configs.parser_config import ParserConfig
+        from hta.trace_analysis import TraceAnalysis
+    except ImportError as error:
+        raise TracediffError("HTA", f"not installed ({error})", "pip install 'torch-tracediff[hta]'") from None
     notes = Notes()
     arguments = [
         Argument(a.name, a.raw_name, KINDS.get(a.value_type.name, object), a.default_value)
-        for a in modules["parser"].get_default_cfg().get_args()
+        for a in ParserConfig.get_default_cfg().get_args()
     ]
     ranks: dict[int, tuple[TraceFile, TraceMeta, Events]] = {}
     for rank, trace in _read(_files(where, notes), notes):
@@ -67,36 +70,25 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
             notes.add("one-file-a-rank", f"HTA takes one file per rank: {trace.file.name} was omitted")
             continue
         ranks[rank] = trace.file, trace.meta, events_of(trace, arguments)
-    hta_analysis = modules["analysis"].TraceAnalysis.__new__(
-        modules["analysis"].TraceAnalysis
-    )  # its __init__ would parse the files
-    hta_analysis.t = _container(modules, dict(sorted(ranks.items())), include_last_profiler_step, notes)
+    hta_analysis = TraceAnalysis.__new__(TraceAnalysis)  # its __init__ would parse the files
+    hta_analysis.t = _container(dict(sorted(ranks.items())), include_last_profiler_step, notes)
     hta_analysis.notes = tuple(notes.list())
     return hta_analysis
-
-
-def _modules() -> dict[str, Any]:
-    try:
-        return {
-            "analysis": import_module("hta.trace_analysis"),
-            "trace": import_module("hta.common.trace"),
-            "json": import_module("hta.common.trace_parser"),
-            "parser": import_module("hta.configs.parser_config").ParserConfig,
-        }
-    except ImportError as error:
-        raise TracediffError("HTA", f"not installed ({error})", "pip install 'torch-tracediff[hta]'") from None
 
 
 def _files(where: Where | TraceSet | LabeledTrace, notes: Notes) -> list[tuple[TraceFile, int | None]]:
     """The files of the first run, with their ranks if the set knows them."""
     traces = where.t if isinstance(where, LabeledTrace) else where
+    found: list[tuple[TraceFile, int | None]]
     if isinstance(traces, TraceSet):
-        notes.add("one-run", "HTA takes one run: the others were omitted", len(traces.runs) - 1)
-        return [(profile.origin.file, rank) for rank, files in traces.runs[0].ranks.items() for profile in files]
-    files = find_traces(traces)
-    runs = list(dict.fromkeys(map(run_in_path, files)))
-    notes.add("one-run", "HTA takes one run: the others were omitted", len(runs) - 1)
-    return [(file, None) for file in files if run_in_path(file) == runs[0]]
+        runs = len(traces.runs)
+        found = [(profile.origin.file, rank) for rank, files in traces.runs[0].ranks.items() for profile in files]
+    else:
+        numbered = [(file, run_in_path(file)) for file in find_traces(traces)]
+        runs = len({run for _, run in numbered})
+        found = [(file, None) for file, run in numbered if run == numbered[0][1]]
+    notes.add("one-run", "HTA takes one run: the others were omitted", runs - 1)
+    return found
 
 
 def _read(files: list[tuple[TraceFile, int | None]], notes: Notes) -> Iterable[tuple[int, Trace]]:
@@ -118,11 +110,12 @@ def _rank_of(trace: Trace) -> int:
     return recorded if recorded is not None else rank_in_name(trace.file) or 0
 
 
-def _container(
-    modules: dict[str, Any], ranks: dict[int, tuple[TraceFile, TraceMeta, Events]], last_step: bool, notes: Notes
-) -> Any:
+def _container(ranks: dict[int, tuple[TraceFile, TraceMeta, Events]], last_step: bool, notes: Notes) -> Any:
     """HTA's Trace of the ranks, aligned and filtered as its ``load_traces`` leaves it."""
-    hta_trace = modules["trace"].Trace(trace_files={}, trace_dir="")
+    from hta.common.trace import Trace as HtaTrace
+    from hta.common.trace_parser import infer_gpu_type
+
+    hta_trace = HtaTrace(trace_files={}, trace_dir="")
     starts = [int(events.ts.min()) for _, _, events in ranks.values() if len(events.ts)]
     if not starts:
         raise TracediffError("HTA", "no event with a duration in any file", "check that the profiler ran")
@@ -138,9 +131,8 @@ def _container(
         )
         hta_trace.trace_files[rank] = str(file)
         hta_trace.traces[rank] = _frame(events, rows, start, whole, hta_trace.symbol_table)
-        hta_trace.meta_data[rank] = _metadata(meta)
-        names = dict.fromkeys(events.names, 0)
-        hta_trace.meta_data[rank]["device_type"] = modules["json"].infer_gpu_type(hta_trace.meta_data[rank], names)
+        metadata = hta_trace.meta_data[rank] = _metadata(meta)
+        metadata["device_type"] = infer_gpu_type(metadata, dict.fromkeys(events.names, 0))
     hta_trace.is_parsed = True
     return hta_trace
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tracediff.charts import OF_SET
 from tracediff.report.analysis.tables import head, health_lines, tables_of
 from tracediff.report.page import html_sections
 from tracediff.report.page.figures import page_charts
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from tracediff.analysis.analysis import Analysis
     from tracediff.present.plain_table import Table
 
-CHARTS = ("step_parts", "work_parts", "timeline", "memory", "distributions", "ranks")
-"""In reading order."""
 ROWS = 30
 """Of each table."""
 
@@ -32,7 +31,7 @@ def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table
     return page(
         "analysis.html.jinja",
         f"{analysis.side.label} · tracediff",
-        page_charts(analysis, CHARTS),
+        page_charts(analysis, OF_SET),
         {},
         flame=analysis_flame(analysis),
         head=head(analysis),
