@@ -29,7 +29,7 @@ class LoadArguments:
 
     Attributes:
         sides: allowed prefixes of values; empty if the command has no control and test.
-        labels, ranks, steps, skips, captures: values in the order given, with their prefixes.
+        labels, ranks, steps, skips, captures, torch_traces: values in the order given, with their prefixes.
         tables: names, or ``all``.
         step_marker, families, jobs, max_memory, executor: None for the default.
     """
@@ -40,6 +40,7 @@ class LoadArguments:
     steps: tuple[str, ...]
     skips: tuple[str, ...]
     captures: tuple[str, ...]
+    torch_traces: tuple[str, ...]
     step_marker: str | None
     families: str | None
     tables: tuple[str, ...]
@@ -75,13 +76,14 @@ class LoadArguments:
         from tracediff.profile.tables import table_names
 
         table_names(self.tables)  # reject unknown names before reading anything
-        ranks, steps, skips, captures = (
+        ranks, steps, skips, captures, logs = (
             self._by_set(name, values, count)
             for name, values in (
                 ("--rank", self.ranks),
                 ("--step", self.steps),
                 ("--skip-first", self.skips),
                 ("--capture", self.captures),
+                ("--torch-trace", self.torch_traces),
             )
         )
         sets = tuple(
@@ -90,9 +92,10 @@ class LoadArguments:
                 frozenset(_number("--rank", rank) for rank in set_ranks) or None,
                 _selection(step, skip),
                 tuple(of_set),
+                log[-1] if log else None,
             )
-            for label, set_ranks, step, skip, of_set in zip(
-                self._labels(count), ranks, steps, skips, captures, strict=True
+            for label, set_ranks, step, skip, of_set, log in zip(
+                self._labels(count), ranks, steps, skips, captures, logs, strict=True
             )
         )
         rules = read_rules(self.families) if self.families is not None else DEFAULT
@@ -164,7 +167,7 @@ def load_options(
             is_eager=True,
             expose_value=False,
             callback=show_reading,
-            help="Show how files are read, and end: step marker, processes, memory, captures, families.",
+            help="Show how files are read, and end: step marker, processes, memory, captures, logs, families.",
         )
         @option(
             "--label",
@@ -202,6 +205,16 @@ def load_options(
             metavar=f"{prefix}FILE",
             help="Take the operators of graph replays from this trace of the graphs' capture [default: those in "
             "capture_traces/ beside a trace].",
+        )
+        @option(
+            "--torch-trace",
+            "torch_traces",
+            type=Input(sides),
+            group=READING,
+            multiple=True,
+            metavar=f"{prefix}DIR|FILE",
+            help="Name the lines of code of compiled kernels by this log of torch.compile, such as a folder that "
+            "TORCH_TRACE named [default: torch_trace/ beside a trace].",
         )
         @option(
             "--step-marker",
@@ -251,6 +264,7 @@ def load_options(
             steps: tuple[str, ...],
             skips: tuple[str, ...],
             captures: tuple[str, ...],
+            torch_traces: tuple[str, ...],
             step_marker: str | None,
             families: str | None,
             jobs: int | None,
@@ -267,6 +281,7 @@ def load_options(
                 steps,
                 skips,
                 captures,
+                torch_traces,
                 step_marker,
                 families,
                 tables,
