@@ -228,3 +228,10 @@ def test_a_folder_of_torch_compile_debug(tmp_path):
     (file,) = find_logs(str(tmp_path))
     log = read_log(file, Notes())
     assert [k.lines for k in log.kernels] == [("model.py(41): forward",)]
+
+
+def test_an_endless_payload_is_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr("tracediff.ingest.torch_records.MOST_PAYLOAD", len(CODE) + CODE.count("\n") + 1)
+    log, notes = read(tmp_path / "a.log", record(CODE + CODE.replace("_0", "_1"), inductor_output_code={}))
+    assert [k.name for k in log.kernels] == ["triton_poi_fused_mul_relu_0"]
+    assert notes == []

@@ -56,8 +56,8 @@ def load(
         step_marker: regular expression; annotations that match are the steps instead of ProfilerStep#N.
         captures: traces of the captures of the CUDA or HIP graphs that are replayed (docs/cuda-graphs.md); by default
             those in ``capture_traces/`` beside each trace.
-        torch_trace: a log of torch.compile, or the folder that TORCH_TRACE named (docs/compare.md); by default
-            ``torch_trace/`` beside each trace.
+        torch_trace: a log of torch.compile, or the folder that TORCH_TRACE named (docs/how-to/recipes.md); by
+            default ``torch_trace/`` beside each trace.
         families: a TOML file of rules of your own that tell what kind of work a name is (docs/families.md).
         tables: further tables to make, such as "launches" (docs/analysis.md); "all" for every one.
         jobs: processes to read with; by default the number of cores for large files.

@@ -32,8 +32,6 @@ MAPPINGS = "inductor_provenance_tracking_node_mappings"
 CACHED = ("fx_graph_cache_miss", "fx_graph_cache_hit")
 PHASES = ("Dynamo", "AOTAutograd", "Inductor", "code generation")
 """What the time is of; each contains the next."""
-MOST_TEXT = 2000
-"""Characters of a line of a graph's text that are searched."""
 LOG_NAME = re.compile(r"\.(?:log|txt)(?:\.gz|\.zst)?$")
 CODE_NAME = re.compile(r"\boutput_code\.py$")
 AOT_ID = re.compile(r"# AOT ID: \['\d+_(\w+)'\]")
@@ -41,7 +39,7 @@ ORIGINS = re.compile(r"\A# Topologically Sorted Source Nodes: \[([^\]]*)\], Orig
 DEFINITION = re.compile(r"\A(\w+) = async_compile\.\w+\(")
 HANDLE = re.compile(r"# \[Provenance debug handles\] (\S+)")
 NAME_IN_TRACE = re.compile(r"\bgraph_\d+_\w+")
-CODE_AT = re.compile(r"\A\s*# File: (.*):(\d{1,9}) in ([^,]*), code:")
+CODE_AT = "# File: "
 NODE = re.compile(r"\A\s*(\w+)(?:: | = )")
 FRAME = re.compile(r'File "([^"\n]+)", line (\d{1,9}), in ([\w.<>]+)')
 COMPILE_ID, OBJECT_ID = re.compile(r"\A\d+/\d+: "), re.compile(r"\d{9,}")
@@ -271,8 +269,10 @@ def _lines_of_nodes(graph: str) -> dict[str, str]:
     out: dict[str, str] = {}
     here = None
     for line in graph.splitlines():
-        if place := CODE_AT.match(line[:MOST_TEXT]):
-            here = _code(*place.groups())
+        if line.lstrip().startswith(CODE_AT):
+            place, _, function = line.partition(CODE_AT)[2].partition(", code: ")[0].rpartition(" in ")
+            file, _, number = place.rpartition(":")
+            here = _code(file, number, function) if number.isdigit() else None
         elif here and (node := NODE.match(line)):
             out[node[1]] = here
     return out

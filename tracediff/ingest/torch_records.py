@@ -13,8 +13,8 @@ import msgspec
 from tracediff.ingest.source import Unpacked
 from tracediff.ingest.syntax import NOT_JSON
 
-CHUNK, MOST_LINE, MOST_LOG = 1 << 16, 16 << 20, 1 << 30
-"""Bytes that are read at once, and at most of a line and of a log; one rank of a real job writes 2 MB."""
+CHUNK, MOST_LINE, MOST_PAYLOAD, MOST_LOG = 1 << 16, 16 << 20, 64 << 20, 1 << 30
+"""Bytes that are read at once, and at most of a line, a payload and a log; one rank of a real job writes 2 MB."""
 MOST_PREFIX = 2000
 """Bytes in which a record begins."""
 RECORD = re.compile(rb"\A(?:\[rank\d+\]:)?V\d{4} [^\]]*\] (?=\{)")
@@ -71,24 +71,23 @@ class Record(msgspec.Struct):
 
 
 def records(stream: Unpacked) -> Iterator[tuple[Record | None, str]]:
-    """Each record and its payload, which is empty for records of other kinds; None for a line that is no record.
+    """Each record and its payload; None for a line that is no record.
 
     Raises:
         TracediffError: the file is damaged, or cut off.
     """
-    record: Record | None = None
-    payload: list[bytes] = []
-    is_first = True
+    head, payload, size = b"", list[bytes](), 0
     for line in _lines(stream):
         if line.startswith(b"\t"):
-            if record and record.name:
+            size += len(line)
+            if size <= MOST_PAYLOAD:
                 payload.append(line[1:])
         elif line:
-            if not is_first:
-                yield record, b"\n".join(payload).decode(errors="replace")
-            record, payload, is_first = _record(line), [], False
-    if not is_first:
-        yield record, b"\n".join(payload).decode(errors="replace")
+            if head:
+                yield _record(head), b"\n".join(payload).decode(errors="replace")
+            head, payload, size = line, [], 0
+    if head:
+        yield _record(head), b"\n".join(payload).decode(errors="replace")
 
 
 def _record(line: bytes) -> Record | None:
