@@ -100,9 +100,13 @@ def _record(line: bytes) -> Record | None:
 
 def _lines(stream: Unpacked) -> Iterator[bytes]:
     """The lines of a log; of an endless one, and of an endless line, the beginning."""
-    rest = b""
+    parts, size = list[bytes](), 0
     while stream.bytes_read < MOST_LOG and (chunk := stream.read(CHUNK)):
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from whole
-        rest = rest[:MOST_LINE]
-    yield rest
+        first, *others = chunk.split(b"\n")
+        if size < MOST_LINE:
+            parts.append(first)
+        size += len(first)
+        for other in others:
+            yield b"".join(parts)
+            parts, size = [other], len(other)
+    yield b"".join(parts)
