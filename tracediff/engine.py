@@ -138,11 +138,11 @@ def load_sets(
     notes_of_sets = [Notes() for _ in wheres]
     files = [find_traces(where, notes) for where, notes in zip(wheres, notes_of_sets, strict=True)]
     chosen = options.sets or (SetOptions(),) * len(wheres)
-    logs = [
-        find_logs(of_set.torch_trace) if of_set.torch_trace is not None else logs_beside(listed)
-        for of_set, listed in zip(chosen, files, strict=True)
-    ]
     snapshots = [_snapshots(listed) for listed in files]
+    logs = [
+        find_logs(of_set.torch_trace) if of_set.torch_trace is not None else logs_beside([] if snapshot else listed)
+        for of_set, listed, snapshot in zip(chosen, files, snapshots, strict=True)
+    ]
     restored = [
         _restored(snapshot, chosen_set, options.families) if snapshot else None
         for snapshot, chosen_set in zip(snapshots, chosen, strict=True)

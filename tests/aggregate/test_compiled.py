@@ -180,6 +180,8 @@ def test_a_snapshot_keeps_what_joined(tmp_path):
     assert restored.torch_log == traces.torch_log
     assert (lines(restored), restored.notes) == (lines(traces), traces.notes)
     assert ADD not in str(traces.torch_log)
+    again = load(tmp_path / "a.tdprof.gz", log)
+    assert (again.torch_log, again.notes) == (traces.torch_log, traces.notes)
 
 
 @pytest.mark.parametrize("data", ["", "no log", "\t\t\n{", "[1]"])
@@ -188,6 +190,7 @@ def test_other_files_are_a_note(data, tmp_path):
     traces = load(path, logged(tmp_path / "log.txt", data))
     assert lines(traces) == {UNKNOWN: 1}
     assert "log.txt is not a log of torch.compile, and was skipped" in [text for text, _ in notes(traces)]
+    assert traces.torch_log is None
 
 
 RECORDED = """

@@ -24,7 +24,7 @@ def add_torch_logs(traces: TraceSet, files: Sequence[TraceFile]) -> None:
     """Give ``traces`` what the logs of its ranks say, with health notes on it; nothing of logs of another run."""
     if not files:
         return
-    notes = Notes({(n.code, n.message): n.count for n in traces.notes})
+    notes = Notes({(n.code, n.message): n.count for n in traces.notes if n.code != TORCH_LOG})
     logs = [log for file in files if (log := read_log(file, notes)) and log.rank in (None, *traces.ranks)]
     traces.torch_log = _joined(traces, logs, notes)
     traces.notes = tuple(notes.list())
@@ -43,7 +43,7 @@ def _joined(traces: TraceSet, logs: Sequence[TorchLog], notes: Notes) -> TorchLo
     logged = [kernel for log in logs for kernel in log.kernels]
     in_trace = [kernel for kernel in logged if kernel.name in compiled]
     called = [kernel for kernel in logged if kernel.graph in graphs]
-    if (compiled or graphs) and not (in_trace or called):
+    if not logs or ((compiled or graphs) and not (in_trace or called)):
         notes.add(TORCH_LOG, f"{LOGS} are of another run or of other ranks, and were not used")
         return None
     kernels = _unambiguous([kernel for kernel in in_trace if kernel in called] or in_trace)
