@@ -20,13 +20,14 @@ from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.kernels.families import read_rules
 from tracediff.profile.selection import Selection
 
-OF_SETS = {"label", "ranks", "captures", "skip_first", "steps", "step_marker", "families"}
+OF_SETS = {"label", "ranks", "captures", "torch_trace", "skip_first", "steps", "step_marker", "families"}
 READING = {*OF_SETS, "tables", "jobs", "executor", "keep_going", "max_memory"}
 JUDGING = {"paired", "assume_run_cv", "equivalence_band", "noise_floor", "force"}
 EXAMPLES = {
     "label": (("--label", "new"), "new", SetOptions(label="new")),
     "ranks": (("--rank", "3", "--rank", "5"), [3, 5], SetOptions(ranks=frozenset({3, 5}))),
     "captures": (("--capture", "graph.json"), [Path("graph.json")], SetOptions(captures=("graph.json",))),
+    "torch_trace": (("--torch-trace", "log"), Path("log"), SetOptions(torch_trace="log")),
     "skip_first": (("--skip-first", "2"), 2, SetOptions(selection=Selection(skip_first=2))),
     "steps": (("--step", "4..6"), (4, 6), SetOptions(selection=Selection(first=4, last=6))),
     "step_marker": (("--step-marker", "^iter"), "^iter", {"step_marker": "^iter"}),
@@ -58,7 +59,7 @@ LEFT_OUT = {
     "matrix": dict.fromkeys(OF_SETS, LOAD_IT),
     "check": dict.fromkeys(READING, LOAD_IT) | {"force": "a comparison that is refused is never judged"},
 }
-FILES_OR_LOAD = dict.fromkeys(("captures", "families", "jobs", "executor", "max_memory"), SERVER)
+FILES_OR_LOAD = dict.fromkeys(("captures", "torch_trace", "families", "jobs", "executor", "max_memory"), SERVER)
 NAMED = {"label": "agents know sets by the names of list_sets"}
 OF_PROJECT = dict.fromkeys(("equivalence_band", "noise_floor"), "a project sets them once, in pyproject.toml")
 LEFT_OUT_OF_TOOLS = {

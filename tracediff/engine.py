@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracediff.aggregate.assemble import arrange
+from tracediff.aggregate.compiled import add_torch_logs
 from tracediff.aggregate.one_program import check_one_program
 from tracediff.aggregate.shared_columns import SharedColumns
 from tracediff.aggregate.snapshot_file import SUFFIX, is_snapshot
@@ -23,6 +24,7 @@ from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.read import read_trace, read_traces
 from tracediff.ingest.source import OnRead, TraceFile, stored_sizes
+from tracediff.ingest.torch_log import find_logs, logs_beside
 from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.build import ARGUMENTS, CAPTURE_ARGUMENTS, build_profile
 from tracediff.profile.context import Context, build_context
@@ -137,6 +139,10 @@ def load_sets(
     files = [find_traces(where, notes) for where, notes in zip(wheres, notes_of_sets, strict=True)]
     chosen = options.sets or (SetOptions(),) * len(wheres)
     snapshots = [_snapshots(listed) for listed in files]
+    logs = [
+        find_logs(of_set.torch_trace) if of_set.torch_trace is not None else logs_beside([] if snapshot else listed)
+        for of_set, listed, snapshot in zip(chosen, files, snapshots, strict=True)
+    ]
     restored = [
         _restored(snapshot, chosen_set, options.families) if snapshot else None
         for snapshot, chosen_set in zip(snapshots, chosen, strict=True)
@@ -175,6 +181,8 @@ def load_sets(
         arranged.families = options.families
         arranged.tables = options.tables
         sets.append(arranged)
+    for traces_of_set, logs_of_set in zip(sets, logs, strict=True):
+        add_torch_logs(traces_of_set, logs_of_set)
     _make_labels_distinct(
         sets,
         [

@@ -18,12 +18,14 @@ class SetOptions:
         ranks: the ranks used; None for all.
         selection: the steps used.
         captures: paths of the traces of graph captures; empty for those in ``capture_traces/`` beside each trace.
+        torch_trace: folder or file of logs of torch.compile; None for those in ``torch_trace/`` beside each trace.
     """
 
     label: str | None = None
     ranks: frozenset[int] | None = None
     selection: Selection = field(default_factory=Selection)
     captures: tuple[str, ...] = ()
+    torch_trace: str | None = None
 
 
 @dataclass(frozen=True)

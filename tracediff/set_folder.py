@@ -12,6 +12,7 @@ from tracediff.errors import TracediffError, quoted
 from tracediff.ingest.captures import captures_beside
 from tracediff.ingest.discover import NOT_TRACES, RUN, find_traces
 from tracediff.ingest.readers import trace_suffixes
+from tracediff.ingest.torch_log import logs_beside
 
 MOST_SEARCHED = 50_000
 """Maximum number of files below the folder that are searched for sets."""
@@ -86,7 +87,10 @@ class SetFolder:
             raise TracediffError(quoted(name), "no such set below the folder", REMEDY)
         traces = find_traces(path)
         captures = [capture for trace in traces for capture in captures_beside(trace)]
-        files = [*dict.fromkeys(file.path for file in (*traces, *captures)), os.path.join(path, "manifest.json")]
+        files = [
+            *dict.fromkeys(file.path for file in (*traces, *captures, *logs_beside(traces))),
+            os.path.join(path, "manifest.json"),
+        ]
         if not all(self._is_open(Path(member).resolve()) for member in files):
             raise TracediffError(
                 quoted(name), "contains a link to a file outside the folder", "replace the link by the file"

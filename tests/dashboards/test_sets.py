@@ -95,6 +95,16 @@ def test_a_link_among_the_captures_beside_a_trace_is_not_read(folder):
         sets.where("base/trace.json")
 
 
+def test_a_link_among_the_logs_beside_a_trace_is_not_read(folder):
+    logs = folder / "base" / "torch_trace"
+    logs.mkdir()
+    sets = Sets(root=folder)
+    assert sets.where("base/trace.json")
+    (logs / "dedicated_log.log").symlink_to(folder.parent / "outside" / "secret.json")
+    with pytest.raises(TracediffError, match="a link to a file outside"):
+        sets.where("base/trace.json")
+
+
 def test_an_absolute_name_of_a_set_is_none(folder):
     with pytest.raises(TracediffError, match="no such set"):
         Sets(root=folder).where(str((folder / "base").resolve()))

@@ -9,6 +9,7 @@ from tracediff.aggregate.representative_step import TypicalStep, typical_step
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.health import Note
 from tracediff.ingest.manifest import Manifest
+from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 
 
@@ -27,6 +28,7 @@ class Side:
         typical: the step that a timeline shows, None for a snapshot.
         communication_us: rank → communication kernels per used step, in µs.
         manifest: what the collector wrote of it, None for traces from elsewhere.
+        torch_log: what logs of torch.compile say, None without logs.
     """
 
     label: str
@@ -45,6 +47,7 @@ class Side:
     rank_states: dict[int, dict[str, float]]
     typical: TypicalStep | None
     manifest: Manifest | None
+    torch_log: TorchLog | None = None
 
     @property
     def gpu(self) -> tuple[str, ...]:
@@ -58,13 +61,16 @@ class Side:
 
     @property
     def graph_breaks(self) -> tuple[str, ...] | None:
-        """Where and why the graph broke in the last compiled run; None without a manifest that says."""
+        """Where and why the graph broke in the last compiled run; None without a manifest or a log that says."""
         runs = [r.compile for r in self.manifest.runs if r.compile] if self.manifest else []
-        return (
-            tuple(f"{b.file}:{b.line}: {b.reason.splitlines()[0] if b.reason else ''}" for b in runs[-1].graph_breaks)
-            if runs
-            else None
-        )
+        if runs:
+            return tuple(map(str, runs[-1].graph_breaks))
+        return tuple(map(str, self.torch_log.graph_breaks)) if self.torch_log else None
+
+    @property
+    def recompiles(self) -> tuple[str, ...] | None:
+        """Where and why code was compiled again; None without a log of torch.compile."""
+        return tuple(map(str, self.torch_log.recompiles)) if self.torch_log else None
 
     @property
     def unprofiled_us(self) -> float | None:
@@ -93,4 +99,5 @@ def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
         rank_states=rank_states(traces),
         typical=typical_step(traces, steps),
         manifest=traces.manifest,
+        torch_log=traces.torch_log,
     )

@@ -22,6 +22,7 @@ from tracediff.ingest.documents import LONGEST_REASON
 from tracediff.ingest.health import Note, Notes, less
 from tracediff.ingest.manifest import CompileFacts, Manifest, RunFacts
 from tracediff.ingest.source import TraceFile, open_trace
+from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model import Accounts, Profile
 from tracediff.profile.selection import Selection
@@ -59,7 +60,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     Attributes:
         label: the set's own. notes: those of the set that are no file's. manifest: without what only its machine
             concerns. selection: the steps that are used where nothing else is asked for. recorded: of what,
-            in a history.
+            in a history. torch_log: what logs of torch.compile say.
     """
 
     schema: str
@@ -69,6 +70,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     manifest: Manifest | None = None
     selection: Selection | msgspec.UnsetType = msgspec.UNSET
     recorded: Recorded | msgspec.UnsetType = msgspec.UNSET
+    torch_log: TorchLog | msgspec.UnsetType = msgspec.UNSET
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -90,9 +92,10 @@ def to_bytes(traces: TraceSet) -> bytes:
     ]
     try:
         manifest, selection = _without_machine(traces.manifest), _chosen(traces.selection)
-        recorded = traces.recorded or msgspec.UNSET
+        recorded, log = traces.recorded or msgspec.UNSET, traces.torch_log or msgspec.UNSET
         data = msgspec.json.encode(
-            Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection, recorded), enc_hook=as_list
+            Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection, recorded, log),
+            enc_hook=as_list,
         )
     except UnicodeEncodeError:
         raise TracediffError(traces.label, "its name or the name of a file is not valid UTF-8", "rename it") from None
@@ -155,6 +158,7 @@ def read_snapshot(
         selection=used,
         notes=(),
         manifest=first.manifest,
+        torch_log=first.torch_log or None,
         families=families,
         recorded=first.recorded or None,
     )

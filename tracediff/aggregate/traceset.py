@@ -9,6 +9,7 @@ from tracediff.aggregate.recorded import Recorded
 from tracediff.formatting import plural
 from tracediff.ingest.health import Note
 from tracediff.ingest.manifest import Manifest
+from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model import Profile
 from tracediff.profile.selection import Selection
@@ -38,6 +39,7 @@ class TraceSet:
         selection: the steps used.
         notes: health notes of the set and of all its files.
         manifest: what the collector wrote of it, None for traces from elsewhere.
+        torch_log: what logs of torch.compile say of its compiled kernels, None without logs.
         families: rules that tell what kind of work a name is.
         tables: names of the further tables that it was loaded with; ``all`` for those that its files have.
         recorded: of what, in a history; None for other sets.
@@ -48,6 +50,7 @@ class TraceSet:
     selection: Selection
     notes: tuple[Note, ...]
     manifest: Manifest | None = None
+    torch_log: TorchLog | None = None
     families: Families = DEFAULT
     tables: tuple[str, ...] = (ALL,)
     recorded: Recorded | None = None

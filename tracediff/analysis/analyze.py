@@ -32,7 +32,7 @@ def analyze_set(traces: TraceSet) -> Analysis:
     unattributed = factor * sum(w.ns for w in tree.work if w.ordinal == UNMATCHED)
     qualified = traces.manifest.modules if traces.manifest and traces.manifest.provenance else {}
     family_of = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
-    members = members_of(items_of(tree, factor, family_of, Origins(traces.manifest), qualified))
+    members = members_of(items_of(tree, factor, family_of, Origins(traces.manifest, traces.torch_log), qualified))
     step_factor = scale // steps.denominator
     analysis = Analysis(
         scale=scale,

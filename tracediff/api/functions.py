@@ -39,6 +39,7 @@ def load(
     steps: tuple[int, int] | None = None,
     step_marker: str | None = None,
     captures: Sequence[str | os.PathLike[str]] = (),
+    torch_trace: str | os.PathLike[str] | None = None,
     families: str | os.PathLike[str] | None = None,
     tables: Sequence[str] = (),
     jobs: int | None = None,
@@ -57,6 +58,8 @@ def load(
         step_marker: regular expression; annotations that match are the steps instead of ProfilerStep#N.
         captures: traces of the captures of the CUDA or HIP graphs that are replayed (docs/cuda-graphs.md); by default
             those in ``capture_traces/`` beside each trace.
+        torch_trace: a log of torch.compile, or the folder that TORCH_TRACE named (docs/how-to/recipes.md); by
+            default ``torch_trace/`` beside each trace.
         families: a TOML file of rules of your own that tell what kind of work a name is (docs/families.md).
         tables: further tables to make, such as "launches" (docs/analysis.md); "all" for every one.
         jobs: processes to read with; by default the number of cores for large files.
@@ -69,7 +72,9 @@ def load(
     """
     selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
     wanted = frozenset(ranks) if ranks is not None else None
-    of_set = SetOptions(label, wanted, selection, tuple(os.fspath(capture) for capture in captures))
+    of_captures = tuple(os.fspath(capture) for capture in captures)
+    log = os.fspath(torch_trace) if torch_trace is not None else None
+    of_set = SetOptions(label, wanted, selection, of_captures, log)
     rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
     options = LoadOptions(
         (of_set,), step_marker, rules, tuple(tables), jobs, executor, keep_going=keep_going, max_memory=max_memory

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-BREAK_AT = re.compile(r"in user code at (?P<file>(?:(?!in user code at ).)+?):(?P<line>\d+)")
+from tracediff.compile_messages import graph_break
+
 RECOMPILED = re.compile(
     r"Recompiling function (?P<function>\S+) in (?P<file>(?:(?!Recompiling function ).)+?):(?P<line>\d+)"
 )
@@ -40,15 +41,10 @@ class CompileLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Record the graph break or recompilation of a log message; called by logging."""
         text = record.getMessage()
-        break_match = BREAK_AT.search(text)
-        if break_match:
-            graph_break = {
-                "file": Path(break_match["file"]).name,
-                "line": int(break_match["line"]),
-                "reason": _reason(text),
-            }
-            if graph_break not in self.graph_breaks:
-                self.graph_breaks.append(graph_break)
+        if found := graph_break(text):
+            described = dict(zip(("file", "line", "reason"), found, strict=True))
+            if described not in self.graph_breaks:
+                self.graph_breaks.append(described)
         recompile_match = RECOMPILED.search(text)
         if recompile_match:
             reason = next((line.strip(" -") for line in text.splitlines() if line.strip().startswith("- ")), "")
@@ -78,11 +74,3 @@ class CompileLog(logging.Handler):
             "backend_compile_s": sum(getattr(m, "backend_compile_time_s", None) or 0.0 for m in metrics),
             "guards": sum(getattr(m, "guard_count", None) or 0 for m in metrics),
         }
-
-
-def _reason(text: str) -> str:
-    """The first line of a graph-break message that names the unsupported construct."""
-    lines = [line.strip() for line in text.splitlines()[1:] if line.strip()]
-    reasons = [line.removeprefix("Graph Break Reason:").strip() for line in lines]
-    specific = [line for line in reasons if line and not line.startswith("Encountered graph break when attempting")]
-    return (specific or reasons or [""])[0][:300]

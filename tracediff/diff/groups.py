@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from tracediff.aggregate.call_tree import CallTree, Occurrence
+from tracediff.aggregate.side import Side
 from tracediff.diff.matching.batch_ratio import shape_key
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls
 from tracediff.diff.matching.cascade import cascade
@@ -210,7 +211,7 @@ def match_work(
     trees: tuple[CallTree, CallTree],
     scale: int,
     family_of: FamilyOf,
-    manifests: tuple[Manifest | None, Manifest | None],
+    sides: tuple[Side, Side],
 ) -> Matched:
     """Every piece of work of both trees in one group, on one ``scale`` (a multiple of both denominators); the largest
     change first.
@@ -222,12 +223,12 @@ def match_work(
     )
     turned = _content(trees[1]) < _content(trees[0])
     if turned:
-        trees, manifests = (trees[1], trees[0]), (manifests[1], manifests[0])
+        trees, sides = (trees[1], trees[0]), (sides[1], sides[0])
     pairing = pair_calls(*trees)
-    qualified = qualified_names(manifests)
+    qualified = qualified_names((sides[0].manifest, sides[1].manifest))
     first, second = (
-        items_of(tree, scale // tree.denominator, family_of, Origins(manifest), qualified)
-        for tree, manifest in zip(trees, manifests, strict=True)
+        items_of(tree, scale // tree.denominator, family_of, Origins(side.manifest, side.torch_log), qualified)
+        for tree, side in zip(trees, sides, strict=True)
     )
     matches = cascade(first, second, trees, pairing)
     if turned:

@@ -104,7 +104,7 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
     scale = lcm(*control.denominators, *test.denominators)
     families = control.traces.families
     work_family = families.of_kernel if on_gpu else families.of_work
-    matched = match_work(trees, scale, work_family, (control.side.manifest, test.side.manifest))
+    matched = match_work(trees, scale, work_family, (control.side, test.side))
     on_gpu_or_nothing = matched if on_gpu else Matched((), (0, 0), matched.pairing)
     samples = control.op_samples(), test.op_samples()
     ops, common = compare_ops((control.ops, test.ops), samples, scale, families.of_event, judging.noise_floor)

@@ -22,7 +22,8 @@ from tracediff.profile.leaves.keys import COMPILER, LOADER
 from tracediff.runtimes import is_graph_launch
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
-AS_OFTEN, NOT_STEADY, GRAPH_BREAKS, UNKNOWN_WORK = "as-often", "not-steady", "graph-breaks", "unknown-work"
+AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
+GRAPH_BREAKS, RECOMPILES = "graph-breaks", "recompiles"
 
 SAME_PROGRAM = 0.8
 """Part of all calls of outermost operators that both sides make in one program."""
@@ -63,7 +64,7 @@ def facts_of(
     program = _program(leaves, trees)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     amounts = [] if is_other else _amounts(leaves, scale)
-    return (*_not_steady(leaves), *program, *amounts, *_graph_breaks(sides))
+    return (*_not_steady(leaves), *program, *amounts, *_graph_breaks(sides), *_recompiles(sides))
 
 
 def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
@@ -74,6 +75,17 @@ def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
         for side, found in zip(sides, breaks, strict=True)
         if found and breaks[0] != breaks[1]
     ]
+
+
+def _recompiles(sides: tuple[Side, Side]) -> list[Fact]:
+    """recompiles: where code was compiled again, if one side did so more often."""
+    found = [side.recompiles for side in sides]
+    if found[0] is None or found[1] is None or len(found[0]) == len(found[1]):
+        return []
+    most = max(sides, key=lambda side: len(side.recompiles or ()))
+    examples = "; ".join(list(dict.fromkeys(most.recompiles or ()))[:EXAMPLES])
+    number = counts(len(found[0]), len(found[1]))
+    return [Fact(RECOMPILES, f"torch.compile recompiled {number} times, on {most.label} for {examples}")]
 
 
 def _amounts(leaves: Leaves, scale: float) -> list[Fact]:

@@ -35,6 +35,10 @@ class GraphBreak(msgspec.Struct, frozen=True):
     line: Count
     reason: str
 
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.file else ""
+        return place + (self.reason.splitlines()[0] if self.reason else "")
+
 
 class Recompile(msgspec.Struct, frozen=True):
     """One recompilation, with its place and reason."""

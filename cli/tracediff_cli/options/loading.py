@@ -29,7 +29,7 @@ class LoadArguments:
 
     Attributes:
         sides: allowed prefixes of values; empty if the command has no control and test.
-        labels, ranks, steps, skips, captures: values in the order given, with their prefixes.
+        labels, ranks, steps, skips, captures, torch_traces: values in the order given, with their prefixes.
         tables: names, or ``all``.
         step_marker, families, jobs, max_memory, executor: None for the default.
     """
@@ -40,6 +40,7 @@ class LoadArguments:
     steps: tuple[str, ...]
     skips: tuple[str, ...]
     captures: tuple[str, ...]
+    torch_traces: tuple[str, ...]
     step_marker: str | None
     families: str | None
     jobs: int | None
@@ -80,6 +81,7 @@ class LoadArguments:
             self._by_set("--step", self.steps, count),
             self._by_set("--skip-first", self.skips, count),
             self._by_set("--capture", self.captures, count),
+            self._by_set("--torch-trace", self.torch_traces, count),
             self._labels(count),
             strict=True,
         )
@@ -89,8 +91,9 @@ class LoadArguments:
                 frozenset(_number("--rank", rank) for rank in ranks) or None,
                 _selection(steps, skips),
                 tuple(captures),
+                logs[-1] if logs else None,
             )
-            for ranks, steps, skips, captures, label in by_set
+            for ranks, steps, skips, captures, logs, label in by_set
         )
         return LoadOptions(
             sets,
@@ -160,7 +163,7 @@ def load_options(
             is_eager=True,
             expose_value=False,
             callback=show_reading,
-            help="Show how files are read, and end: step marker, processes, memory, captures, families.",
+            help="Show how files are read, and end: step marker, processes, memory, captures, logs, families.",
         )
         @option(
             "--label",
@@ -198,6 +201,16 @@ def load_options(
             metavar=f"{prefix}FILE",
             help="Take the operators of graph replays from this trace of the graphs' capture [default: those in "
             "capture_traces/ beside a trace].",
+        )
+        @option(
+            "--torch-trace",
+            "torch_traces",
+            type=Input(sides),
+            group=READING,
+            multiple=True,
+            metavar=f"{prefix}DIR|FILE",
+            help="Name the lines of code of compiled kernels by this log of torch.compile, such as a folder that "
+            "TORCH_TRACE named [default: torch_trace/ beside a trace].",
         )
         @option(
             "--step-marker",

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from statistics import median
 from textwrap import shorten
 
+from tracediff.aggregate.side import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.limits import NAMED, Limit
 from tracediff.diff.gate.sample_size import Interval, spread_of_interval, spread_of_step
@@ -71,8 +72,9 @@ def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
     if limit.kind == "memory":
         control, test = peak_memory(*manifests)
         return [Figure("memory", control, test, exact=True, why="a side has no manifest with the peak memory")]
-    control, test = map(_graph_breaks, manifests)
-    return [Figure("graph-breaks", control, test, exact=True, why="a side has no manifest of a compiled run")]
+    control, test = _graph_breaks(comparison.control), _graph_breaks(comparison.test)
+    why = "a side has no manifest of a compiled run, and no torch log"
+    return [Figure("graph-breaks", control, test, exact=True, why=why)]
 
 
 def _step(comparison: Comparison) -> Figure:
@@ -183,7 +185,10 @@ def _median_peak(manifest: Manifest | None, place: str) -> float | None:
     return float(median(peaks)) if peaks else None
 
 
-def _graph_breaks(manifest: Manifest | None) -> float | None:
+def _graph_breaks(side: Side) -> float | None:
     """Breaks of the run with the most."""
-    counts = [len(run.compile.graph_breaks) for run in manifest.runs if run.compile] if manifest else []
+    runs = side.manifest.runs if side.manifest else []
+    counts = [len(run.compile.graph_breaks) for run in runs if run.compile]
+    if not counts and side.torch_log:
+        return float(len(side.torch_log.graph_breaks))
     return float(max(counts)) if counts else None

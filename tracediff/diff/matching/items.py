@@ -85,8 +85,8 @@ def items_of(
                 family=family_of(work.name, op),
                 phase=phases[work.node] if inside else "unknown",
                 module=(origin and origin.module) or (modules[work.node] if inside else None),
-                line=tree.calls[work.node].line if inside else None,
-                fused=origin.ops if origin else fused_list(name),
+                line=(tree.calls[work.node].line if inside else None) or (origin.line if origin else None),
+                fused=(origin and origin.ops) or fused_list(name),
                 count=factor * work.count,
                 ns=factor * work.ns,
             )

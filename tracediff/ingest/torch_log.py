@@ -1,0 +1,292 @@
+"""Logs of torch.compile (``TORCH_TRACE``; folders of ``TORCH_COMPILE_DEBUG``): the lines of code and operators that
+each compiled kernel computes, graph breaks, recompilations, and the time that compiling took.
+
+Logs are text from elsewhere: paths and code in them are never opened or run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from tracediff.compile_messages import LONGEST_REASON, graph_break
+from tracediff.errors import TracediffError
+from tracediff.ingest.discover import rank_in_name
+from tracediff.ingest.health import Notes
+from tracediff.ingest.manifest import GraphBreak
+from tracediff.ingest.readers.kineto import TORCH_FOLDER
+from tracediff.ingest.source import TraceFile, open_trace
+from tracediff.ingest.syntax import NOT_JSON
+from tracediff.ingest.torch_records import CODE, GRAPH, MOST_LINE, Frame, Record, records
+
+TORCH_LOG = "torch-log"
+"""Code of the health notes on such logs."""
+FOLDER = "torch_trace"
+"""Name of the folder beside the traces whose logs are read unasked."""
+STACKS = "inductor_provenance_tracking_kernel_stack_traces"
+MAPPINGS = "inductor_provenance_tracking_node_mappings"
+CACHED = ("fx_graph_cache_miss", "fx_graph_cache_hit")
+PHASES = ("Dynamo", "AOTAutograd", "Inductor", "code generation")
+"""What the time is of; each contains the next."""
+LOG_NAME = re.compile(r"\.(?:log|txt)(?:\.gz|\.zst)?$")
+CODE_NAME = re.compile(r"\boutput_code\.py$")
+AOT_ID = re.compile(r"# AOT ID: \['\d+_(\w+)'\]")
+ORIGINS = re.compile(r"\A# Topologically Sorted Source Nodes: \[([^\]]*)\], Original ATen: \[([^\]]*)\]")
+DEFINITION = re.compile(r"\A(\w+) = async_compile\.\w+\(")
+HANDLE = re.compile(r"# \[Provenance debug handles\] (\S+)")
+NAME_IN_TRACE = re.compile(r"\bgraph_\d+_\w+")
+CODE_AT = "# File: "
+NODE = re.compile(r"\A\s*(\w+)(?:: | = )")
+FRAME = re.compile(r'File "([^"\n]+)", line (\d{1,9}), in ([\w.<>]+)')
+COMPILE_ID, OBJECT_ID = re.compile(r"\A\d+/\d+: "), re.compile(r"\d{9,}")
+
+
+class CompiledKernel(msgspec.Struct, frozen=True):
+    """One kernel that inductor made.
+
+    Attributes:
+        name: as traces have it. graph: key of its graph in inductor's cache, None where unknown.
+        phase: forward, backward or inference; empty where unknown.
+        ops: its original operators. lines: of code outside of torch, ``model.py(12): forward``.
+    """
+
+    name: str
+    graph: str | None
+    phase: str
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+class TorchLog(msgspec.Struct, frozen=True):
+    """What torch.compile did.
+
+    Attributes:
+        graph_breaks, recompiles: each with its place and reason. compile_us: by PHASES.
+        rank: that wrote it, None where unknown.
+    """
+
+    kernels: tuple[CompiledKernel, ...]
+    graph_breaks: tuple[GraphBreak, ...]
+    recompiles: tuple[GraphBreak, ...]
+    compile_us: tuple[float, ...]
+    rank: int | None = None
+
+
+class _Mappings(msgspec.Struct):
+    code_to_post: dict[str, list[str]] = msgspec.field(name="cppCodeToPost", default_factory=dict)
+    post_to_pre: dict[str, list[str]] = msgspec.field(name="postToPre", default_factory=dict)
+
+
+class _Cached(msgspec.Struct):
+    key: str | None = None
+
+
+@dataclass
+class _Graph:
+    """One graph as far as the log has described it.
+
+    Attributes:
+        code: that inductor generated. key: in inductor's cache. line_of_node: of the graph that Dynamo captured.
+        lines: kernel → lines, by its stacks. nodes: kernel → nodes of Dynamo's graph.
+    """
+
+    code: str = ""
+    line_of_node: dict[str, str] = field(default_factory=dict)
+    key: str | None = None
+    lines: dict[str, list[str]] = field(default_factory=dict)
+    nodes: dict[str, list[str]] = field(default_factory=dict)
+
+    def describe(self, name: str, payload: str) -> None:
+        """Add an artifact.
+
+        Raises: one of NOT_JSON.
+        """
+        if name == STACKS:
+            handles = set(HANDLE.findall(self.code))  # the stacks of graphs before it are repeated
+            for handle, stacks in msgspec.json.decode(payload, type=dict[str, list[str]]).items():
+                if not handles or handle in handles:
+                    self.lines.setdefault(_kernel(handle), []).extend(filter(None, map(_innermost, stacks)))
+        elif name == MAPPINGS:
+            mappings = msgspec.json.decode(payload, type=_Mappings)
+            for handle, posts in mappings.code_to_post.items():
+                self.nodes[_kernel(handle)] = [node for post in posts for node in mappings.post_to_pre.get(post, ())]
+        elif name in CACHED:
+            self.key = msgspec.json.decode(payload, type=_Cached).key
+
+    def kernels(self) -> Iterator[CompiledKernel]:
+        """The kernels that its code defines; of a graph without code those with a stack."""
+        defined = _defined(self.code)
+        names_in_trace = {name.split("_", 2)[2]: name for name in NAME_IN_TRACE.findall(self.code)}
+        phase = AOT_ID.search(self.code)
+        for name in defined or self.lines:
+            nodes, ops = defined.get(name, ([], []))
+            by_node = [self.line_of_node[node] for node in self.nodes.get(name, nodes) if node in self.line_of_node]
+            lines = tuple(sorted({*(self.lines.get(name) or by_node)}))
+            yield CompiledKernel(names_in_trace.get(name, name), self.key, phase[1] if phase else "", tuple(ops), lines)
+
+
+class _Reading:
+    """What a log says, collected record by record.
+
+    Attributes:
+        rank: that wrote it. damaged: records and payloads that cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self.rank: int | None = None
+        self.records = 0
+        self.damaged = 0
+        self.graphs: list[_Graph] = []
+        self._latest: dict[Frame, _Graph] = {}
+        self._line_of_node: dict[Frame, dict[str, str]] = {}
+        self._breaks: dict[GraphBreak, None] = {}
+        self._reasons: dict[Frame, str] = {}
+        self._places: dict[Frame, tuple[str, int]] = {}
+        self._compile_us = [0.0] * len(PHASES)
+
+    def log(self) -> TorchLog:
+        """All that was read."""
+        recompiles = [GraphBreak(*self._places.get(frame, ("", 0)), text) for frame, text in self._reasons.items()]
+        kernels = dict.fromkeys(kernel for graph in self.graphs for kernel in graph.kernels())
+        return TorchLog(tuple(kernels), tuple(self._breaks), tuple(recompiles), tuple(self._compile_us), self.rank)
+
+    def add(self, record: Record | None, payload: str) -> None:
+        """Add a record, or count a damaged one."""
+        if record is None:
+            self.damaged += 1
+            return
+        self.records += 1
+        self.rank = record.rank if self.rank is None else self.rank
+        try:
+            self._add_payload(record.frame, record.name, payload)
+        except NOT_JSON:
+            self.damaged += 1
+        for metrics in filter(None, (record.compilation_metrics, record.bwd_compilation_metrics)):
+            self._compile_us = [sum(both) for both in zip(self._compile_us, metrics.phases_us, strict=True)]
+            if metrics.co_filename:
+                self._places[record.frame] = os.path.basename(metrics.co_filename), metrics.co_firstlineno or 0
+
+    def begin_graph(self, frame: Frame, code: str = "") -> _Graph:
+        """The graph that what follows on ``frame`` is about."""
+        self._latest[frame] = _Graph(code, self._line_of_node.get(frame, {}))
+        self.graphs.append(self._latest[frame])
+        return self._latest[frame]
+
+    def _add_payload(self, frame: Frame, name: str, payload: str) -> None:
+        if name == GRAPH:
+            self._line_of_node[frame] = _lines_of_nodes(payload)
+        elif name == CODE:
+            self.begin_graph(frame, payload)
+        elif name == "dynamo_graph_break_reason":
+            if found := graph_break(payload):
+                self._breaks[GraphBreak(*found)] = None
+        elif name == "recompile_reasons":
+            reasons = (line.strip(' \t[]",') for line in payload.splitlines())
+            reason = COMPILE_ID.sub("", next(filter(None, reasons), ""))[:LONGEST_REASON]
+            self._reasons[frame] = OBJECT_ID.sub("…", reason.rstrip())
+        elif name in (STACKS, MAPPINGS, *CACHED):
+            (self._latest.get(frame) or self.begin_graph(frame)).describe(name, payload)
+
+
+def find_logs(path: str) -> list[TraceFile]:
+    """The file at ``path``, or the logs and the output code of inductor in that folder and below it.
+
+    Raises:
+        TracediffError: there is none.
+    """
+    found = [TraceFile(path)] if os.path.isfile(path) else _in_folder(path, (LOG_NAME, CODE_NAME))
+    if not found:
+        raise TracediffError(path, "no log of torch.compile there", "give the folder that TORCH_TRACE named")
+    return found
+
+
+def logs_beside(files: Iterable[TraceFile]) -> list[TraceFile]:
+    """The logs in the folders ``torch_trace`` beside local traces."""
+    folders = {os.path.dirname(file.path) for file in files if "://" not in file.path and not file.member}
+    return [log for folder in sorted(folders) for log in _in_folder(os.path.join(folder, FOLDER), (LOG_NAME,))]
+
+
+def read_log(file: TraceFile, notes: Notes) -> TorchLog | None:
+    """What a log says, as far as it can be read; None, with a note, for other files."""
+    reading = _Reading()
+    try:
+        with open_trace(file) as stream:
+            if CODE_NAME.search(file.path):
+                _read_debug_folder(reading, file, stream.read(MOST_LINE))
+            else:
+                for record, payload in records(stream):
+                    reading.add(record, payload)
+    except TracediffError as error:
+        notes.add(TORCH_LOG, f"{file.name}: {error.reason}; what precedes was read")
+    if not reading.records and not reading.graphs:
+        notes.add(TORCH_LOG, f"{file.name} is not a log of torch.compile, and was skipped")
+        return None
+    notes.add(TORCH_LOG, f"records of {file.name} that are damaged were left out", reading.damaged)
+    if reading.rank is None:
+        reading.rank = rank_in_name(TraceFile(os.path.basename(file.path)))
+    return reading.log()
+
+
+def _read_debug_folder(reading: _Reading, file: TraceFile, code: bytes) -> None:
+    """Read the ``output_code.py`` of one graph, and the stacks beside it."""
+    reading.begin_graph((None, None), code.decode(errors="replace"))
+    stacks = TraceFile(os.path.join(os.path.dirname(file.path), f"{STACKS}.json"))
+    if os.path.isfile(stacks.path):
+        with open_trace(stacks) as stream:
+            reading.add(Record(artifact={"name": STACKS}), stream.read(MOST_LINE).decode(errors="replace"))
+
+
+def _in_folder(folder: str, names: Iterable[re.Pattern[str]]) -> list[TraceFile]:
+    paths = (os.path.join(inside, name) for inside, _, files in os.walk(folder) for name in files)
+    return sorted(TraceFile(path) for path in paths if any(name.search(path) for name in names))
+
+
+def _kernel(handle: str) -> str:
+    """The kernel of ``triton_poi_fused_add_0:3``."""
+    return handle.partition(":")[0]
+
+
+def _defined(code: str) -> dict[str, tuple[list[str], list[str]]]:
+    """Kernel → (the nodes of Dynamo's graph it computes, the original operators), as a comment before it says."""
+    out: dict[str, tuple[list[str], list[str]]] = {}
+    described: tuple[list[str], list[str]] = [], []
+    for line in code.splitlines():
+        if origins := ORIGINS.match(line):
+            described = origins[1].split(", "), [op for op in origins[2].split(", ") if op]
+        elif definition := DEFINITION.match(line):
+            out[definition[1]] = described
+        if not line.startswith("#"):
+            described = [], []
+    return out
+
+
+def _lines_of_nodes(graph: str) -> dict[str, str]:
+    """Node → line of code, of the text of a graph."""
+    out: dict[str, str] = {}
+    here = None
+    for line in graph.splitlines():
+        if line.lstrip().startswith(CODE_AT):
+            place, _, function = line.partition(CODE_AT)[2].partition(", code: ")[0].rpartition(" in ")
+            file, _, number = place.rpartition(":")
+            here = _code(file, number, function) if number.isdigit() else None
+        elif here and (node := NODE.match(line)):
+            out[node[1]] = here
+    return out
+
+
+def _innermost(stack: str) -> str | None:
+    """The innermost frame outside of torch of a traceback."""
+    frames = (_code(*frame) for frame in reversed(FRAME.findall(stack)))
+    return next(filter(None, frames), None)
+
+
+def _code(file: str, line: str, function: str) -> str | None:
+    """``model.py(12): forward``; None within torch and for generated code."""
+    if TORCH_FOLDER.search(file) or file.startswith("<"):
+        return None
+    name = file.replace("\\", "/").rpartition("/")[2]
+    return f"{name}({line}): {function.strip()}"
