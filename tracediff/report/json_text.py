@@ -34,14 +34,14 @@ def per_step(kind: type[Kind], source: object, scaled: Comparison | Analysis, **
     """As `filled`, of numerators over the scale of ``scaled``: a field NAME_us is the attribute NAME in µs per step, a
     field that ends in count the attribute of its name per step.
     """
-    for name in kind.__struct_fields__:
-        if name in given:
-            continue
+
+    def value(name: str) -> Any:
         if name.endswith("_us"):
-            given[name] = scaled.us(getattr(source, name.removesuffix("_us")))
-        elif name.endswith("count"):
-            given[name] = scaled.number(getattr(source, name))
-    return filled(kind, source, **given)
+            return scaled.us(getattr(source, name[:-3]))
+        found = getattr(source, name)
+        return scaled.number(found) if name.endswith("count") else found
+
+    return kind(**{name: given[name] if name in given else value(name) for name in kind.__struct_fields__})
 
 
 def one_of(*values: str | None) -> Meta:
