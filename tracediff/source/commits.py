@@ -12,7 +12,7 @@ from tracediff.source.changed_code import changed_code
 from tracediff.source.revisions import Revisions
 from tracediff.source.touching import ChangedCode
 
-REMEDY = "give the commits of both sides: --source DIR --commits BEFORE AFTER"
+REMEDY = "give the commits of both sides: --source REPO --commits BEFORE AFTER"
 
 
 def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, str] | None = None) -> Comparison:
@@ -24,7 +24,7 @@ def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, 
     """
     repository = Repository(source)
     if repository.ask("rev-parse", "--git-dir") is None:
-        raise TracediffError(str(source), "is not in a git repository, or git is not installed", "give --source DIR")
+        raise TracediffError(str(source), "is not in a git repository, or git is not installed", "give --source REPO")
     recorded = [side.manifest.git_commit if side.manifest else None for side in (comparison.control, comparison.test)]
     names = commits or (recorded[0] or "", recorded[1] or "")
     hashes = [_commit(repository, name.removesuffix(CHANGES)) for name in names]

@@ -38,14 +38,14 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @option(
         "--source",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
-        metavar="DIR",
+        metavar="REPO",
         help="Say which changed lines, between both sides' commits in this repository, the changed work runs for.",
     )
     @option("--commits", nargs=2, metavar="BEFORE AFTER", help="With --source: the commits [default: those recorded].")
     @wraps(command)
     def with_source(source: Path | None, commits: tuple[str, str] | None, **others: Any) -> Any:
         if commits and not source:
-            raise click.UsageError("--commits needs --source DIR, the repository")
+            raise click.UsageError("--commits needs --source REPO")
         return command(code=Source(source, commits), **others)
 
     return with_source
