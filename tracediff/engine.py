@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from tracediff.aggregate.assemble import arrange
-from tracediff.aggregate.compiled import add_torch_logs
 from tracediff.aggregate.one_program import check_one_program
 from tracediff.aggregate.shared_columns import SharedColumns
 from tracediff.aggregate.snapshot_file import SUFFIX, is_snapshot
@@ -181,8 +180,11 @@ def load_sets(
         arranged.families = options.families
         arranged.tables = options.tables
         sets.append(arranged)
-    for traces_of_set, logs_of_set in zip(sets, logs, strict=True):
-        add_torch_logs(traces_of_set, logs_of_set)
+    if any(logs):
+        from tracediff.aggregate.compiled import add_torch_logs
+
+        for traces_of_set, logs_of_set in zip(sets, logs, strict=True):
+            add_torch_logs(traces_of_set, logs_of_set)
     _make_labels_distinct(
         sets,
         [
