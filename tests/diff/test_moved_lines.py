@@ -15,6 +15,7 @@ from tracediff.diff.moved_lines import moved_lines
         (["a.py(3): f"], ["b.py(3): f"], {}),
         (["a.py(100): <listcomp>", "a.py(20): <listcomp>"], ["a.py(101): <listcomp>", "a.py(21): <listcomp>"],
          {"a.py(20): <listcomp>": "a.py(21): <listcomp>", "a.py(100): <listcomp>": "a.py(101): <listcomp>"}),
+        (["a.py(1%s): f" % ("0" * 5000)], ["a.py(2): f"], {}),  # a number that Python refuses to read
         (["no line", ""], ["no line", ""], {}),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from build_trace import BACKWARD, call, document, kernel, op, python, step, writ
 from tracediff.diff.views import UNKNOWN, summed
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.profile.placement.source_lines import innermost_frame
+from tracediff.ingest.frames import innermost_line
 
 FX = """  File "/home/u/train.py", line 41, in forward
     x = torch.relu(self.a(x) + x)
@@ -27,12 +27,13 @@ FX = """  File "/home/u/train.py", line 41, in forward
         (FX, "train.py(41): forward"),
         ("torch/nn/functional.py(9): relu", None),
         ("", None),
+        (f"a.py(1{'0' * 5000}): f", None),
         ("no frame; at all\n", None),
         ("((((;;;.py(: x.py(12)", None),
     ],
 )  # fmt: skip
-def test_the_innermost_frame_outside_of_torch(stack, line):
-    assert innermost_frame(stack) == line
+def test_the_innermost_line_outside_of_torch(stack, line):
+    assert innermost_line(stack) == line
 
 
 def launched(name, start, number, tid=100, **args):

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-LINE = re.compile(r"^(?P<file>.+)\((?P<number>\d+)\): (?P<function>.+)", re.DOTALL)
+LINE = re.compile(r"^(?P<file>.+)\((?P<number>\d{1,9})\): (?P<function>.+)", re.DOTALL)
 
 
 def moved_lines(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:

@@ -16,9 +16,9 @@ import msgspec
 from tracediff.compile_messages import LONGEST_REASON, graph_break
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import rank_in_name
+from tracediff.ingest.frames import innermost_line, line_of_code
 from tracediff.ingest.health import Notes
 from tracediff.ingest.manifest import GraphBreak
-from tracediff.ingest.readers.kineto import TORCH_FOLDER
 from tracediff.ingest.source import TraceFile, open_trace
 from tracediff.ingest.syntax import NOT_JSON
 from tracediff.ingest.torch_records import CODE, GRAPH, MOST_LINE, Frame, Record, records
@@ -41,7 +41,6 @@ HANDLE = re.compile(r"# \[Provenance debug handles\] (\S+)")
 NAME_IN_TRACE = re.compile(r"\bgraph_\d+_\w+")
 CODE_AT = "# File: "
 NODE = re.compile(r"\A\s*(\w+)(?:: | = )")
-FRAME = re.compile(r'File "([^"\n]+)", line (\d{1,9}), in ([\w.<>]+)')
 COMPILE_ID, OBJECT_ID = re.compile(r"\A\d+/\d+: "), re.compile(r"\d{9,}")
 
 
@@ -109,7 +108,7 @@ class _Graph:
             handles = set(HANDLE.findall(self.code))  # the stacks of graphs before it are repeated
             for handle, stacks in msgspec.json.decode(payload, type=dict[str, list[str]]).items():
                 if not handles or handle in handles:
-                    self.lines.setdefault(_kernel(handle), []).extend(filter(None, map(_innermost, stacks)))
+                    self.lines.setdefault(_kernel(handle), []).extend(filter(None, map(innermost_line, stacks)))
         elif name == MAPPINGS:
             mappings = msgspec.json.decode(payload, type=_Mappings)
             for handle, posts in mappings.code_to_post.items():
@@ -272,21 +271,7 @@ def _lines_of_nodes(graph: str) -> dict[str, str]:
         if line.lstrip().startswith(CODE_AT):
             place, _, function = line.partition(CODE_AT)[2].partition(", code: ")[0].rpartition(" in ")
             file, _, number = place.rpartition(":")
-            here = _code(file, number, function) if number.isdigit() else None
+            here = line_of_code(file, number, function) if number.isdigit() else None
         elif here and (node := NODE.match(line)):
             out[node[1]] = here
     return out
-
-
-def _innermost(stack: str) -> str | None:
-    """The innermost frame outside of torch of a traceback."""
-    frames = (_code(*frame) for frame in reversed(FRAME.findall(stack)))
-    return next(filter(None, frames), None)
-
-
-def _code(file: str, line: str, function: str) -> str | None:
-    """``model.py(12): forward``; None within torch and for generated code."""
-    if TORCH_FOLDER.search(file) or file.startswith("<"):
-        return None
-    name = file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}({line}): {function.strip()}"

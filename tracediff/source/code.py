@@ -15,7 +15,7 @@ MOST_FILES = 400
 """Files of a commit that are parsed: 1–10 ms each."""
 MOST_ALIKE = 5
 """Methods of one name that an attribute may mean; a name that more have, such as ``update``, means none of them."""
-FRAME = re.compile(r"^(?P<file>[^/\\]+\.py)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
+FRAME = re.compile(r"^(?P<file>[^/\\]+\.py)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
 
 
 class Code:

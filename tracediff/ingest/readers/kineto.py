@@ -17,6 +17,7 @@ from tracediff.ingest.arguments import text_of
 from tracediff.ingest.chunks import BLANK, CHUNK, EventStream
 from tracediff.ingest.columns import Whole
 from tracediff.ingest.decode import EventDecoder
+from tracediff.ingest.frames import TORCH_FOLDER
 from tracediff.ingest.health import Notes
 from tracediff.ingest.names import LONGEST_NAME, bounded
 from tracediff.ingest.native import PLAIN_CHUNK, is_used
@@ -35,8 +36,6 @@ LARGEST_SUM_NS = 2.0**62
 MOST_PLACES = 512
 """Devices, and streams, that are kept apart."""
 PYTHON_NAME = re.compile(r"^(?P<path>.*[/\\])(?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
-TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]|[/\\]tracediff[/\\]collect[/\\]")
-"""Of torch, and of the recorder, which is no part of what is recorded."""
 
 
 def recognises(first: bytes) -> bool:

@@ -4,11 +4,10 @@ around it.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from tracediff.ingest import categories as cat
+from tracediff.ingest.frames import innermost_line
 from tracediff.ingest.times import Int64
 from tracediff.ingest.trace import Trace
 from tracediff.profile.placement.nesting import Lane
@@ -17,13 +16,6 @@ from tracediff.profile.placement.scopes import enclosing
 
 STACKS = ("stack", "Call stack")
 """Arguments of operators with the frames around them: of what torch.compile compiled, and of torch before 1.12."""
-FRAMES = (
-    re.compile(r"^(?P<file>.*\.py)\((?P<line>\d+)\): (?P<function>.+)"),
-    re.compile(r"^File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in (?P<function>.+)"),
-)
-"""One frame, as torch's profiler and as Python writes it."""
-OF_TORCH = re.compile(r"(?:^|-packages[/\\])torch[/\\]")
-OUTERMOST = "<module>"
 
 
 def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
@@ -44,7 +36,7 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
     for argument in STACKS:
         stack = trace.text_column(argument, cat.CPU_OP)[ops.rows]
         codes = np.unique(stack[stack >= 0])
-        found = [innermost_frame(trace.texts[code]) for code in codes.tolist()]
+        found = [innermost_line(trace.texts[code]) for code in codes.tolist()]
         numbers = [lines.setdefault(frame, len(lines)) if frame else -1 for frame in found]
         own = np.append(np.array(numbers, np.int64), -1)[
             np.where(stack >= 0, np.searchsorted(codes, stack), len(codes))
@@ -56,22 +48,3 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
     codes_of = np.array([texts.setdefault(line, len(texts)) for line in lines], np.int64)
     trace.texts = list(texts)
     return np.where(out >= 0, codes_of[out], -1)
-
-
-def innermost_frame(stack: str) -> str | None:
-    """The innermost frame outside of torch, without folders; None if the text names none.
-
-    Tracebacks and torch ≥ 1.12 begin with the outermost frame, torch before it with the innermost.
-    """
-    pieces = (piece.strip() for line in stack.splitlines() for piece in line.split(";"))
-    matches = (pattern.fullmatch(piece) for piece in pieces for pattern in FRAMES)
-    frames = [(m["file"], m["line"], m["function"]) for m in matches if m]
-    if not frames:
-        return None
-    if 'File "' in stack or stack.rstrip().endswith(";") or frames[0][2] == OUTERMOST:
-        frames.reverse()
-    outside = [frame for frame in frames if not OF_TORCH.search(frame[0])]
-    if not outside:
-        return None
-    file, line, function = outside[0]
-    return f"{file[max(file.rfind('/'), file.rfind(chr(92))) + 1 :]}({line}): {function}"
