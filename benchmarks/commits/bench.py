@@ -84,8 +84,15 @@ def judged(case: Planted, folder: Path, runs: int) -> tuple[bool, str]:
     assert code is not None
     if not case.runs:
         return not code.touching, said
-    first = code.touching[0] if code.touching else None
-    return first is not None and first.file == case.file, said
+    first, (begin, end) = next(iter(code.touching), None), planted_lines(case)
+    return first is not None and first.file == case.file and first.first <= end and begin <= first.last, said
+
+
+def planted_lines(case: Planted) -> tuple[int, int]:
+    """The lines that a commit changes, in its version of the file."""
+    before = (HERE / case.repository / case.file).read_text().partition(case.old)[0]
+    begin = before.count("\n") + 1
+    return begin, begin + case.new.count("\n")
 
 
 def record(repository: Path, out: Path, runs: int) -> None:
