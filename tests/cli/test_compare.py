@@ -63,7 +63,7 @@ def test_json_on_standard_output_is_the_document_alone():
     assert found["schema"] == "tracediff.diff/1"
     keys = (
         "schema control test comparability verdict answer unprofiled step_time gpu_time host_time ops common_change "
-        "families tables explanation health"
+        "families tables changed_code explanation health"
     )
     assert list(found) == keys.split()
     assert found["verdict"]["result"] == "inconclusive"
