@@ -113,7 +113,7 @@ def test_the_function_that_launches_the_changed_work(tmp_path):
     assert (place.file, place.name, place.first, place.last, place.lines) == ("model.py", "layer", 17, 17, 1)
     assert (place.distance, place.part) == (0, 1.0)
     assert sentence.startswith("changed code: model.py:17 in layer (1 line changed in ")
-    assert sentence.endswith("holds 100 % of the change")
+    assert sentence.endswith("holds 100 % of the changed work")
 
 
 def test_a_changed_constant_explains_the_work_of_another_shape(tmp_path):

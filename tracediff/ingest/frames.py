@@ -9,7 +9,7 @@ FRAMES = (
     re.compile(r"^File \"(?P<file>[^\"]+)\", line (?P<line>\d{1,9}), in (?P<function>.+)"),
 )
 """One frame, as torch's profiler and as Python writes it."""
-TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]|[/\\]tracediff[/\\]collect[/\\]")
+TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]|(^|[/\\])tracediff[/\\]collect[/\\]")
 """Of torch, and of the recorder, which is no part of what is recorded."""
 OUTERMOST = "<module>"
 

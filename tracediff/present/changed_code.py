@@ -29,7 +29,7 @@ def changed_code_sentence(comparison: Comparison) -> str:
     first, *more = found.touching
     named = [first, *(place for place in more if place.part >= LEAST)][:NAMED]
     unplaced = f"; {percent(found.unplaced)} has no known line" if found.unplaced >= LEAST else ""
-    parts = "; ".join(f"{where(place)} holds {percent(place.part)} of the change" for place in named)
+    parts = "; ".join(f"{where(place)} holds {percent(place.part)} of the changed work" for place in named)
     return f"changed code: {parts}{unplaced}"
 
 
