@@ -10,6 +10,7 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.frames import innermost_line
 
+GENERATED = "cgbpecykcjt27nyt25ziv6zwgmr2jn4ux3sm4kfjshul4wisyorj.py"
 FX = """  File "/home/u/train.py", line 41, in forward
     x = torch.relu(self.a(x) + x)
   File "/opt/site-packages/torch/nn/modules/module.py", line 1775, in _wrapped_call_impl
@@ -26,6 +27,8 @@ FX = """  File "/home/u/train.py", line 41, in forward
         ("C:\\x\\model.py(41): forward;train.py(3): <module>", "model.py(41): forward"),
         (FX, "train.py(41): forward"),
         ("torch/nn/functional.py(9): relu", None),
+        (f"/any/gb/{GENERATED}(259): call;/x/model.py(3): forward", "model.py(3): forward"),
+        (f"/any/ab/{GENERATED}(259): call", f"{GENERATED}(259): call"),
         ("", None),
         (f"a.py(1{'0' * 5000}): f", None),
         ("no frame; at all\n", None),

@@ -11,12 +11,19 @@ FRAMES = (
 """One frame, as torch's profiler and as Python writes it."""
 TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]|(^|[/\\])tracediff[/\\]collect[/\\]")
 """Of torch, and of the recorder, which is no part of what is recorded."""
+GENERATED = re.compile(r"[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{49}\.py\b")
+"""Of Inductor, in whatever folder it keeps its code: a hash, in a folder of two of its letters."""
 OUTERMOST = "<module>"
+
+
+def is_of_torch(file: str) -> bool:
+    """Whether a path is of torch, the recorder, or code that Inductor generated."""
+    return bool(TORCH_FOLDER.search(file) or GENERATED.search(file))
 
 
 def line_of_code(file: str, line: str, function: str) -> str | None:
     """``model.py(12): forward``, without folders; None within torch and for generated code."""
-    if TORCH_FOLDER.search(file) or file.startswith("<"):
+    if is_of_torch(file) or file.startswith("<"):
         return None
     return f"{file.replace(chr(92), '/').rpartition('/')[2]}({line}): {function.strip()}"
 

@@ -17,7 +17,7 @@ from tracediff.ingest.arguments import text_of
 from tracediff.ingest.chunks import BLANK, CHUNK, EventStream
 from tracediff.ingest.columns import Whole
 from tracediff.ingest.decode import EventDecoder
-from tracediff.ingest.frames import TORCH_FOLDER
+from tracediff.ingest.frames import is_of_torch
 from tracediff.ingest.health import Notes
 from tracediff.ingest.names import LONGEST_NAME, bounded
 from tracediff.ingest.native import PLAIN_CHUNK, is_used
@@ -186,7 +186,7 @@ def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[l
     for i, (text, is_python) in enumerate(zip(names, python.tolist(), strict=True)):
         match = PYTHON_NAME.match(text) if is_python else None
         moved[i] = codes.setdefault(match["rest"] if match else text, len(codes))
-        if match and TORCH_FOLDER.search(match["path"]):
+        if match and is_of_torch(text):
             torch_functions.add(match["rest"])
     return list(codes), moved[name], frozenset(torch_functions)
 
