@@ -27,8 +27,6 @@ SETTINGS = frozenset(
 """What sets how all operators run, wherever it stands."""
 SHOWN = 20
 """Most lines of code that are kept of a change."""
-LOADERS = frozenset(("DataLoader", "Dataset", "IterableDataset"))
-"""What code names that loads data: its operators and functions run within the loader."""
 
 
 def changed_code(comparison: Comparison, revisions: Revisions, noise_floor: float = NOISE_FLOOR) -> ChangedCode:
@@ -95,17 +93,21 @@ class _Program:
         for side, code in enumerate(self.code):
             for key, definition in self.sides[side].items():
                 self.edges[key] |= {self.key(other, side) for other in code.refers(definition)} - {key}
+        loading = {self.key(d, side) for side in (0, 1) for d in self.code[side].loading() if LOADING in places[side]}
+        self.loading = tuple(sorted(self._reached(loading)))
+        """What runs while data is loaded: its operators and functions are of the loader, whose time is one."""
 
     def key(self, definition: Definition, side: int) -> Key:
         path = definition.file if side else self.later.get(definition.file, definition.file)
         return path, str(definition.code) if definition.name == "<module>" else definition.name
 
-    def keys_of(self, line: str, side: int) -> list[Key]:
+    def keys_of(self, line: str, side: int) -> Keys:
         """The definitions that a place runs."""
         if line == LOADING:
-            return [key for key, d in self.sides[side].items() if d.refers & LOADERS and not d.is_statement]
+            return self.loading or None
         definition = self.code[side].of_frame(line) if line != UNPLACED else None
-        return [self.key(definition, side)] if definition else []
+        key = self.key(definition, side) if definition else None
+        return self.loading if key in self.loading else (key,) if key else None
 
     def work(
         self, places: tuple[Mapping[str, Place], Mapping[str, Place]], denominators: tuple[int, int], floor: float
@@ -114,7 +116,7 @@ class _Program:
         sides: list[dict[Keys, list[Place]]] = [defaultdict(list), defaultdict(list)]
         for side, lines in enumerate(places):
             for line, place in lines.items():
-                sides[side][tuple(self.keys_of(line, side)) or None].append(place)
+                sides[side][self.keys_of(line, side)].append(place)
         known = list(dict.fromkeys((*sides[0], *sides[1])))
         runs = [
             np.array([sum((p.runs for p in side.get(key, [])), np.zeros(_runs(lines))) for key in known]) / 1000
@@ -143,9 +145,7 @@ class _Program:
         for keys, own in _changed(work).items():
             if not keys:
                 continue
-            candidates = (
-                changed & live if own.is_other or keys == tuple(self._loading()) else changed & (set(keys) | settings)
-            )
+            candidates = changed & live if own.is_other else changed & (set(keys) | settings)
             nearest, distance = _nearest(keys, candidates, near)
             nearest = nearest or settings
             for key in nearest:
@@ -153,9 +153,6 @@ class _Program:
                 distances[key] = min(distance, distances.get(key, distance))
         out = [self._told(key, part, distances[key]) for key, part in parts.items()]
         return sorted(out, key=lambda t: (-t.part, t.file, t.first)), len(changed - parts.keys())
-
-    def _loading(self) -> list[Key]:
-        return self.keys_of(LOADING, 1)
 
     def _code(self, key: Key, side: int) -> object:
         definition = self.sides[side].get(key)
@@ -170,7 +167,12 @@ class _Program:
         for side, code in enumerate(self.code):
             for path in {path for path, _ in start}:
                 start |= {self.key(d, side) for d in code.importing(path)}
-        waiting, seen = deque(start), set(start)
+        return self._reached(start)
+
+    def _reached(self, start: Iterable[Key]) -> set[Key]:
+        """``start`` and all that it refers to."""
+        seen = set(start)
+        waiting = deque(seen)
         while waiting:
             for key in self.edges[waiting.popleft()] - seen:
                 seen.add(key)

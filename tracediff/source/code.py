@@ -15,6 +15,7 @@ MOST_FILES = 400
 """Files of a commit that are parsed: 1–10 ms each."""
 MOST_ALIKE = 5
 """Methods of one name that an attribute may mean; a name that more have, such as ``update``, means none of them."""
+DATASETS = frozenset(("Dataset", "IterableDataset"))
 FRAME = re.compile(r"^(?P<file>[^/\\]+\.py)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
 
 
@@ -114,17 +115,27 @@ class Code:
 
     def refers(self, definition: Definition) -> Iterator[Definition]:
         """The definitions that ``definition`` refers to, or that run with it."""
-        for name in definition.refers:
-            here = [d for d in self._by_name[definition.file, name] if d is not definition]
-            for path in self._imports[definition.file]:
-                here += self._by_name[path, name]
-            alike = self._methods[name]
-            yield from here or (alike if len(alike) <= MOST_ALIKE else ())
+        yield from self._named_in(definition, definition.refers)
         for other in self.files[definition.file].definitions:  # what a class runs by itself, and the class of a method
             if other.owner == f"{definition.name}." and _runs_by_itself(other):
                 yield other
             if definition.owner and other.name == definition.owner[:-1]:
                 yield other
+
+    def loading(self) -> Iterator[Definition]:
+        """The definitions of what loads data: datasets, and what is given to a DataLoader."""
+        for definition in self.definitions:
+            if definition.refers & DATASETS and not definition.is_statement:
+                yield definition
+            yield from self._named_in(definition, definition.loads)
+
+    def _named_in(self, definition: Definition, names: Iterable[str]) -> Iterator[Definition]:
+        for name in names:
+            here = [d for d in self._by_name[definition.file, name] if d is not definition]
+            for path in self._imports[definition.file]:
+                here += self._by_name[path, name]
+            alike = self._methods[name]
+            yield from here or (alike if len(alike) <= MOST_ALIKE else ())
 
     def importing(self, path: str) -> list[Definition]:
         """What runs when the file at ``path`` does, and the files that it imports: their statements."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType
 
 LARGEST = 1 << 20
 """Bytes of a file that is parsed: the parser takes some hundred times as much memory."""
 BODY = "<module>"
+LOADER = "DataLoader"
 RUNS_BY_ITSELF = ("forward", "setup_context", "backward")
 """Methods that a class runs though nothing names them, beside those with two underscores."""
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -24,8 +25,8 @@ class Definition:
         file: its path in the repository. name: ``Model.forward``; of statements what they assign, else ``<module>``.
         first, last: its lines. owner: the class around a method, else empty.
         is_statement: whether it runs when the file does.
-        refers: the names and attributes in it. code: equal where it runs the same: without comments, docstrings,
-            annotations, and names of local variables.
+        refers: the names and attributes in it. loads: those in what it gives to a DataLoader.
+        code: equal where it runs the same: without comments, docstrings, annotations, and names of local variables.
     """
 
     file: str
@@ -35,6 +36,7 @@ class Definition:
     owner: str
     is_statement: bool
     refers: frozenset[str]
+    loads: frozenset[str]
     code: Hashable
 
     @property
@@ -113,13 +115,13 @@ def _of_node(file: str, node: ast.stmt, owner: str, codes: dict[int, CodeType]) 
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         around = _dump([*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)])
         code = around, _meaning(codes[first]) if first in codes else _dump([node])
-        yield Definition(file, f"{owner}{node.name}", first, last, owner, False, _names(node), code)
+        yield Definition(file, f"{owner}{node.name}", first, last, owner, False, _names(node), _loaded([node]), code)
     elif isinstance(node, ast.ClassDef):
         name = f"{owner}{node.name}"
         inner = [n for n in node.body if isinstance(n, Block)]
         own = [*node.decorator_list, *node.bases, *node.keywords, *(n for n in node.body if n not in inner)]
         names = frozenset().union(*map(_names, own)) if own else frozenset()
-        yield Definition(file, name, first, last, owner, False, names, _dump(own))
+        yield Definition(file, name, first, last, owner, False, names, _loaded(own), _dump(own))
         for method in inner:
             yield from _of_node(file, method, f"{name}.", codes)
     else:
@@ -128,7 +130,7 @@ def _of_node(file: str, node: ast.stmt, owner: str, codes: dict[int, CodeType]) 
             a.asname or a.name for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names
         ]
         name = next(iter([*imported, *targets]), BODY) if not isinstance(node, ast.If | ast.For | ast.With) else BODY
-        yield Definition(file, name, first, last, owner, True, _names(node), _dump([node]))
+        yield Definition(file, name, first, last, owner, True, _names(node), _loaded([node]), _dump([node]))
 
 
 def _names(node: ast.AST) -> frozenset[str]:
@@ -142,6 +144,13 @@ def _names(node: ast.AST) -> frozenset[str]:
         elif isinstance(inner, ast.Import | ast.ImportFrom):
             found |= {alias.name.rpartition(".")[2] for alias in inner.names}
     return frozenset(found - vars(builtins).keys())
+
+
+def _loaded(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """The names in the arguments of a DataLoader."""
+    calls = (inner for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    loaders = (call for call in calls if ast.unparse(call.func).rpartition(".")[2] == LOADER)
+    return frozenset().union(*(_names(given) for call in loaders for given in (*call.args, *call.keywords)))
 
 
 def _dump(nodes: list[ast.AST]) -> str:
