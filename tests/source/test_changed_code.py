@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from build_trace import call, document, kernel, op, python, step, write
+from build_trace import annotation, call, document, kernel, op, python, step, write
 from click.testing import CliRunner
 from tracediff_cli.group import cli
 
@@ -230,3 +230,67 @@ def test_the_command(tmp_path):
     alone = run.invoke(cli, ["compare", *paths, "--commits", *code.commits])
     assert alone.exit_code == 2
     assert "--commits needs --source" in alone.output
+
+
+IMAGES = """from torch.utils.data import DataLoader, Dataset
+
+
+class Images(Dataset):
+    def __getitem__(self, index):
+        return normalised(index)
+
+
+def normalised(image):
+    return image - 1
+
+
+def loader():
+    return DataLoader(Images(), 4)
+"""
+LOOP = """from images import loader
+
+
+def report(x):
+    print(x)
+
+
+def main():
+    for x in loader():
+        report(x)
+
+
+main()
+"""
+
+
+def loading_side(folder: Path, code: Code, side: int, took: int) -> str:
+    for run in range(5):
+        events = [
+            step(1, 0, 1000 + took),
+            python(code.frame(side, "loop.py", "def main("), 0, 990 + took, 1),
+            annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 5, took + run / 10),
+            python(code.frame(side, "images.py", "def normalised("), 6, took - 2, 2, parent=1),
+            op("aten::mm", took + 20, 20),
+            call("cudaLaunchKernel", took + 22, 2, 1),
+            kernel("gemm", took + 50, 50, 1),
+        ]
+        write(folder / f"run{run}" / "rank0.json", document(events))
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "names"),
+    [
+        ("images.py", "image - 1", "image - 2", ["normalised"]),
+        ("images.py", "DataLoader(Images(), 4)", "DataLoader(Images(), 8)", ["loader"]),
+        ("loop.py", "print(x)", "print(x, x)", []),
+    ],
+)
+def test_time_in_which_data_is_loaded_is_of_what_the_loader_is_given(tmp_path, file, old, new, names):
+    files = {"images.py": IMAGES, "loop.py": LOOP}
+    (tmp_path / "code").mkdir()
+    code = Code(tmp_path / "code", files, {file: files[file].replace(old, new)})
+    paths = [loading_side(tmp_path / name, code, side, 300 + 300 * side) for side, name in enumerate("ab")]
+    found = with_changed_code(compare_sets(*load_sets(paths)), code.folder, code.commits).changed_code
+    assert [place.name for place in found.touching] == names
+    assert found.changed_work > 0.9

@@ -93,9 +93,12 @@ class _Program:
         for side, code in enumerate(self.code):
             for key, definition in self.sides[side].items():
                 self.edges[key] |= {self.key(other, side) for other in code.refers(definition)} - {key}
-        loading = {self.key(d, side) for side in (0, 1) for d in self.code[side].loading() if LOADING in places[side]}
-        self.loading = tuple(sorted(self._reached(loading)))
+        loads = [(side, code) for side, code in enumerate(self.code) if LOADING in places[side]]
+        self.inside = self._reached({self.key(d, side) for side, code in loads for d in code.loading()})
         """What runs while data is loaded: its operators and functions are of the loader, whose time is one."""
+        makers = {self.key(d, side) for side, code in loads for d in code.definitions if d.loads}
+        self.loading = tuple(sorted(self.inside | makers))
+        """That, and what makes the loader."""
 
     def key(self, definition: Definition, side: int) -> Key:
         path = definition.file if side else self.later.get(definition.file, definition.file)
@@ -107,7 +110,7 @@ class _Program:
             return self.loading or None
         definition = self.code[side].of_frame(line) if line != UNPLACED else None
         key = self.key(definition, side) if definition else None
-        return self.loading if key in self.loading else (key,) if key else None
+        return self.loading if key in self.inside else (key,) if key else None
 
     def work(
         self, places: tuple[Mapping[str, Place], Mapping[str, Place]], denominators: tuple[int, int], floor: float
