@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-LINE = re.compile(r"^(?P<file>.+)\((?P<number>\d{1,9})\): (?P<function>.+)", re.DOTALL)
+from tracediff.ingest.frames import LINE_OF_CODE
 
 
 def moved_lines(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
@@ -16,8 +15,8 @@ def moved_lines(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
     sides: list[dict[tuple[str, str], set[tuple[int, str]]]] = [defaultdict(set), defaultdict(set)]
     for places, lines in zip(sides, (control, test), strict=True):
         for line in lines:
-            if match := LINE.fullmatch(line):
-                places[match["file"], match["function"]].add((int(match["number"]), line))
+            if match := LINE_OF_CODE.fullmatch(line):
+                places[match["file"], match["function"]].add((int(match["line"]), line))
     out: dict[str, str] = {}
     for function, before in sides[0].items():
         after = sides[1].get(function, set())

@@ -35,7 +35,7 @@ from tracediff.history.recording import OUT, CommitRecorder, NotRecordedError
 from tracediff.history.series import Point, Series
 from tracediff.history.worktree import remove_left_worktrees, worktree
 from tracediff.process.temporary import temporary_folder
-from tracediff.source.commits import with_changed_code
+from tracediff.source.commits import changed_between
 
 SHORT = 9
 """Characters of a hash in a line."""
@@ -162,10 +162,7 @@ class Bisection:
 
     def _suspects(self, commits: Sequence[str], start: Difference) -> list[int]:
         """Positions of the commits that changed what the work that changed runs for, the likeliest first."""
-        try:
-            found = with_changed_code(start.comparison, self.repository.folder, (commits[0], commits[-1])).changed_code
-        except TracediffError:  # without unidiff, or of a diff that is too large
-            return []
+        found = changed_between(start.comparison, self.repository, (commits[0], commits[-1]))
         places = [place for place in found.touching if place.commit] if found else []
         for place in places[:MOST_SUSPECTS]:
             self.on_line(f"{place.commit} is tried early: it changed {place.name} in {place.file}")

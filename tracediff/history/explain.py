@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.work_changes import WorkChange
-from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Cause
 from tracediff.git import Repository
 from tracediff.history.change_points import Change
 from tracediff.history.series import Point, Series, pooled
-from tracediff.source.commits import with_changed_code
+from tracediff.source.commits import changed_between
 
 ENOUGH_RUNS = 10
 """Runs per side that are compared: those of the commits nearest to the change."""
@@ -56,22 +55,14 @@ def explain(series: Series, change: Change, repository: Repository) -> Explanati
         _nearest(series.points[change.latest : change.end], after),
         force=True,
     )
-    comparison = _with_code(comparison, repository, before, after)
+    comparison = replace(
+        comparison, changed_code=changed_between(comparison, repository, (before.commit, after.commit))
+    )
     sign = 1 if change.estimate.effect > 0 else -1
     least = LEAST_SHARE * abs(comparison.step_time.delta)
     operators = [row for row in comparison.work_changes if sign * row.delta > least]
     commits = repository.distance(before.commit, after.commit)
     return Explanation(change, before, after, commits, comparison, tuple(operators[:MOST_OPERATORS]))
-
-
-def _with_code(comparison: Comparison, repository: Repository, before: Point, after: Point) -> Comparison:
-    """``comparison`` with the changed lines that its changed work runs for, where the repository has both commits."""
-    if not all(repository.commit(point.commit) for point in (before, after)):
-        return comparison
-    try:
-        return with_changed_code(comparison, repository.folder, (before.commit, after.commit))
-    except TracediffError:  # without unidiff, or of a diff that is too large
-        return comparison
 
 
 def _nearest(points: Iterable[Point], nearest: Point) -> TraceSet:

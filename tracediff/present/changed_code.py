@@ -45,11 +45,11 @@ def _nothing(found: ChangedCode) -> str:
     beside = [plural(found.untouched, "changed definition")] if found.untouched else []
     if found.other_files:
         beside.append(f"{plural(len(found.other_files), 'changed file')} without Python code")
-    told = f" ({', '.join(beside)})" if beside else ""
+    others = f" ({', '.join(beside)})" if beside else ""
     if not found.changed_work:
-        return f"no changed line touches changed work: none is tested to have changed{told}"
+        return f"no changed line touches changed work: none is tested to have changed{others}"
     unplaced = f", of which {percent(found.unplaced)} has no known line" if found.unplaced >= LEAST else ""
-    return f"no changed line touches the changed work{unplaced}{told}"
+    return f"no changed line touches the changed work{unplaced}{others}"
 
 
 def _otherwise(comparison: Comparison) -> list[str]:

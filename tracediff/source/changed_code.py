@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.statistics.many import NOISE_FLOOR, compare_many
+from tracediff.diff.statistics.many import compare_many
 from tracediff.explain.leaves import LOADING
 from tracediff.explain.places import UNPLACED, Place, places_of
 from tracediff.source.code import Code
-from tracediff.source.definitions import Definition
+from tracediff.source.definitions import BODY, Definition
 from tracediff.source.revisions import ChangedFile, Lines, Revisions
 from tracediff.source.touching import ChangedCode, Touching
 
@@ -29,7 +29,7 @@ SHOWN = 20
 """Most lines of code that are kept of a change."""
 
 
-def changed_code(comparison: Comparison, revisions: Revisions, noise_floor: float = NOISE_FLOOR) -> ChangedCode:
+def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
     """The changed code between the commits of both sides that changed work runs for.
 
     Raises:
@@ -42,16 +42,17 @@ def changed_code(comparison: Comparison, revisions: Revisions, noise_floor: floa
     python = [file for file in changed if file.path.endswith(".py")]
     places = places_of(found.leaves, comparison.work.groups, comparison.trees)
     program = _Program(revisions, places, python)
-    work = program.work(places, (comparison.trees[0].denominator, comparison.trees[1].denominator), noise_floor)
-    touching, untouched = program.touching(work)
-    whole, changed_work = (sum(abs(w.change) for w in some) for some in (work.values(), _changed(work).values()))
+    work = program.work(places, (comparison.trees[0].denominator, comparison.trees[1].denominator))
+    changed_work = {keys: own for keys, own in work.items() if own.has_changed}
+    touching, untouched = program.touching(work, changed_work)
+    whole, of_changed = (sum(abs(own.change) for own in some.values()) for some in (work, changed_work))
     return ChangedCode(
         commits=revisions.commits,
         touching=tuple(touching),
         untouched=untouched,
         other_files=tuple(sorted(file.path for file in changed if not file.path.endswith(".py"))),
-        changed_work=changed_work / whole if whole else 0.0,
-        unplaced=abs(_changed(work)[None].change) / changed_work if None in _changed(work) and changed_work else 0.0,
+        changed_work=of_changed / whole if whole else 0.0,
+        unplaced=abs(changed_work[None].change) / of_changed if None in changed_work and of_changed else 0.0,
     )
 
 
@@ -71,10 +72,6 @@ class _Work:
     @property
     def has_changed(self) -> bool:
         return self.is_other or self.is_slower
-
-
-def _changed(work: Mapping[Keys, _Work]) -> dict[Keys, _Work]:
-    return {keys: own for keys, own in work.items() if own.has_changed}
 
 
 class _Program:
@@ -102,7 +99,7 @@ class _Program:
 
     def key(self, definition: Definition, side: int) -> Key:
         path = definition.file if side else self.later.get(definition.file, definition.file)
-        return path, str(definition.code) if definition.name == "<module>" else definition.name
+        return path, str(definition.code) if definition.name == BODY else definition.name
 
     def keys_of(self, line: str, side: int) -> Keys:
         """The definitions that a place runs."""
@@ -113,7 +110,7 @@ class _Program:
         return self.loading if key in self.inside else (key,) if key else None
 
     def work(
-        self, places: tuple[Mapping[str, Place], Mapping[str, Place]], denominators: tuple[int, int], floor: float
+        self, places: tuple[Mapping[str, Place], Mapping[str, Place]], denominators: tuple[int, int]
     ) -> dict[Keys, _Work]:
         """Definitions → their work."""
         sides: list[dict[Keys, list[Place]]] = [defaultdict(list), defaultdict(list)]
@@ -125,7 +122,7 @@ class _Program:
             np.array([sum((p.runs for p in side.get(key, [])), np.zeros(_runs(lines))) for key in known]) / 1000
             for side, lines in zip(sides, places, strict=True)
         ]
-        tested = compare_many(runs[0], runs[1], floor) if known else None
+        tested = compare_many(runs[0], runs[1]) if known else None
         out: dict[Keys, _Work] = {}
         for k, key in enumerate(known):
             path = [sum(p.path for p in side.get(key, [])) for side in sides]
@@ -136,16 +133,16 @@ class _Program:
             )
         return out
 
-    def touching(self, work: Mapping[Keys, _Work]) -> tuple[list[Touching], int]:
-        """(the changed definitions that changed work runs for, the number of the others)."""
+    def touching(self, work: Mapping[Keys, _Work], changed_work: Mapping[Keys, _Work]) -> tuple[list[Touching], int]:
+        """(the changed definitions that ``changed_work`` runs for, the number of the others)."""
         changed = {key for key in {*self.sides[0], *self.sides[1]} if self._code(key, 0) != self._code(key, 1)}
         live = self._live(key for keys in work if keys for key in keys)
         near = self._neighbours(live)
         settings = {key for key in changed & live if self._refers(key) & SETTINGS}
-        whole = sum(abs(w.change) for w in _changed(work).values())
+        whole = sum(abs(own.change) for own in changed_work.values())
         parts: dict[Key, float] = defaultdict(float)
         distances: dict[Key, int] = {}
-        for keys, own in _changed(work).items():
+        for keys, own in changed_work.items():
             if not keys:
                 continue
             candidates = changed & live if own.is_other else changed & (set(keys) | settings)
@@ -154,7 +151,7 @@ class _Program:
             for key in nearest:
                 parts[key] += abs(own.change) / whole / len(nearest) if whole else 0.0
                 distances[key] = min(distance, distances.get(key, distance))
-        out = [self._told(key, part, distances[key]) for key, part in parts.items()]
+        out = [self._touching(key, part, distances[key]) for key, part in parts.items()]
         return sorted(out, key=lambda t: (-t.part, t.file, t.first)), len(changed - parts.keys())
 
     def _code(self, key: Key, side: int) -> object:
@@ -168,8 +165,7 @@ class _Program:
         """What runs when the roots do, and the files that they are in."""
         start = set(roots)
         for side, code in enumerate(self.code):
-            for path in {path for path, _ in start}:
-                start |= {self.key(d, side) for d in code.importing(path)}
+            start |= {self.key(d, side) for d in code.importing(path for path, _ in start)}
         return self._reached(start)
 
     def _reached(self, start: Iterable[Key]) -> set[Key]:
@@ -190,7 +186,7 @@ class _Program:
                 near[other].add(key)
         return near
 
-    def _told(self, key: Key, part: float, distance: int) -> Touching:
+    def _touching(self, key: Key, part: float, distance: int) -> Touching:
         side = 1 if key in self.sides[1] else 0
         definition = self.sides[side][key]
         file = self.changed_files.get(key[0])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from tracediff.ingest.frames import LINE_OF_CODE
 from tracediff.source.definitions import BODY, RUNS_BY_ITSELF, Definition, SourceFile, parse
 from tracediff.source.revisions import Revisions
 
@@ -16,7 +16,6 @@ MOST_FILES = 400
 MOST_ALIKE = 5
 """Methods of one name that an attribute may mean; a name that more have, such as ``update``, means none of them."""
 DATASETS = frozenset(("Dataset", "IterableDataset"))
-FRAME = re.compile(r"^(?P<file>[^/\\]+\.py)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
 
 
 class Code:
@@ -34,7 +33,8 @@ class Code:
         for path in self._paths:
             self._named[PurePosixPath(path).name].append(path)
         self.files: dict[str, SourceFile] = {}
-        matches = (FRAME.fullmatch(frame) for frame in frames)
+        self._imports: dict[str, list[str]] = {}
+        matches = (LINE_OF_CODE.fullmatch(frame) for frame in frames)
         held = {path for m in matches if m for path in self._named[m["file"]]}
         self._read([*sorted(held), *sorted(set(others) & set(self._paths))])
 
@@ -47,11 +47,12 @@ class Code:
             if file is None:
                 continue
             self.files[path] = file
-            new = [found for found in self.imported(file) if found not in seen]
+            self._imports[path] = list(dict.fromkeys(self._imported(file)))
+            new = [found for found in self._imports[path] if found not in seen]
             seen |= set(new)
             waiting += new
 
-    def imported(self, file: SourceFile) -> Iterator[str]:
+    def _imported(self, file: SourceFile) -> Iterator[str]:
         """The paths of the files that ``file`` imports."""
         folder = PurePosixPath(file.path).parent
         for name in file.imports:
@@ -86,13 +87,9 @@ class Code:
                 out[definition.simple_name].append(definition)
         return out
 
-    @cached_property
-    def _imports(self) -> dict[str, list[str]]:
-        return {path: list(dict.fromkeys(self.imported(file))) for path, file in self.files.items()}
-
     def of_frame(self, frame: str) -> Definition | None:
         """The definition that a frame runs; None where no file, or more than one, has that function at that line."""
-        match = FRAME.fullmatch(frame)
+        match = LINE_OF_CODE.fullmatch(frame)
         if match is None:
             return None
         line, function = int(match["line"]), match["function"]
@@ -137,9 +134,10 @@ class Code:
             alike = self._methods[name]
             yield from here or (alike if len(alike) <= MOST_ALIKE else ())
 
-    def importing(self, path: str) -> list[Definition]:
-        """What runs when the file at ``path`` does, and the files that it imports: their statements."""
-        waiting, seen, out = [path], {path}, []
+    def importing(self, paths: Iterable[str]) -> list[Definition]:
+        """What runs when the files at ``paths`` do, and the files that they import: their statements."""
+        seen, out = set(paths), []
+        waiting = list(seen)
         while waiting:
             here = waiting.pop()
             if here in self.files:

@@ -34,6 +34,14 @@ def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, 
     return replace(comparison, changed_code=changed_code(comparison, Revisions(repository, (hashes[0], hashes[1]))))
 
 
+def changed_between(comparison: Comparison, repository: Repository, commits: tuple[str, str]) -> ChangedCode | None:
+    """The changed code between ``commits``; None where the repository lacks one, or git or unidiff cannot tell."""
+    try:
+        return with_changed_code(comparison, repository.folder, commits).changed_code
+    except TracediffError:
+        return None
+
+
 def _commit(repository: Repository, name: str) -> str:
     if not name:
         raise TracediffError("changed lines", "the traces do not say which commit they were recorded from", REMEDY)

@@ -93,10 +93,10 @@ class Revisions:
         since = f"{self.commits[0]}..{self.commits[1]}"
         if lines is None:
             return (self.repository.ask("log", "-1", "--format=%h", since, "--", path) or "").strip()
-        told = self.repository.ask("blame", "--porcelain", "-L", f"{lines[0]},{lines[1]}", since, "--", path) or ""
+        blamed = self.repository.ask("blame", "--porcelain", "-L", f"{lines[0]},{lines[1]}", since, "--", path) or ""
         times: dict[str, int] = {}
         commit, is_boundary = "", set()
-        for line in told.splitlines():
+        for line in blamed.splitlines():
             word, _, rest = line.partition(" ")
             if len(word) in (40, 64) and rest[:1].isdigit():
                 commit = word

@@ -35,7 +35,7 @@ LARGEST_SUM_NS = 2.0**62
 """Limit of the sum of durations, so that sums fit int64."""
 MOST_PLACES = 512
 """Devices, and streams, that are kept apart."""
-PYTHON_NAME = re.compile(r"^(?P<path>.*[/\\])(?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
+PYTHON_NAME = re.compile(r"^.*[/\\](?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
 
 
 def recognises(first: bytes) -> bool:
